@@ -1,0 +1,75 @@
+# Everything happens in a virtual environment, .venv, made at the first use. Nothing is done twice:
+# files in .venv/stamps say what is up to date.
+
+ENVIRONMENT ?= .venv
+PYTEST_FLAGS ?=
+DEMO_FLAGS ?= --model lenet --dataset digits --kv-store p3
+
+BIN := $(ENVIRONMENT)/bin
+STAMPS := $(ENVIRONMENT)/stamps
+INSTALL := $(BIN)/python -m pip install -qq --no-deps
+
+CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.cc)
+LINTED := $(wildcard setup.py kvstore_ext gluon_models examples benchmarks tests tools)
+
+.PHONY: help demo test lint format clean
+# pip cannot work on one environment twice at a time.
+.NOTPARALLEL:
+
+help:
+	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
+	@echo "make test    run the tests; PYTEST_FLAGS='tests/test_launch.py -x' for some of them"
+	@echo "make lint    check the style and the types of Python, the style of C++"
+	@echo "make format  put C++ into that style"
+	@echo "make clean   remove the environment and what was built"
+	@echo "PYTHON=python3.10 chooses the interpreter, 3.8 to 3.12; ENVIRONMENT=.venv the directory."
+
+demo: $(STAMPS)/demo $(STAMPS)/package
+	$(BIN)/python tools/launch.py -n 2 -s 2 $(BIN)/python examples/train_image.py $(DEMO_FLAGS)
+
+test: $(STAMPS)/test $(STAMPS)/package
+	$(strip $(BIN)/python -m pytest $(PYTEST_FLAGS))
+
+lint: $(STAMPS)/lint
+	$(BIN)/ruff check -q $(LINTED)
+	$(BIN)/mypy $(LINTED)
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+
+format: $(STAMPS)/lint
+	$(BIN)/clang-format -i $(CPP)
+
+clean:
+	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \
+	    { echo "error: $(ENVIRONMENT) is no virtual environment" >&2; exit 1; }
+	rm -rf $(ENVIRONMENT) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -f kvstore_ext/_core*.so
+	find . -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
+
+# An environment of another interpreter than the one asked for is made anew.
+ifdef PYTHON
+IDENTITY := -c 'import sys; print(sys.base_prefix, sys.version)'
+ifneq ($(shell $(PYTHON) $(IDENTITY) 2>/dev/null),$(shell $(BIN)/python $(IDENTITY) 2>/dev/null))
+.PHONY: $(STAMPS)/python
+endif
+endif
+
+$(STAMPS)/python: requirements/build.txt
+	@PYTHON='$(PYTHON)' tools/make_environment.sh $(ENVIRONMENT)
+	@$(INSTALL) --only-binary :all: -r requirements/build.txt
+	@mkdir -p $(STAMPS)
+	@touch $@
+
+$(STAMPS)/demo: requirements/run.txt
+$(STAMPS)/test: requirements/run.txt requirements/demo.txt
+$(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
+
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint: $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+	@echo "Installing requirements/$*.txt"
+	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
+	@touch $@
+
+# Editable, so that only C++ and the build's own files need installing again.
+$(STAMPS)/package: $(STAMPS)/python setup.py pyproject.toml $(CPP)
+	@echo "Compiling and installing kvstore_ext"
+	@$(INSTALL) --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Makes a virtual environment with an interpreter that MXNet 1.9.1 runs on, and checks first that
+# everything is there to build the extension with it:
+#
+#     [PYTHON=python3.10] tools/make_environment.sh .venv
+#
+# Without PYTHON it takes the first that runs of python3.11, 3.10, 3.9, 3.12, 3.8 and python3.
+set -eu
+
+allowed="3.8, 3.9, 3.10, 3.11 and 3.12"
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
+}
+
+# Prints 3.11 or the like; fails where the command does not run, as pyenv's placeholders do not.
+version_of() {
+    "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null
+}
+
+is_allowed() {
+    case $1 in
+        3.8 | 3.9 | 3.10 | 3.11 | 3.12) return 0 ;;
+        *) return 1 ;;
+    esac
+}
+
+choose_interpreter() {
+    if [ -n "${PYTHON:-}" ]; then
+        version=$(version_of "$PYTHON") || fail "PYTHON=$PYTHON does not run"
+        is_allowed "$version" ||
+            fail "PYTHON=$PYTHON is Python $version; MXNet 1.9.1 runs on $allowed"
+        echo "$PYTHON"
+        return
+    fi
+    found=none
+    for candidate in python3.11 python3.10 python3.9 python3.12 python3.8 python3; do
+        version=$(version_of "$candidate") || continue
+        if is_allowed "$version"; then
+            echo "$candidate"
+            return
+        fi
+        found="$candidate, which is Python $version"
+    done
+    fail "found no fitting Python ($found); MXNet 1.9.1 runs on $allowed; name one with PYTHON=..."
+}
+
+require_venv() {
+    # Debian leaves ensurepip, without which venv makes no pip, to another package.
+    "$1" -c 'import venv, ensurepip' 2>/dev/null ||
+        fail "Python $2 ($1) lacks the venv module: apt-get install python$2-venv"
+}
+
+require_headers() {
+    include=$("$1" -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+    [ -f "$include/Python.h" ] ||
+        fail "Python $2 ($1) lacks its headers ($include/Python.h): apt-get install python$2-dev"
+}
+
+require_compiler() {
+    # Extensions are built with the compiler that Python was built with, unless CXX names another.
+    compiler=${CXX:-$("$1" -c 'import sysconfig; print(sysconfig.get_config_var("CXX") or "c++")')}
+    # Unquoted: the value may hold options.
+    echo '#include <string_view>' | $compiler -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
+        fail "no C++17 compiler ($compiler does not work): apt-get install g++, or set CXX"
+}
+
+[ $# -eq 1 ] || fail "usage: tools/make_environment.sh DIRECTORY"
+directory=$1
+if [ -e "$directory" ] && [ ! -f "$directory/pyvenv.cfg" ]; then
+    fail "$directory exists and is no virtual environment; it would be emptied"
+fi
+
+python=$(choose_interpreter)
+version=$(version_of "$python")
+require_venv "$python" "$version"
+require_headers "$python" "$version"
+require_compiler "$python"
+echo "Making $directory with $("$python" --version) ($(command -v "$python"))"
+"$python" -m venv --clear "$directory"
