@@ -1,0 +1,57 @@
+"""The networks that the examples and the benchmarks train, one readable file each.
+
+    >>> from gluon_models import get_model
+    >>> net = get_model('resnet50_v1', classes=10)
+
+Every network is a `HybridBlock` that maps images of shape (batch, channels, height, width),
+float32, to logits of shape (batch, classes); blocks are registered in the order in which `forward`
+uses them. Shapes are deferred: a network takes its number of input channels, and its dense layers
+their width, from the first batch.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable
+
+from mxnet.gluon import HybridBlock
+
+from gluon_models.googlenet import GoogLeNet
+from gluon_models.lenet import LeNet
+from gluon_models.resnet50 import ResNet50
+from gluon_models.vgg import VGG
+
+__all__ = ["VGG", "GoogLeNet", "LeNet", "ResNet50", "get_model", "model_names"]
+
+_MODELS: dict[str, Callable[..., HybridBlock]] = {
+    "googlenet": GoogLeNet,
+    "lenet": LeNet,
+    "resnet50_v1": ResNet50,
+    "vgg11": partial(VGG, depth=11),
+    "vgg13": partial(VGG, depth=13),
+    "vgg16": partial(VGG, depth=16),
+    "vgg19": partial(VGG, depth=19),
+}
+
+
+def model_names() -> list[str]:
+    """The names that `get_model` knows, sorted."""
+    return sorted(_MODELS)
+
+
+def get_model(name: str, classes: int = 1000, **options: Any) -> HybridBlock:
+    """Make the network `name`, not yet initialised, with `classes` outputs.
+
+    `options` go to the network's class: `aux_logits` and `dropout` for GoogLeNet, `batch_norm` and
+    `dropout` for VGG. The names of the networks that gluoncv has too are gluoncv's.
+
+    Raises:
+        ValueError: no network has this name, or `classes` is not a positive integer.
+        TypeError: the network has no such option.
+    """
+    if name not in _MODELS:
+        allowed = ", ".join(model_names())
+        raise ValueError(f"unknown model {name!r}; the names allowed are {allowed}")
+    if isinstance(classes, bool) or not isinstance(classes, int) or classes < 1:
+        raise ValueError(f"classes is {classes!r}; it must be an integer of at least 1")
+    return _MODELS[name](classes=classes, **options)

@@ -1,0 +1,144 @@
+"""GoogLeNet, the 22-layer Inception network (Szegedy et al. 2014).
+
+"Going Deeper with Convolutions", https://arxiv.org/abs/1409.4842. Table 1 gives the layer sizes,
+figure 2(b) the Inception module and figure 3 the whole network with its auxiliary heads.
+
+Like gluoncv's `googlenet`, whose parameters fit this network one by one, it departs from the paper:
+
+- Every convolution is followed by batch normalisation (Ioffe and Szegedy 2015,
+  https://arxiv.org/abs/1502.03167) and has no bias. The paper's response normalisation is left out.
+- The branch that the paper calls 5x5 has 3x3 kernels. With 5x5 kernels the network would have
+  7.0 million parameters instead of 6.6 million.
+- The pooling before module 5a is 2x2, not 3x3.
+
+It averages over whatever area is left at the end, where gluoncv insists on 7x7; for images of
+224x224 that is the same.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from mxnet.gluon import HybridBlock, nn
+from mxnet.ndarray import NDArray
+from mxnet.symbol import Symbol
+
+
+def chain(*blocks: HybridBlock) -> nn.HybridSequential:
+    """The blocks one after the other, as one block."""
+    sequence = nn.HybridSequential()
+    sequence.add(*blocks)
+    return sequence
+
+
+def convolution(
+    channels: int, kernel_size: int, strides: int = 1, padding: int = 0
+) -> nn.HybridSequential:
+    """A square convolution, batch normalisation and ReLU."""
+    return chain(
+        nn.Conv2D(channels, kernel_size, strides, padding, use_bias=False),
+        nn.BatchNorm(epsilon=0.001),
+        nn.Activation("relu"),
+    )
+
+
+class Inception(HybridBlock):
+    """Four branches side by side, their channels concatenated (figure 2b of the paper).
+
+    The arguments are the columns of table 1 from "#1x1" to "pool proj", in its order: numbers of
+    output channels. (batch, any, h, w) becomes
+    (batch, ones + threes + fives + pool_projection, h, w).
+    """
+
+    def __init__(
+        self,
+        ones: int,
+        threes_reduce: int,
+        threes: int,
+        fives_reduce: int,
+        fives: int,
+        pool_projection: int,
+    ) -> None:
+        super().__init__()
+        with self.name_scope():
+            self.ones = convolution(ones, 1)
+            self.threes = chain(convolution(threes_reduce, 1), convolution(threes, 3, padding=1))
+            self.fives = chain(convolution(fives_reduce, 1), convolution(fives, 3, padding=1))
+            self.pool = chain(
+                nn.MaxPool2D(pool_size=3, strides=1, padding=1), convolution(pool_projection, 1)
+            )
+
+    def hybrid_forward(self, F: ModuleType, x: NDArray | Symbol) -> NDArray | Symbol:
+        return F.concat(self.ones(x), self.threes(x), self.fives(x), self.pool(x), dim=1)
+
+
+def auxiliary_head(classes: int) -> nn.HybridSequential:
+    """A classifier on features from the middle of the network (end of the paper's section 5)."""
+    return chain(
+        nn.AvgPool2D(pool_size=5, strides=3),
+        convolution(128, 1),
+        nn.Dense(1024, activation="relu"),
+        nn.Dropout(0.7),
+        nn.Dense(classes),
+    )
+
+
+class GoogLeNet(HybridBlock):
+    """GoogLeNet: 6.6 million parameters for 1000 classes, 13 million with the auxiliary heads.
+
+    Images have shape (batch, channels, height, width), 224x224 in the paper, at least 32x32 and
+    with `aux_logits` at least 80x80.
+
+    Args:
+        classes: number of outputs.
+        aux_logits: return (logits, aux2, aux1), three arrays of shape (batch, classes), instead of
+            the logits alone. `aux1` is computed from the output of module 4a and `aux2` from that
+            of module 4d. They are for training only: the paper adds their losses with a weight
+            of 0.3 each.
+        dropout: the part of the features dropped before the last layer in training; 0.4 in
+            table 1.
+    """
+
+    def __init__(self, classes: int = 1000, aux_logits: bool = False, dropout: float = 0.4) -> None:
+        super().__init__()
+        self.aux_logits = aux_logits
+        with self.name_scope():
+            self.up_to_4a = chain(
+                convolution(64, 7, strides=2, padding=3),
+                nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True),
+                convolution(64, 1),
+                convolution(192, 3, padding=1),
+                nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True),
+                Inception(64, 96, 128, 16, 32, 32),  # 3a
+                Inception(128, 128, 192, 32, 96, 64),  # 3b
+                nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True),
+                Inception(192, 96, 208, 16, 48, 64),  # 4a
+            )
+            self.up_to_4d = chain(
+                Inception(160, 112, 224, 24, 64, 64),  # 4b
+                Inception(128, 128, 256, 24, 64, 64),  # 4c
+                Inception(112, 144, 288, 32, 64, 64),  # 4d
+            )
+            self.up_to_5b = chain(
+                Inception(256, 160, 320, 32, 128, 128),  # 4e
+                nn.MaxPool2D(pool_size=2, strides=2),
+                Inception(256, 160, 320, 32, 128, 128),  # 5a
+                Inception(384, 192, 384, 48, 128, 128),  # 5b
+            )
+            if aux_logits:
+                self.aux1 = auxiliary_head(classes)
+                self.aux2 = auxiliary_head(classes)
+            self.head = chain(nn.GlobalAvgPool2D(), nn.Dropout(dropout), nn.Dense(classes))
+
+    def hybrid_forward(
+        self, F: ModuleType, x: NDArray | Symbol
+    ) -> NDArray | Symbol | tuple[NDArray | Symbol, ...]:
+        features_4a = self.up_to_4a(x)
+        features_4d = self.up_to_4d(features_4a)
+        features_5b = self.up_to_5b(features_4d)
+        if not self.aux_logits:
+            return self.head(features_5b)
+        # After the trunk: the rest of the network must not wait for the heads' wide dense layers.
+        aux1 = self.aux1(features_4a)
+        aux2 = self.aux2(features_4d)
+        return self.head(features_5b), aux2, aux1
