@@ -1,0 +1,62 @@
+"""kvstore_ext: faster gradient communication for MXNet's KVStore.
+
+`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. To follow one gradient
+from a script to the server and back, read in this order:
+
+    store.py            the KVStore that the script sees: checks, and gives MXNet's engine an operation
+    lane.py             how a store gets its worker: a cluster's, or one inside the process
+    csrc/engine.cc      the engine starts the operation when the gradient is computed
+    csrc/worker.cc      slices it, and takes the results back
+    csrc/link.cc        sends by priority within a window, over csrc/pslite.cc
+    csrc/server.cc      adds what the workers send and sends the result to all of them
+    optimizer.py        updates the parameters on a server, slice by slice
+    server.py           the process around it: python -m kvstore_ext.server
+"""
+from __future__ import annotations
+
+import sys
+import warnings
+
+from . import before_mxnet
+
+_mxnet_was_imported = "mxnet" in sys.modules
+if not _mxnet_was_imported:
+    before_mxnet.prepare_engine()
+    before_mxnet.restore_numpy_aliases()
+    before_mxnet.check_distutils()
+elif not before_mxnet.engine_overlaps():
+    warnings.warn(
+        "mxnet was imported before kvstore_ext, so it joins layers into operations that wait for "
+        "each other's parameters, and nothing overlaps with the forward pass. Import kvstore_ext "
+        "first, or start the script with MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN=1 in the environment.",
+        stacklevel=2,
+    )
+
+with before_mxnet.hidden_role():
+    import mxnet
+
+before_mxnet.check_version(mxnet.__version__)
+
+from . import _core  # noqa: E402
+
+_core.load(mxnet.libinfo.find_lib_path()[0])
+
+from .config import Options  # noqa: E402
+from .errors import (  # noqa: E402
+    ArrayMismatch,
+    ClusterError,
+    KeyNotInitialised,
+    KVStoreError,
+    OptionError,
+)
+from .store import P3  # noqa: E402
+
+__all__ = [
+    "P3",
+    "ArrayMismatch",
+    "ClusterError",
+    "KVStoreError",
+    "KeyNotInitialised",
+    "OptionError",
+    "Options",
+]

@@ -1,0 +1,120 @@
+"""One key at its worker: its shape and type, and the arrays between the devices and the lane."""
+from __future__ import annotations
+
+from typing import List, Optional, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+
+from . import _core
+from .errors import ArrayMismatch
+
+# MXNet's type flags, which csrc/dtype.h knows.
+DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
+
+# Above these the lane's own control messages have their place.
+_PRIORITY_LIMIT = (1 << 31) - 2
+
+
+class KeyArrays:
+    """A key's arrays.
+
+    A single array on the CPU is read and written by the lane where it lies. Arrays on several
+    devices, or on a GPU, meet in one buffer on the CPU: MXNet's own reduction and copies fill it
+    and empty it, in order with the computation.
+    """
+
+    def __init__(self, name: Union[int, str], identity: int, value: mx.nd.NDArray) -> None:
+        if value.dtype not in DTYPES:
+            raise ArrayMismatch(
+                f"key {name!r}: got an array of {np.dtype(value.dtype).name}; allowed are "
+                f"{', '.join(np.dtype(dtype).name for dtype in DTYPES)}"
+            )
+        self.name = name
+        self.identity = identity
+        self._shape: Tuple[int, ...] = value.shape
+        self._dtype = value.dtype
+        # Every operation on the key writes this, so that they come one after the other.
+        self._order = mx.nd.zeros((1,))
+        self._buffer: Optional[mx.nd.NDArray] = None
+        self._reducer: Optional[mx.kvstore.KVStore] = None
+
+    def declaration(self) -> Tuple[int, str, int, int, str]:
+        """What the lane has to know: identity, name, type flag, elements, description."""
+        text = f"of shape {self._shape}, {np.dtype(self._dtype).name}"
+        elements = int(np.prod(self._shape, dtype=np.int64))
+        return self.identity, repr(self.name), DTYPES[self._dtype], elements, text
+
+    def check(self, array: mx.nd.NDArray) -> None:
+        """Raises ArrayMismatch for an array that is not as the key was initialised."""
+        if array.stype != "default":
+            raise ArrayMismatch(
+                f"key {self.name!r}: got a {array.stype} array; it was initialised as dense"
+            )
+        if array.shape != self._shape:
+            raise ArrayMismatch(
+                f"key {self.name!r}: got an array of shape {array.shape}; it was initialised with "
+                f"shape {self._shape}"
+            )
+        if array.dtype != self._dtype:
+            raise ArrayMismatch(
+                f"key {self.name!r}: got an array of {np.dtype(array.dtype).name}; it was "
+                f"initialised as {np.dtype(self._dtype).name}"
+            )
+
+    def exchange(
+        self,
+        worker: _core.Worker,
+        contributes: bool,
+        values: Optional[List[mx.nd.NDArray]],
+        outs: Optional[List[mx.nd.NDArray]],
+        priority: int,
+        step: int,
+    ) -> None:
+        """Queues one operation of the lane, with what moves arrays to it and from it.
+
+        contributes opens the key's next round with the sum of values; outs get its result. Without
+        contributes, outs get the result of the last round.
+        """
+        priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
+        source = None if values is None else self._gather(values, priority)
+        target = None if outs is None else self._target(outs)
+        worker.push_to_engine(
+            self.identity,
+            contributes,
+            0 if source is None else source.handle.value,
+            0 if target is None else target.handle.value,
+            self._order.handle.value,
+            priority,
+            step,
+        )
+        for out in outs or []:
+            if out is not target:
+                target.copyto(out)
+
+    def _gather(self, values: List[mx.nd.NDArray], priority: int) -> mx.nd.NDArray:
+        """The sum of values, on the CPU."""
+        if len(values) == 1:
+            if values[0].context.device_type == "cpu":
+                return values[0]
+            return values[0].copyto(self._staging(values))
+        buffer = self._staging(values)
+        if self._reducer is None:
+            self._reducer = mx.kv.create("local")
+            self._reducer.init(0, values[0])
+        self._reducer.push(0, values, priority=priority)
+        self._reducer.pull(0, out=buffer, priority=priority)
+        return buffer
+
+    def _target(self, outs: List[mx.nd.NDArray]) -> mx.nd.NDArray:
+        """Where the lane writes a result for outs."""
+        if len(outs) == 1 and outs[0].context.device_type == "cpu":
+            return outs[0]
+        return self._staging(outs)
+
+    def _staging(self, arrays: List[mx.nd.NDArray]) -> mx.nd.NDArray:
+        if self._buffer is None:
+            on_gpu = any(array.context.device_type == "gpu" for array in arrays)
+            context = mx.cpu_pinned() if on_gpu else mx.cpu()
+            self._buffer = mx.nd.empty(self._shape, context, self._dtype)
+        return self._buffer

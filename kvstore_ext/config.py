@@ -1,0 +1,128 @@
+"""A store's options and the job it runs in: the only reader of what users set in the environment."""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Dict, Optional
+
+from .errors import OptionError
+
+MAX_SLICE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of every store, from KVSTORE_EXT_OPTIONS, a JSON object, or given in code.
+
+    Options that must be equal on all workers are compared when the store opens.
+    """
+
+    # Most bytes of a slice as it travels: the paper's best, 50,000 float32 (P3, section 5.6).
+    # Smaller slices keep priorities better and cost more messages. Equal on all workers.
+    slice_bytes: int = 200_000
+    # Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less keeps
+    # priorities. 0 measures the link and adapts.
+    window_bytes: int = 0
+    # Seconds that anything may wait for another process, before an error names who is missing.
+    timeout: float = 300.0
+    # Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
+    # slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
+    deterministic: bool = False
+    # Record what happens on the lane, for `P3.take_trace()`.
+    trace: bool = False
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            allowed = {"bool": (bool,), "int": (int,), "float": (int, float)}[str(field.type)]
+            if not isinstance(value, allowed) or (
+                isinstance(value, bool) and field.type != "bool"
+            ):
+                raise OptionError(f"option {field.name} is {value!r}; it must be a {field.type}")
+        if not 8 <= self.slice_bytes <= MAX_SLICE_BYTES:
+            raise OptionError(
+                f"option slice_bytes is {self.slice_bytes}; it must be 8 to {MAX_SLICE_BYTES}"
+            )
+        if self.window_bytes != 0 and self.window_bytes < self.slice_bytes:
+            raise OptionError(
+                f"option window_bytes is {self.window_bytes}; it must be 0, which adapts it, or at "
+                f"least slice_bytes, {self.slice_bytes}"
+            )
+        if not 1 <= self.timeout <= 86400:
+            raise OptionError(f"option timeout is {self.timeout}; it must be 1 to 86400 seconds")
+
+    @classmethod
+    def from_environment(cls) -> Options:
+        """Reads KVSTORE_EXT_OPTIONS.
+
+        Raises
+        ------
+        OptionError
+            Where it is no JSON object, or names an option that does not exist or is out of range.
+        """
+        text = os.environ.get("KVSTORE_EXT_OPTIONS", "{}")
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}, which is not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}; it must be a JSON object")
+        return cls.from_dict(values)
+
+    @classmethod
+    def from_dict(cls, values: Dict[str, Any]) -> Options:
+        """Options by name; raises OptionError for names that do not exist."""
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise OptionError(f"there is no option {name!r}; the options are {', '.join(known)}")
+        return cls(**values)
+
+    def shared(self) -> Dict[str, Any]:
+        """Those that must be equal on all workers."""
+        values = asdict(self)
+        return {name: values[name] for name in ("slice_bytes", "deterministic")}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The cluster that a launcher started this process in, from MXNet's own DMLC_ variables."""
+
+    role: str
+    workers: int
+    servers: int
+    scheduler: str  # host:port
+    resends: bool  # PS_RESEND: ps-lite may send a message again later
+
+    @classmethod
+    def from_environment(cls) -> Optional[Job]:
+        """The job, or None outside one.
+
+        Raises
+        ------
+        OptionError
+            Where the variables are incomplete or malformed.
+        """
+        role = os.environ.get("DMLC_ROLE")
+        if role is None:
+            return None
+        if role not in ("worker", "server", "scheduler"):
+            raise OptionError(f"DMLC_ROLE is {role!r}; it must be worker, server or scheduler")
+        host = os.environ.get("DMLC_PS_ROOT_URI")
+        if not host:
+            raise OptionError("DMLC_PS_ROOT_URI is not set; it must be the scheduler's address")
+        return cls(
+            role=role,
+            workers=_count("DMLC_NUM_WORKER"),
+            servers=_count("DMLC_NUM_SERVER"),
+            scheduler=f"{host}:{_count('DMLC_PS_ROOT_PORT')}",
+            resends=os.environ.get("PS_RESEND", "0") not in ("", "0"),
+        )
+
+
+def _count(name: str) -> int:
+    text = os.environ.get(name)
+    if text is None or not text.isdigit() or int(text) < 1:
+        raise OptionError(f"{name} is {text!r}; it must be a positive number")
+    return int(text)

@@ -1,0 +1,65 @@
+#include "aggregator.h"
+
+#include <cstring>
+
+namespace kvstore_ext {
+
+void Aggregator::Add(int rank, const Buffer& values, bool disposable) {
+  heard_.insert(rank);
+  if (!deterministic_) return AddNow(values, disposable);
+  waiting_[rank] = values;
+  while (summed_ < workers_ && waiting_[summed_].data != nullptr) {
+    const Buffer next = std::move(waiting_[summed_]);
+    waiting_[summed_] = Buffer();
+    AddNow(next, disposable);
+  }
+}
+
+void Aggregator::AddNow(const Buffer& values, bool disposable) {
+  const bool widened = SumTypeOf(dtype_) != dtype_;
+  if (summed_ == 0) {
+    // The first worker's values become the sum where that is possible: most slices are never copied.
+    sum_ = values;
+    if (!disposable) {
+      sum_ = Buffer::Allocate(values.size);
+      std::memcpy(sum_.data.get(), values.data.get(), values.size);
+    }
+  } else {
+    if (summed_ == 1 && widened) {
+      const Buffer first = sum_;
+      sum_ = Buffer::Allocate(elements_ * SizeOf(SumTypeOf(dtype_)));
+      Widen(dtype_, sum_.data.get(), first.data.get(), elements_);
+    }
+    AddTo(dtype_, sum_.data.get(), values.data.get(), elements_);
+  }
+  ++summed_;
+}
+
+std::set<int> Aggregator::missing() const {
+  std::set<int> ranks;
+  for (int rank = 0; rank < workers_; ++rank) {
+    if (heard_.count(rank) == 0) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+size_t Aggregator::held_bytes() const {
+  size_t bytes = sum_.size;
+  for (const Buffer& values : waiting_) bytes += values.size;
+  return bytes;
+}
+
+Buffer Aggregator::Take() {
+  Buffer result = std::move(sum_);
+  if (summed_ > 1 && SumTypeOf(dtype_) != dtype_) {
+    const Buffer wide = std::move(result);
+    result = Buffer::Allocate(elements_ * SizeOf(dtype_));
+    Narrow(dtype_, result.data.get(), wide.data.get(), elements_);
+  }
+  sum_ = Buffer();
+  summed_ = 0;
+  heard_.clear();
+  return result;
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,218 @@
+// The module kvstore_ext._core: what Python sees of the core. Its typed face is _core.pyi.
+//
+// Calls that wait, or that take a lock which a waiting call may hold, release the GIL. C++ exceptions
+// become Python's: invalid_argument a ValueError, out_of_range an IndexError, runtime_error a
+// RuntimeError. No thread of the core calls into Python.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "aggregator.h"
+#include "dlpack.h"
+#include "engine.h"
+#include "local_transport.h"
+#include "pslite.h"
+#include "server.h"
+#include "slicer.h"
+#include "worker.h"
+
+namespace py = pybind11;
+
+namespace kvstore_ext {
+namespace {
+
+using WithoutGil = py::call_guard<py::gil_scoped_release>;
+
+NDArrayHandle ToHandle(uintptr_t address) { return reinterpret_cast<NDArrayHandle>(address); }
+
+py::capsule ToCapsule(const Buffer& buffer, DType dtype) {
+  return py::capsule(ToDLPack(buffer, dtype), "dltensor", [](PyObject* capsule) {
+    // MXNet renames a capsule whose tensor it has taken over.
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return;
+    auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    tensor->deleter(tensor);
+  });
+}
+
+void BindWorker(py::module_* module) {
+  py::class_<Worker, std::shared_ptr<Worker>>(*module, "Worker")
+      .def(py::init([](std::shared_ptr<Transport> transport, int rank, int servers,
+                       size_t slice_bytes, size_t window_bytes, double timeout,
+                       const std::string& configuration) {
+             WorkerOptions options;
+             options.rank = rank;
+             options.servers = servers;
+             options.slice_bytes = slice_bytes;
+             options.window_bytes = window_bytes;
+             options.timeout = timeout;
+             options.configuration = configuration;
+             return std::make_shared<Worker>(options, std::move(transport));
+           }),
+           py::arg("transport"), py::kw_only(), py::arg("rank"), py::arg("servers"),
+           py::arg("slice_bytes"), py::arg("window_bytes"), py::arg("timeout"),
+           py::arg("configuration"))
+      .def("await_servers", &Worker::AwaitServers, WithoutGil())
+      .def("join", &Worker::Join, WithoutGil())
+      .def(
+          "declare",
+          [](Worker& worker, uint64_t key, const std::string& name, int dtype, uint64_t elements,
+             const std::string& description) {
+            worker.Declare(key, name, static_cast<DType>(dtype), elements, description);
+          },
+          WithoutGil())
+      .def(
+          "push_to_engine",
+          [](std::shared_ptr<Worker> worker, uint64_t key, bool contributes, uintptr_t input,
+             uintptr_t output, uintptr_t order, int priority, uint32_t step) {
+            PushToEngine(std::move(worker), key, contributes, ToHandle(input), ToHandle(output),
+                         ToHandle(order), priority, step);
+          },
+          WithoutGil())
+      .def("leave", &Worker::Leave, WithoutGil())
+      .def("abort", &Worker::Abort, WithoutGil())
+      .def("hush", &Worker::Hush, WithoutGil())
+      .def("stop", &Worker::Stop, WithoutGil())
+      .def("failure", &Worker::failure, WithoutGil())
+      .def("order", &Worker::order, WithoutGil())
+      .def("enable_trace", [](Worker& worker, bool on) { worker.trace().Enable(on); })
+      .def("take_trace", [](Worker& worker) {
+        py::list events;
+        for (const Event& event : worker.trace().Take()) {
+          events.append(py::make_tuple(event.time, event.what, event.key, event.slice, event.round,
+                                       event.priority));
+        }
+        return events;
+      });
+}
+
+void BindServer(py::module_* module) {
+  py::class_<Update>(*module, "Update")
+      .def_readonly("key", &Update::key)
+      .def_readonly("slice", &Update::slice)
+      .def_readonly("name", &Update::name)
+      .def_readonly("round", &Update::round)
+      .def_readonly("step", &Update::step)
+      .def("gradient",
+           [](const Update& update) { return ToCapsule(update.gradient, update.dtype); })
+      .def("value", [](const Update& update) { return ToCapsule(update.value, update.dtype); });
+
+  py::class_<Server, std::shared_ptr<Server>>(*module, "Server")
+      .def(py::init([](std::shared_ptr<Transport> transport, int workers, size_t slice_bytes,
+                       size_t window_bytes, double timeout, bool deterministic) {
+             ServerOptions options;
+             options.workers = workers;
+             options.slice_bytes = slice_bytes;
+             options.window_bytes = window_bytes;
+             options.timeout = timeout;
+             options.deterministic = deterministic;
+             return std::make_shared<Server>(options, std::move(transport));
+           }),
+           py::arg("transport"), py::kw_only(), py::arg("workers"),
+           py::arg("slice_bytes"), py::arg("window_bytes"), py::arg("timeout"),
+           py::arg("deterministic"))
+      .def("set_rank", &Server::SetRank)
+      .def("greet", &Server::Greet, WithoutGil())
+      .def("use_optimizer", &Server::UseOptimizer)
+      .def(
+          "next_update",
+          [](Server& server, double seconds) -> std::unique_ptr<Update> {
+            auto update = std::make_unique<Update>();
+            return server.NextUpdate(update.get(), seconds) ? std::move(update) : nullptr;
+          },
+          WithoutGil())
+      .def(
+          "publish_after",
+          [](std::shared_ptr<Server> server, const Update& update, uintptr_t value) {
+            RunAfter(ToHandle(value), [server, update] { server->Updated(update); });
+          },
+          WithoutGil())
+      .def("abort", &Server::Abort, WithoutGil())
+      .def("await_failure", &Server::AwaitFailure, WithoutGil())
+      .def("held_bytes", &Server::held_bytes, WithoutGil())
+      .def("stop", &Server::Stop, WithoutGil());
+}
+
+// The pieces that tests examine without a network.
+void BindParts(py::module_* module) {
+  module->def("slice_key", [](uint64_t key, uint64_t elements, size_t element_bytes,
+                              size_t slice_bytes, int servers) {
+    py::list slices;
+    for (const Slice& slice : SliceKey(key, elements, element_bytes, slice_bytes, servers)) {
+      slices.append(py::make_tuple(slice.index, slice.offset, slice.length, slice.server));
+    }
+    return slices;
+  });
+
+  py::class_<SendQueue<int>>(*module, "SendQueue")
+      .def(py::init<size_t>(), py::arg("window_bytes"))
+      .def("push", &SendQueue<int>::Push, WithoutGil())
+      .def("try_pop",
+           [](SendQueue<int>& queue) -> py::object {
+             int item = 0;
+             return queue.TryPop(&item) ? py::cast(item) : py::none();
+           })
+      .def("pop",
+           [](SendQueue<int>& queue, double seconds) -> py::object {
+             int item = 0;
+             bool taken = false;
+             {
+               py::gil_scoped_release without_gil;
+               taken = queue.Pop(&item, std::chrono::duration<double>(seconds));
+             }
+             return taken ? py::cast(item) : py::none();
+           })
+      .def("release", &SendQueue<int>::Release, WithoutGil())
+      .def("set_window", &SendQueue<int>::SetWindow, WithoutGil())
+      .def("close", &SendQueue<int>::Close, WithoutGil())
+      .def("in_flight", &SendQueue<int>::in_flight)
+      .def("__len__", &SendQueue<int>::size);
+
+  py::class_<WindowEstimator>(*module, "WindowEstimator")
+      .def(py::init<size_t, size_t>(), py::arg("slice_bytes"), py::arg("fixed_bytes"))
+      .def("sent", &WindowEstimator::Sent)
+      .def("acknowledged", &WindowEstimator::Acknowledged)
+      .def("window_bytes", &WindowEstimator::window_bytes);
+
+  py::class_<OrderLearner>(*module, "OrderLearner")
+      .def(py::init<std::function<void(const std::vector<uint64_t>&)>>())
+      .def("ready", &OrderLearner::Ready);
+
+  py::class_<Aggregator>(*module, "Aggregator")
+      .def(py::init([](int dtype, size_t elements, int workers, bool deterministic) {
+        return Aggregator(static_cast<DType>(dtype), elements, workers, deterministic);
+      }))
+      .def("add",
+           [](Aggregator& aggregator, int rank, const py::bytes& values) {
+             const std::string text = values;
+             Buffer buffer = Buffer::Allocate(text.size());
+             std::memcpy(buffer.data.get(), text.data(), text.size());
+             aggregator.Add(rank, buffer, true);
+           })
+      .def("complete", &Aggregator::complete)
+      .def("heard", &Aggregator::heard)
+      .def("missing", &Aggregator::missing)
+      .def("take", [](Aggregator& aggregator) {
+        const Buffer sum = aggregator.Take();
+        return py::bytes(sum.data.get(), sum.size);
+      });
+}
+
+}  // namespace
+}  // namespace kvstore_ext
+
+PYBIND11_MODULE(_core, module) {
+  using namespace kvstore_ext;
+  module.doc() = "The core of kvstore_ext: slices, queues, links, workers and servers.";
+  module.def("load", [](const std::string& path) { LibMXNet::Load(path); });
+  py::class_<Transport, std::shared_ptr<Transport>>(module, "Transport");
+  py::class_<PsLiteTransport, Transport, std::shared_ptr<PsLiteTransport>>(module,
+                                                                           "PsLiteTransport")
+      .def(py::init<bool, int, bool>(), py::kw_only(), py::arg("is_worker"), py::arg("peers"),
+           py::arg("copies"));
+  py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
+      .def_static("make_pair", &LocalTransport::MakePair);
+  BindWorker(&module);
+  BindServer(&module);
+  BindParts(&module);
+}

@@ -1,0 +1,31 @@
+// A piece of memory that can travel: to the network, to an optimizer, or to a codec, without a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace kvstore_ext {
+
+// Laid out as ps-lite's SArray<char> (size, capacity, pointer), so that a Buffer enters a ps-lite
+// message as it is. Copies share the bytes; the last one frees them.
+struct Buffer {
+  size_t size = 0;  // bytes
+  size_t capacity = 0;
+  std::shared_ptr<char> data;
+
+  static Buffer Allocate(size_t bytes) {
+    // Cache-line alignment keeps vector kernels, MXNet's included, on their fast paths.
+    void* memory = std::aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (memory == nullptr) throw std::bad_alloc();
+    return {bytes, bytes, std::shared_ptr<char>(static_cast<char*>(memory), std::free)};
+  }
+
+  // Memory that somebody else keeps alive until the message has been received.
+  static Buffer Borrow(char* memory, size_t bytes) {
+    return {bytes, bytes, std::shared_ptr<char>(std::shared_ptr<char>(), memory)};
+  }
+};
+
+}  // namespace kvstore_ext

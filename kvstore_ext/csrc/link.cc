@@ -1,0 +1,71 @@
+#include "link.h"
+
+#include "failure.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Bytes that a message counts in the window: headers too, so that slices of a few bytes are bounded.
+size_t Weight(const Message& message) { return message.payload.size + sizeof(Header); }
+
+bool IsData(const Message& message) {
+  const MessageType type = message.header.type;
+  return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult;
+}
+
+}  // namespace
+
+Link::Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes,
+           size_t window_bytes)
+    : transport_(std::move(transport)),
+      peer_(peer),
+      estimator_(slice_bytes + sizeof(Header), window_bytes) {
+  queue_.SetWindow(estimator_.window_bytes());
+}
+
+void Link::Send(Message message) {
+  message.peer = peer_;
+  const int priority = message.priority;
+  const size_t bytes = Weight(message);
+  queue_.Push(priority, bytes, std::move(message));
+  SendWhatFits();
+}
+
+void Link::SendControl(Message message) {
+  if (hushed_) return;
+  message.peer = peer_;
+  message.header.credit = owed_.exchange(0);
+  transport_->Send(message);
+}
+
+void Link::Received(const Message& message) {
+  if (IsData(message)) owed_ += Weight(message);
+  if (message.header.credit == 0) return;
+  size_t window;
+  {
+    std::lock_guard<std::mutex> lock(estimator_mutex_);
+    estimator_.Acknowledged(message.header.credit, Now());
+    window = estimator_.window_bytes();
+  }
+  queue_.SetWindow(window);
+  queue_.Release(message.header.credit);
+  SendWhatFits();
+}
+
+void Link::Acknowledge() {
+  if (owed_ > 0) SendControl(ControlMessage(MessageType::kCredit));
+}
+
+void Link::SendWhatFits() {
+  Message message;
+  while (queue_.TryPop(&message)) {
+    {
+      std::lock_guard<std::mutex> lock(estimator_mutex_);
+      estimator_.Sent(Weight(message), Now());
+    }
+    message.header.credit = owed_.exchange(0);
+    transport_->Send(message);
+  }
+}
+
+}  // namespace kvstore_ext

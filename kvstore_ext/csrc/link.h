@@ -1,0 +1,58 @@
+// The connection of a worker to one server, or of a server to one worker.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "send_queue.h"
+#include "transport.h"
+#include "window.h"
+
+namespace kvstore_ext {
+
+// Sends data by priority within a window of bytes in flight, and acknowledges what it receives.
+// Every peer has a link of its own: one that is slow holds nobody else up.
+//
+// Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
+// open would deadlock: worker A's full of slices that wait for worker B, B's for A.
+//
+// Thread-safe; sends on the calling thread, since Transport::Send does not wait.
+class Link {
+ public:
+  Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes);
+
+  // Queues a message with data; it leaves when its turn has come and the window has room.
+  void Send(Message message);
+
+  // Sends a message without data at once.
+  void SendControl(Message message);
+
+  // To be called with everything that the peer sent, before it is acted upon.
+  void Received(const Message& message);
+
+  // To be called after it was acted upon: sends the credit that no answer has carried.
+  void Acknowledge();
+
+  // Whether all data has been sent and acknowledged.
+  bool Idle() const { return queue_.Idle(); }
+
+  // Drops all data, now and later; control messages still leave.
+  void Close() { queue_.Close(); }
+
+  // From now on nothing leaves at all.
+  void Hush() { hushed_ = true; }
+
+ private:
+  void SendWhatFits();
+
+  const std::shared_ptr<Transport> transport_;
+  const int peer_;
+  SendQueue<Message> queue_;
+  std::atomic<bool> hushed_{false};
+  std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
+  std::mutex estimator_mutex_;
+  WindowEstimator estimator_;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,61 @@
+// What travels between a worker and a server.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "buffer.h"
+
+namespace kvstore_ext {
+
+enum class MessageType : uint8_t {
+  kHello,    // server -> worker: this server has a lane; nothing may be sent to it before
+  kJoin,     // worker -> server: text is the worker's configuration, which must be everybody's
+  kWelcome,  // server -> worker: all workers have joined with one configuration
+  kInit,     // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
+  kPush,     // worker -> server: a gradient slice of a round
+  kPull,     // worker -> server: asks for a slice as of a round
+  kResult,   // server -> worker: what a round made of a slice, sent unasked to every worker
+  kCredit,   // either way: payload bytes received, where no other message could carry the number
+  kOrder,    // rank 0 -> server -> other workers: keys in the order the next forward needs them
+  kLeave,    // worker -> server: this worker begins no more rounds
+  kFarewell,  // server -> worker: all workers have left
+  kAbort,    // either way: the job failed; text says why
+};
+
+// Fixed part of every message, little endian as every machine that MXNet runs on.
+struct Header {
+  uint32_t protocol = kProtocol;
+  MessageType type = MessageType::kCredit;
+  uint8_t reserved[3] = {0, 0, 0};
+  uint64_t key = 0;
+  uint32_t slice = 0;
+  uint32_t workers_step = 0;  // see Operation::step
+  uint64_t round = 0;
+  uint64_t credit = 0;  // payload bytes received from the addressee and not yet acknowledged
+
+  static constexpr uint32_t kProtocol = 0x6b760001;
+};
+static_assert(sizeof(Header) == 40, "the header crosses the wire as it lies in memory");
+
+// Control messages overtake all data in the receiver's inbox.
+constexpr int kControlPriority = std::numeric_limits<int>::max();
+
+struct Message {
+  int peer = 0;  // rank of the other side: a server's at a worker, a worker's at a server
+  int priority = kControlPriority;
+  Header header;
+  std::string text;
+  Buffer payload;
+  bool payload_is_ours = false;  // received bytes that nobody else reads: they may be overwritten
+};
+
+inline Message ControlMessage(MessageType type, std::string text = {}) {
+  Message message;
+  message.header.type = type;
+  message.text = std::move(text);
+  return message;
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,50 @@
+// Learns in which order the next forward pass needs the keys.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace kvstore_ext {
+
+// A forward pass needs the parameters in the reverse of the order in which the backward pass before
+// it computed their gradients (P3, section 3). So the order can be watched, instead of trusting the
+// caller's numbers: gluon.Trainer numbers parameters alphabetically.
+//
+// Only gradients that were still being computed when they were pushed tell something. Those that
+// were there already were computed earlier than the others, hence are needed later; among
+// themselves the caller's priorities decide. A round in which nothing had to be waited for teaches
+// nothing, and the caller's priorities stay. Thread-safe.
+class OrderLearner {
+ public:
+  // `learned` is called once, with the keys in the order in which they are needed.
+  explicit OrderLearner(std::function<void(const std::vector<uint64_t>&)> learned)
+      : learned_(std::move(learned)) {}
+
+  // A key's gradient of a round is ready; seconds have passed since it was pushed.
+  void Ready(uint64_t key, uint64_t round, double seconds, int callers_priority);
+
+ private:
+  struct Sighting {
+    uint64_t key;
+    bool waited;
+    int callers_priority;
+  };
+
+  std::vector<uint64_t> Order() const;
+
+  // The first rounds allocate memory, tune kernels and start late.
+  static constexpr uint64_t kFirstRound = 2;
+  // Longer than the engine takes to begin an operation whose operands are ready.
+  static constexpr double kWaited = 0.002;
+
+  std::mutex mutex_;
+  std::function<void(const std::vector<uint64_t>&)> learned_;
+  bool done_ = false;
+  std::vector<Sighting> iteration_;  // in the order in which they became ready
+  std::set<uint64_t> seen_;          // in this iteration
+};
+
+}  // namespace kvstore_ext

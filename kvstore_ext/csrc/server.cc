@@ -1,0 +1,290 @@
+#include "server.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace kvstore_ext {
+
+Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
+    : options_(options), transport_(std::move(transport)) {
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    links_.push_back(std::make_unique<Link>(transport_, worker, options_.slice_bytes,
+                                            options_.window_bytes));
+  }
+  transport_->Start([this](Message message) {
+    Link& link = *links_[message.peer];
+    link.Received(message);
+    try {
+      OnMessage(message);
+    } catch (const std::exception& error) {
+      Abort("server " + std::to_string(rank_) + ": " + error.what());
+    }
+    link.Acknowledge();
+  });
+  watchdog_.Start(std::min(1.0, options_.timeout / 20), [this] { CheckDeadlines(); });
+}
+
+Server::~Server() { Stop(); }
+
+void Server::Greet(int worker) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    greeted_.insert(worker);
+  }
+  links_[worker]->SendControl(ControlMessage(MessageType::kHello));
+  // A worker that comes after the failure has to hear of it as well.
+  const std::string reason = failure_.reason();
+  if (!reason.empty()) links_[worker]->SendControl(ControlMessage(MessageType::kAbort, reason));
+}
+
+void Server::OnMessage(const Message& message) {
+  if (message.header.type == MessageType::kAbort) return Abort(message.text);
+  std::lock_guard<std::mutex> lock(mutex_);
+  switch (message.header.type) {
+    case MessageType::kJoin: return OnJoin(message);
+    case MessageType::kInit: return OnInit(message);
+    case MessageType::kPush: return OnPush(message);
+    case MessageType::kPull: return OnPull(message);
+    case MessageType::kOrder: return OnOrder(message);
+    case MessageType::kLeave: return OnLeave(message.peer);
+    default: return;
+  }
+}
+
+void Server::OnJoin(const Message& message) {
+  if (joined_.empty()) joining_since_ = Now();
+  joined_[message.peer] = message.text;
+  const auto& first = *joined_.begin();
+  for (const auto& other : joined_) {
+    if (other.second == first.second) continue;
+    throw std::runtime_error("workers opened different stores: worker " +
+                             std::to_string(first.first) + " has " + first.second + ", worker " +
+                             std::to_string(other.first) + " has " + other.second);
+  }
+  if (joined_.size() == links_.size()) ToAll(MessageType::kWelcome);
+}
+
+// Compares what the workers say of a key, slice by slice as they say it.
+void Server::Describe(Key* key, const Message& message) {
+  const auto declaration = SliceDeclaration::Unpack(message.text);
+  const std::string text = declaration.name + " " + declaration.description;
+  key->descriptions[message.peer] = text;
+  const auto& first = *key->descriptions.begin();
+  if (text != first.second) {
+    throw std::runtime_error("workers initialised a key differently: worker " +
+                             std::to_string(first.first) + " key " + first.second + ", worker " +
+                             std::to_string(message.peer) + " key " + text);
+  }
+  key->name = declaration.name;
+  key->dtype = declaration.dtype;
+  key->elements.emplace(message.header.slice, declaration.elements);
+  auto& slice = key->slices[message.header.slice];
+  if (slice.sum.heard().empty() && slice.round == 0) {
+    slice.sum = Aggregator(declaration.dtype, declaration.elements, options_.workers,
+                           options_.deterministic);
+  }
+}
+
+void Server::OnInit(const Message& message) {
+  Key& key = keys_[message.header.key];
+  Describe(&key, message);
+  Contribute(message.header.key, &key, message.header.slice, message);
+}
+
+void Server::OnPush(const Message& message) {
+  Contribute(message.header.key, &keys_.at(message.header.key), message.header.slice, message);
+}
+
+void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& message) {
+  const int worker = message.peer;
+  SliceState& slice = key->slices.at(index);
+  if (message.header.round != slice.round || slice.sum.heard().count(worker) != 0) {
+    std::fprintf(stderr,
+                 "kvstore_ext server %d: dropped a stale slice of key %s, round %llu, from "
+                 "worker %d; round %llu is open\n",
+                 rank_.load(), key->name.c_str(),
+                 static_cast<unsigned long long>(message.header.round), worker,
+                 static_cast<unsigned long long>(slice.round));
+    return;
+  }
+  const size_t expected = key->elements.at(index) * SizeOf(key->dtype);
+  const bool has_values = message.header.round > 0 || worker == 0;
+  if (message.payload.size != (has_values ? expected : 0)) {
+    throw std::runtime_error("key " + key->name + ": worker " + std::to_string(worker) +
+                             " sent " + std::to_string(message.payload.size) +
+                             " bytes for a slice of " + std::to_string(expected));
+  }
+  if (slice.sum.heard().empty()) slice.since = Now();
+  slice.priority = message.priority;
+  slice.step = std::max(slice.step, message.header.workers_step);
+  if (has_values) {
+    slice.sum.Add(worker, message.payload, message.payload_is_ours);
+  } else {
+    slice.sum.AddNothing(worker);
+  }
+  if (slice.sum.complete()) return Complete(id, key, index);
+  for (int rank : slice.sum.missing()) {
+    if (left_.count(rank) == 0) continue;
+    throw std::runtime_error("worker " + std::to_string(rank) + " has left, but worker " +
+                             std::to_string(worker) + " pushed key " + key->name + ", round " +
+                             std::to_string(slice.round));
+  }
+}
+
+void Server::Complete(uint64_t id, Key* key, uint32_t index) {
+  SliceState& slice = key->slices.at(index);
+  Buffer sum = slice.sum.Take();
+  if (slice.round > 0 && optimizer_) {
+    slice.updating = true;
+    Update update;
+    update.key = id;
+    update.slice = index;
+    update.name = key->name;
+    update.dtype = key->dtype;
+    update.elements = key->elements.at(index);
+    update.round = slice.round;
+    update.step = slice.step;
+    update.gradient = std::move(sum);
+    update.value = slice.value;
+    updates_.Push(slice.priority, 0, std::move(update));
+    return;
+  }
+  slice.value = std::move(sum);
+  Publish(id, index, &slice);
+}
+
+bool Server::NextUpdate(Update* update, double seconds) {
+  return updates_.Pop(update, std::chrono::duration<double>(seconds));
+}
+
+void Server::Updated(const Update& update) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SliceState& slice = keys_.at(update.key).slices.at(update.slice);
+  slice.updating = false;
+  Publish(update.key, update.slice, &slice);
+}
+
+void Server::Publish(uint64_t id, uint32_t index, SliceState* slice) {
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    SendValue(worker, id, index, slice->round, *slice);
+  }
+  ++slice->round;
+}
+
+// The value goes out without a copy although the optimizer will overwrite it: a worker pushes the
+// next round only once it has received all of this one, and no update begins before all have pushed.
+void Server::SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
+                       const SliceState& slice) {
+  Message message;
+  message.priority = slice.priority;
+  message.header.type = MessageType::kResult;
+  message.header.key = id;
+  message.header.slice = index;
+  message.header.round = round;
+  message.payload = slice.value;
+  links_[worker]->Send(std::move(message));
+}
+
+void Server::OnPull(const Message& message) {
+  const SliceState& slice = keys_.at(message.header.key).slices.at(message.header.slice);
+  SendValue(message.peer, message.header.key, message.header.slice, slice.round - 1, slice);
+}
+
+void Server::OnOrder(const Message& message) {
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    if (worker == message.peer) continue;
+    links_[worker]->SendControl(ControlMessage(MessageType::kOrder, message.text));
+  }
+}
+
+void Server::OnLeave(int worker) {
+  left_.insert(worker);
+  if (left_.size() == links_.size()) return ToAll(MessageType::kFarewell);
+  for (const auto& entry : keys_) {
+    for (const auto& slice : entry.second.slices) {
+      const auto& heard = slice.second.sum.heard();
+      if (heard.empty() || heard.count(worker) != 0) continue;
+      throw std::runtime_error("worker " + std::to_string(worker) + " has left, but worker " +
+                               Ranks(heard) + " pushed key " + entry.second.name + ", round " +
+                               std::to_string(slice.second.round));
+    }
+  }
+}
+
+void Server::ToAll(MessageType type, const std::string& text) {
+  for (auto& link : links_) link->SendControl(ControlMessage(type, text));
+}
+
+void Server::Abort(const std::string& reason) {
+  if (!failure_.Set(reason)) return;
+  for (auto& link : links_) link->Close();
+  std::set<int> greeted;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    greeted = greeted_;
+  }
+  for (int worker : greeted) {
+    links_[worker]->SendControl(ControlMessage(MessageType::kAbort, reason));
+  }
+  updates_.Close();
+}
+
+void Server::CheckDeadlines() {
+  // A little before the workers' own limit, since only a server knows who is missing.
+  std::string overdue;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    overdue = Overdue(Now() - options_.timeout * 0.9);
+  }
+  if (!overdue.empty()) Abort("server " + std::to_string(rank_) + ": " + overdue);
+}
+
+std::string Server::Overdue(double limit) const {
+  if (!joined_.empty() && joined_.size() < links_.size() && joining_since_ < limit) {
+    std::set<int> absent;
+    for (int rank = 0; rank < options_.workers; ++rank) {
+      if (joined_.count(rank) == 0) absent.insert(rank);
+    }
+    return "worker " + Ranks(absent) + " has not opened its store within " +
+           Seconds(options_.timeout);
+  }
+  for (const auto& entry : keys_) {
+    for (const auto& numbered : entry.second.slices) {
+      const SliceState& slice = numbered.second;
+      const bool waits = !slice.sum.heard().empty() || slice.updating;
+      if (!waits || slice.since > limit) continue;
+      const std::string round =
+          "key " + entry.second.name + ", round " + std::to_string(slice.round);
+      if (slice.updating) {
+        return "the optimizer has not updated " + round + ", within " + Seconds(options_.timeout);
+      }
+      return "worker " + Ranks(slice.sum.missing()) +
+             (slice.round == 0 ? " has not initialised " : " has not pushed ") + round +
+             ", which worker " + Ranks(slice.sum.heard()) + " did, within " +
+             Seconds(options_.timeout);
+    }
+  }
+  return "";
+}
+
+size_t Server::held_bytes() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t bytes = 0;
+  for (const auto& entry : keys_) {
+    for (const auto& slice : entry.second.slices) {
+      bytes += slice.second.value.size + slice.second.sum.held_bytes();
+    }
+  }
+  return bytes;
+}
+
+void Server::Stop() {
+  watchdog_.Stop();
+  updates_.Close();
+  for (auto& link : links_) link->Close();
+  transport_->Stop();
+}
+
+}  // namespace kvstore_ext

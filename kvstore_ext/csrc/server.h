@@ -1,0 +1,131 @@
+// A server's half of the lane: slices of all workers come in, one result goes out to each.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "aggregator.h"
+#include "failure.h"
+#include "key.h"
+#include "link.h"
+#include "send_queue.h"
+#include "transport.h"
+#include "watchdog.h"
+
+namespace kvstore_ext {
+
+struct ServerOptions {
+  int workers = 1;
+  size_t slice_bytes = 200000;
+  size_t window_bytes = 0;  // a peer; 0: measured and adapted
+  double timeout = 300;     // seconds that a round may wait for a worker
+  bool deterministic = false;
+};
+
+// A completed sum that waits for the optimizer, which overwrites `value`.
+struct Update {
+  uint64_t key = 0;
+  uint32_t slice = 0;
+  std::string name;
+  DType dtype = DType::kFloat32;
+  size_t elements = 0;
+  uint64_t round = 0;  // how often this slice has been updated, this time included
+  uint32_t step = 0;   // how often the workers' most updated key had been, when they pushed
+  Buffer gradient;
+  Buffer value;
+};
+
+// Holds its slices of the parameters. Without an optimizer a slice's value is its last sum.
+// Thread-safe.
+class Server {
+ public:
+  Server(const ServerOptions& options, std::shared_ptr<Transport> transport);
+  ~Server();
+
+  // ps-lite gives ranks only once the cluster stands, but messages may come before.
+  void SetRank(int rank) { rank_ = rank; }
+
+  // Tells a worker that it may send.
+  void Greet(int worker);
+
+  // From now on completed sums go to NextUpdate instead of becoming the value.
+  void UseOptimizer() { optimizer_ = true; }
+
+  // Waits for the most urgent sum; false once the time is over or the server stops.
+  bool NextUpdate(Update* update, double seconds);
+
+  // The value has been updated: sends it to all workers.
+  void Updated(const Update& update);
+
+  // Ends the job on all processes.
+  void Abort(const std::string& reason);
+
+  // The reason of a failure, waiting for one up to a time; an empty string if there is none.
+  std::string AwaitFailure(double seconds) const { return failure_.Wait(seconds); }
+
+  // Bytes held in values and open sums, without the optimizer's state.
+  size_t held_bytes() const;
+
+  // Stops all threads and wakes NextUpdate.
+  void Stop();
+
+ private:
+  struct SliceState {
+    uint64_t round = 0;  // the one that is open; 0 gives the slice its first value
+    uint32_t step = 0;
+    int priority = 0;
+    double since = 0;  // the open round's first contribution
+    Aggregator sum;
+    bool updating = false;
+    Buffer value;
+  };
+  struct Key {
+    std::string name;
+    std::map<int, std::string> descriptions;  // by rank
+    DType dtype = DType::kFloat32;
+    std::map<uint32_t, SliceState> slices;  // this server's
+    std::map<uint32_t, size_t> elements;    // of each
+  };
+
+  void OnMessage(const Message& message);
+  void OnJoin(const Message& message);
+  void OnInit(const Message& message);
+  void OnPush(const Message& message);
+  void OnPull(const Message& message);
+  void OnOrder(const Message& message);
+  void OnLeave(int worker);
+  void Describe(Key* key, const Message& message);
+  void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
+  void Complete(uint64_t id, Key* key, uint32_t index);
+  void Publish(uint64_t id, uint32_t index, SliceState* slice);
+  void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
+                 const SliceState& slice);
+  void ToAll(MessageType type, const std::string& text = "");
+  void CheckDeadlines();
+  std::string Overdue(double limit) const;
+
+  const ServerOptions options_;
+  std::shared_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Link>> links_;  // by worker
+  std::atomic<int> rank_{0};
+  std::atomic<bool> optimizer_{false};
+  SendQueue<Update> updates_;
+  Failure failure_;
+
+  mutable std::mutex mutex_;  // of all below
+  std::unordered_map<uint64_t, Key> keys_;
+  std::set<int> greeted_;
+  std::map<int, std::string> joined_;  // configurations by rank
+  double joining_since_ = 0;
+  std::set<int> left_;
+
+  Watchdog watchdog_;  // last: its thread uses all of the above
+};
+
+}  // namespace kvstore_ext

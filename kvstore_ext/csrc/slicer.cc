@@ -1,0 +1,42 @@
+#include "slicer.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace kvstore_ext {
+namespace {
+
+// Neighbouring keys must not start at neighbouring servers only: layers repeat in patterns, and a
+// pattern as long as the number of servers would give one server all of the large layers.
+uint64_t Mix(uint64_t value) {
+  value += 0x9e3779b97f4a7c15ULL;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, size_t element_bytes,
+                            size_t slice_bytes, int servers) {
+  if (element_bytes < 1 || servers < 1 || slice_bytes < element_bytes) {
+    throw std::invalid_argument("cannot slice elements of " + std::to_string(element_bytes) +
+                                " bytes into slices of " + std::to_string(slice_bytes) +
+                                " bytes for " + std::to_string(servers) + " servers");
+  }
+  const uint64_t most = slice_bytes / element_bytes;
+  const uint64_t count = std::max<uint64_t>(1, (elements + most - 1) / most);
+  const uint64_t first_server = Mix(key) % servers;
+  std::vector<Slice> slices;
+  slices.reserve(count);
+  for (uint64_t i = 0, offset = 0; i < count; ++i) {
+    const uint64_t length = elements / count + (i < elements % count ? 1 : 0);
+    slices.push_back({static_cast<uint32_t>(i), offset, length,
+                      static_cast<int>((first_server + i) % servers)});
+    offset += length;
+  }
+  return slices;
+}
+
+}  // namespace kvstore_ext

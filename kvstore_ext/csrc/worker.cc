@@ -1,0 +1,319 @@
+#include "worker.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace kvstore_ext {
+
+Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
+    : options_(options),
+      transport_(std::move(transport)),
+      learner_([this](const std::vector<uint64_t>& order) { Announce(order); }) {
+  for (int server = 0; server < options_.servers; ++server) {
+    links_.push_back(std::make_unique<Link>(transport_, server, options_.slice_bytes,
+                                            options_.window_bytes));
+  }
+  transport_->Start([this](Message message) {
+    try {
+      OnMessage(std::move(message));
+    } catch (const std::exception& error) {
+      Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
+    }
+  });
+  watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
+}
+
+Worker::~Worker() { Stop(); }
+
+std::vector<int> Worker::AwaitServers(double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [this] { return greeted_.size() == links_.size(); });
+  std::vector<int> missing;
+  for (int server = 0; server < options_.servers; ++server) {
+    if (greeted_.count(server) == 0) missing.push_back(server);
+  }
+  return missing;
+}
+
+void Worker::Join() {
+  for (auto& link : links_) {
+    link->SendControl(ControlMessage(MessageType::kJoin, options_.configuration));
+  }
+  AwaitAll(welcomed_, "answered that all workers have opened the same store");
+}
+
+void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout), [&] {
+    return servers.size() == links_.size() || !failure_.reason().empty();
+  });
+  if (servers.size() < links_.size() && failure_.reason().empty()) {
+    std::set<int> missing;
+    for (int server = 0; server < options_.servers; ++server) {
+      if (servers.count(server) == 0) missing.insert(server);
+    }
+    lock.unlock();
+    Abort("worker " + std::to_string(options_.rank) + ": within " + Seconds(options_.timeout) +
+          " server " + Ranks(missing) + " has not " + what);
+  }
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+}
+
+void Worker::Declare(uint64_t id, const std::string& name, DType dtype, uint64_t elements,
+                     const std::string& description) {
+  auto key = std::make_unique<Key>();
+  key->declaration.dtype = dtype;
+  key->declaration.name = name;
+  key->declaration.description = description;
+  key->slices = SliceKey(id, elements, SizeOf(dtype), options_.slice_bytes, options_.servers);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!keys_.emplace(id, std::move(key)).second) {
+    throw std::invalid_argument("key " + name + " is declared already");
+  }
+}
+
+void Worker::Start(Operation operation) {
+  Key* key = Find(operation.key);
+  std::unique_lock<std::mutex> lock(key->mutex);
+  {
+    std::lock_guard<std::mutex> all(mutex_);
+    ++open_operations_;
+  }
+  key->busy = true;
+  key->operation = std::move(operation);
+  key->since = Now();
+  if (!failure_.reason().empty()) return Finish(key, &lock, failure_.reason());
+  const Operation& current = key->operation;
+  if (!current.contributes && !key->kept.empty()) {
+    TakeKept(key);
+    return Finish(key, &lock, "");
+  }
+  if (current.contributes) {
+    if (key->rounds > 0) {
+      learner_.Ready(current.key, key->rounds, key->since - current.pushed, current.priority);
+    }
+    ++key->rounds;
+    key->kept.clear();
+  }
+  if (!key->priority_learned) key->priority = current.priority;
+  key->arrived.assign(key->slices.size(), false);
+  key->missing = key->slices.size();
+  trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
+  // Results of the first slices may finish the operation while the last are being sent; they wait
+  // for the key's mutex.
+  for (const Slice& slice : key->slices) SendSlice(key, slice, current);
+}
+
+void Worker::SendSlice(Key* key, const Slice& slice, const Operation& operation) {
+  Message message;
+  message.priority = key->priority;
+  message.header.key = operation.key;
+  message.header.slice = slice.index;
+  message.header.round = key->rounds - 1;
+  message.header.workers_step = operation.step;
+  if (!operation.contributes) {
+    message.header.type = MessageType::kPull;
+    links_[slice.server]->SendControl(std::move(message));
+    return;
+  }
+  const size_t element = SizeOf(key->declaration.dtype);
+  const bool first = message.header.round == 0;
+  message.header.type = first ? MessageType::kInit : MessageType::kPush;
+  if (first) {
+    SliceDeclaration declaration = key->declaration;
+    declaration.elements = slice.length;
+    message.text = declaration.Pack();
+  }
+  if (!first || options_.rank == 0) {
+    message.payload = Buffer::Borrow(const_cast<char*>(operation.input) + slice.offset * element,
+                                     slice.length * element);
+  }
+  trace_.Record("send", operation.key, slice.index, message.header.round, message.priority);
+  links_[slice.server]->Send(std::move(message));
+}
+
+void Worker::OnMessage(Message message) {
+  Link& link = *links_[message.peer];
+  link.Received(message);
+  switch (message.header.type) {
+    case MessageType::kResult: OnResult(message); break;
+    case MessageType::kAbort: Fail(message.text); break;
+    case MessageType::kOrder: {
+      const auto* keys = reinterpret_cast<const uint64_t*>(message.text.data());
+      SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
+      break;
+    }
+    case MessageType::kHello:
+    case MessageType::kWelcome:
+    case MessageType::kFarewell: {
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto& servers = message.header.type == MessageType::kHello     ? greeted_
+                      : message.header.type == MessageType::kWelcome ? welcomed_
+                                                                     : parted_;
+      servers.insert(message.peer);
+      changed_.notify_all();
+      break;
+    }
+    default: break;
+  }
+  link.Acknowledge();
+}
+
+void Worker::OnResult(const Message& message) {
+  const Header& header = message.header;
+  Key* key = Find(header.key);
+  std::unique_lock<std::mutex> lock(key->mutex);
+  if (!key->busy || header.round + 1 != key->rounds || key->arrived[header.slice]) {
+    std::fprintf(stderr, "kvstore_ext worker %d: dropped a stale result of key %s, round %llu\n",
+                 options_.rank, key->declaration.name.c_str(),
+                 static_cast<unsigned long long>(header.round));
+    return;
+  }
+  const Slice& slice = key->slices[header.slice];
+  const size_t element = SizeOf(key->declaration.dtype);
+  if (message.payload.size != slice.length * element) {
+    lock.unlock();
+    return Abort("key " + key->declaration.name + ": server " + std::to_string(message.peer) +
+                 " sent " + std::to_string(message.payload.size) + " bytes for a slice of " +
+                 std::to_string(slice.length * element));
+  }
+  if (key->operation.output != nullptr) {
+    std::memcpy(key->operation.output + slice.offset * element, message.payload.data.get(),
+                message.payload.size);
+  } else {
+    key->kept.resize(key->slices.size());
+    key->kept[slice.index] = message.payload;
+  }
+  trace_.Record("result", header.key, header.slice, header.round, message.priority);
+  key->arrived[slice.index] = true;
+  if (--key->missing == 0) Finish(key, &lock, "");
+}
+
+void Worker::TakeKept(Key* key) {
+  const size_t element = SizeOf(key->declaration.dtype);
+  for (const Slice& slice : key->slices) {
+    std::memcpy(key->operation.output + slice.offset * element,
+                key->kept[slice.index].data.get(), slice.length * element);
+  }
+  key->kept.clear();
+}
+
+// Ends the key's operation; unlocks, since what waits for the end may start the next one at once.
+void Worker::Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error) {
+  auto done = std::move(key->operation.done);
+  trace_.Record("done", key->operation.key, 0, key->rounds - 1, key->priority);
+  key->busy = false;
+  key->operation = Operation();
+  lock->unlock();
+  done(error);
+  {
+    std::lock_guard<std::mutex> all(mutex_);
+    --open_operations_;
+  }
+  changed_.notify_all();
+}
+
+std::vector<uint64_t> Worker::order() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return order_;
+}
+
+void Worker::SetOrder(const std::vector<uint64_t>& order) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  order_ = order;
+  for (size_t position = 0; position < order.size(); ++position) {
+    auto found = keys_.find(order[position]);
+    if (found == keys_.end()) continue;
+    found->second->priority = -static_cast<int>(position);
+    found->second->priority_learned = true;
+  }
+}
+
+// Rank 0's order holds for all workers: a slice that they rank differently would wait at each in
+// turn.
+void Worker::Announce(const std::vector<uint64_t>& order) {
+  if (options_.rank != 0) return;
+  SetOrder(order);
+  const std::string text(reinterpret_cast<const char*>(order.data()),
+                         order.size() * sizeof(uint64_t));
+  links_[0]->SendControl(ControlMessage(MessageType::kOrder, text));
+}
+
+void Worker::Leave() {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    // Every operation has a deadline of its own, so this wait ends.
+    changed_.wait(lock, [this] { return open_operations_ == 0; });
+  }
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  for (auto& link : links_) link->SendControl(ControlMessage(MessageType::kLeave));
+  AwaitAll(parted_, "answered that all workers have left");
+}
+
+void Worker::Abort(const std::string& reason) {
+  Fail(reason);
+  for (auto& link : links_) link->SendControl(ControlMessage(MessageType::kAbort, reason));
+}
+
+void Worker::Fail(const std::string& reason) {
+  if (!failure_.Set(reason)) return;
+  for (auto& link : links_) link->Close();
+  for (Key* key : Keys()) {
+    std::unique_lock<std::mutex> lock(key->mutex);
+    if (key->busy) Finish(key, &lock, reason);
+  }
+  changed_.notify_all();
+}
+
+void Worker::CheckDeadlines() {
+  if (!failure_.reason().empty()) return;
+  for (Key* key : Keys()) {
+    const std::string overdue = Overdue(key);
+    if (!overdue.empty()) return Abort(overdue);
+  }
+}
+
+// Says for whom a key's operation has waited too long; empty if it has not.
+std::string Worker::Overdue(Key* key) {
+  std::lock_guard<std::mutex> lock(key->mutex);
+  if (!key->busy || Now() - key->since < options_.timeout) return "";
+  std::set<int> silent;
+  for (const Slice& slice : key->slices) {
+    if (!key->arrived[slice.index]) silent.insert(slice.server);
+  }
+  return "worker " + std::to_string(options_.rank) + ": no answer from server " + Ranks(silent) +
+         " for key " + key->declaration.name + ", round " + std::to_string(key->rounds - 1) +
+         ", within " + Seconds(options_.timeout);
+}
+
+void Worker::Hush() {
+  watchdog_.Stop();
+  Fail("the store was closed");
+  for (auto& link : links_) link->Hush();
+}
+
+void Worker::Stop() {
+  Hush();
+  transport_->Stop();
+}
+
+Worker::Key* Worker::Find(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = keys_.find(id);
+  if (found == keys_.end()) {
+    throw std::out_of_range("key " + std::to_string(id) + " was never declared");
+  }
+  return found->second.get();
+}
+
+std::vector<Worker::Key*> Worker::Keys() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Key*> keys;
+  for (auto& entry : keys_) keys.push_back(entry.second.get());
+  return keys;
+}
+
+}  // namespace kvstore_ext

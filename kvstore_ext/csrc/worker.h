@@ -1,0 +1,138 @@
+// A worker's half of the lane: slices go out by priority, results come back into place.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dtype.h"
+#include "failure.h"
+#include "key.h"
+#include "link.h"
+#include "order.h"
+#include "slicer.h"
+#include "trace.h"
+#include "transport.h"
+#include "watchdog.h"
+
+namespace kvstore_ext {
+
+struct WorkerOptions {
+  int rank = 0;
+  int servers = 1;
+  size_t slice_bytes = 200000;
+  size_t window_bytes = 0;    // a peer; 0: measured and adapted
+  double timeout = 300;       // seconds that any wait may take
+  std::string configuration;  // what must be equal on all workers, as text that an error can show
+};
+
+// What a store asks of a key. With `contributes` it opens the key's next round: round 0 sets the
+// value to rank 0's input, later ones send the input as a gradient. With `out` it ends when the
+// round's result lies there; without, the result is kept for a later operation that only reads.
+struct Operation {
+  uint64_t key = 0;
+  bool contributes = false;
+  const char* input = nullptr;  // the key's elements; stays valid and unchanged until `done`
+  char* output = nullptr;       // likewise; may be the input
+  int priority = 0;             // the caller's, used until the order is learned
+  uint32_t step = 0;            // how often the worker has updated its most updated key
+  double pushed = 0;            // when the store was asked, by Now()
+  // Called exactly once, from any thread, with the reason of a failure or an empty string.
+  std::function<void(const std::string&)> done;
+};
+
+// Thread-safe. A key's operations must come one after the other: the next after the last's `done`.
+class Worker {
+ public:
+  Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport);
+  ~Worker();
+
+  // Waits until all servers have said hello; returns the ranks of those that have not in time.
+  std::vector<int> AwaitServers(double seconds);
+
+  // Compares configurations with the other workers; throws std::runtime_error where they differ or
+  // somebody does not come.
+  void Join();
+
+  // Makes a key known. A key is declared once, with the same arguments on all workers.
+  void Declare(uint64_t key, const std::string& name, DType dtype, uint64_t elements,
+               const std::string& description);
+
+  // Begins an operation on a declared key.
+  void Start(Operation operation);
+
+  // Waits for all operations, tells the servers, and waits until the other workers have left too.
+  // Throws std::runtime_error where that fails.
+  void Leave();
+
+  // Ends all operations with an error, here and on every other process.
+  void Abort(const std::string& reason);
+
+  // Sends nothing any more, and ends open operations with an error. What still arrives is taken, as
+  // ps-lite demands while it runs.
+  void Hush();
+
+  // Hushes and stops all threads.
+  void Stop();
+
+  std::string failure() const { return failure_.reason(); }
+  Trace& trace() { return trace_; }
+
+  // Keys in the order in which they are needed; empty until it is known.
+  std::vector<uint64_t> order() const;
+
+ private:
+  struct Key {
+    SliceDeclaration declaration;
+    std::vector<Slice> slices;
+    std::atomic<bool> priority_learned{false};
+    std::atomic<int> priority{0};
+
+    std::mutex mutex;  // of all below
+    uint64_t rounds = 0;  // begun
+    bool busy = false;
+    Operation operation;
+    std::vector<bool> arrived;  // slices of the last round
+    size_t missing = 0;
+    double since = 0;
+    std::vector<Buffer> kept;  // slices of a result that no operation has taken yet
+  };
+
+  void OnMessage(Message message);
+  void OnResult(const Message& message);
+  void SendSlice(Key* key, const Slice& slice, const Operation& operation);
+  void TakeKept(Key* key);
+  void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
+  void SetOrder(const std::vector<uint64_t>& order);
+  void Announce(const std::vector<uint64_t>& order);
+  void Fail(const std::string& reason);
+  void CheckDeadlines();
+  std::string Overdue(Key* key);
+  void AwaitAll(const std::set<int>& servers, const char* what);
+  Key* Find(uint64_t id);
+  std::vector<Key*> Keys();
+
+  const WorkerOptions options_;
+  std::shared_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Link>> links_;  // by server
+  Failure failure_;
+  Trace trace_;
+  OrderLearner learner_;
+
+  mutable std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
+  std::vector<uint64_t> order_;
+  std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
+  int open_operations_ = 0;
+
+  Watchdog watchdog_;  // last: its thread uses all of the above
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,145 @@
+"""A server or scheduler process: python -m kvstore_ext.server, with DMLC_ROLE set by a launcher."""
+from __future__ import annotations
+
+import argparse
+import ctypes
+import logging
+import os
+import sys
+import threading
+import time
+from typing import Callable, List, Optional, Tuple
+
+import mxnet as mx
+from mxnet.base import _LIB, check_call
+from mxnet.kvstore.kvstore_server import KVStoreServer
+
+from . import _core
+from .config import Job, Options
+from .errors import OptionError
+from .lane import GREET, SET_OPTIMIZER, native_store
+from .optimizer import OptimizerLoop, unpack_optimizer
+
+logger = logging.getLogger("kvstore_ext.server")
+
+
+class P3Server(KVStoreServer):
+    """MXNet's server with the lane beside it: sparse keys go one way, dense ones the other.
+
+    Parameters
+    ----------
+    kvstore
+        The stock store of this process, not running yet.
+    job, options
+        What the launcher and KVSTORE_EXT_OPTIONS say.
+    trusted_modules
+        Modules of users' optimizers that may be loaded.
+    """
+
+    def __init__(
+        self,
+        kvstore: mx.kvstore.KVStore,
+        job: Job,
+        options: Options,
+        trusted_modules: Tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(kvstore)
+        self._trusted_modules = trusted_modules
+        transport = _core.PsLiteTransport(is_worker=False, peers=job.workers, copies=job.resends)
+        self._lane = _core.Server(
+            transport,
+            workers=job.workers,
+            slice_bytes=options.slice_bytes,
+            window_bytes=options.window_bytes,
+            timeout=options.timeout,
+            deterministic=options.deterministic,
+        )
+        self._loop = OptimizerLoop(self._lane)
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        """Serves until the workers are done. A job that fails ends the process with status 1."""
+        watcher = threading.Thread(target=self._exit_on_failure, daemon=True)
+        watcher.start()
+        super().run()
+        self._done.set()
+        watcher.join()
+        self._loop.stop()
+        self._lane.stop()
+
+    def _exit_on_failure(self) -> None:
+        reason = ""
+        while not reason:
+            if self._done.is_set():
+                return
+            reason = self._lane.await_failure(0.2)
+        print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
+        # The thread in MXNet's server loop cannot be woken, so the process ends under it; not before
+        # the news has left it.
+        time.sleep(1.0)
+        os._exit(1)
+
+    def _controller(self) -> Callable[[int, bytes, Optional[ctypes.c_void_p]], None]:
+        def control(_head: int, body: bytes, _: Optional[ctypes.c_void_p]) -> None:
+            self._lane.set_rank(self.kvstore.rank)
+            try:
+                self._execute(body.decode())
+            except Exception as error:
+                self._lane.abort(f"server {self.kvstore.rank}: {type(error).__name__}: {error}")
+
+        return control
+
+    def _execute(self, command: str) -> None:
+        if command.startswith(GREET):
+            self._lane.greet(int(command[len(GREET) :]))
+        elif command.startswith(SET_OPTIMIZER):
+            packed = command[len(SET_OPTIMIZER) :]
+            optimizer, factors = unpack_optimizer(packed, self._trusted_modules)
+            self._loop.set_optimizer(optimizer, factors)
+            # A second one for the stock server, whose keys count their updates by themselves.
+            stock, _ = unpack_optimizer(packed, self._trusted_modules)
+            self.kvstore.set_optimizer(stock)
+        else:
+            logger.warning("a worker sent an unknown command: %.80s", command)
+
+
+def run_scheduler() -> None:
+    """Serves as the job's scheduler, which is MXNet's own, until all have left."""
+    no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
+        lambda *_: None
+    )
+    check_call(_LIB.MXKVStoreRunServer(native_store("dist"), no_commands, None))
+
+
+def main(arguments: Optional[List[str]] = None) -> None:
+    """Runs the role that DMLC_ROLE names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m kvstore_ext.server",
+        description="A server or the scheduler of a kvstore_ext job, as DMLC_ROLE says.",
+    )
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module of optimizers that workers may send; may be repeated",
+    )
+    parsed = parser.parse_args(arguments)
+    try:
+        job = Job.from_environment()
+        options = Options.from_environment()
+    except OptionError as error:
+        sys.exit(f"kvstore_ext.server: {error}")
+    if job is None or job.role == "worker":
+        found = "not set" if job is None else "worker"
+        sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
+    if job.role == "scheduler":
+        run_scheduler()
+        return
+    sys.path.insert(0, os.getcwd())  # where a trusted module is most likely to be
+    stock = mx.kvstore.KVStore(native_store("dist"))
+    P3Server(stock, job, options, tuple(parsed.trust)).run()
+
+
+if __name__ == "__main__":
+    main()
