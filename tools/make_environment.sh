@@ -43,27 +43,33 @@ choose_interpreter() {
         fi
         found="$candidate, which is Python $version"
     done
-    fail "found no fitting Python ($found); MXNet 1.9.1 runs on $allowed; name one with PYTHON=..."
+    fail "found no fitting Python ($found); MXNet 1.9.1 runs on $allowed
+Name one with PYTHON=..., or: apt-get install python3 python3-venv python3-dev"
 }
 
-require_venv() {
+has_venv() {
     # Debian leaves ensurepip, without which venv makes no pip, to another package.
-    "$1" -c 'import venv, ensurepip' 2>/dev/null ||
-        fail "Python $2 ($1) lacks the venv module: apt-get install python$2-venv"
+    "$python" -c 'import venv, ensurepip' 2>/dev/null
 }
 
-require_headers() {
-    include=$("$1" -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
-    [ -f "$include/Python.h" ] ||
-        fail "Python $2 ($1) lacks its headers ($include/Python.h): apt-get install python$2-dev"
+has_headers() {
+    include=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+    [ -f "$include/Python.h" ]
 }
 
-require_compiler() {
+has_compiler() {
     # Extensions are built with the compiler that Python was built with, unless CXX names another.
-    compiler=${CXX:-$("$1" -c 'import sysconfig; print(sysconfig.get_config_var("CXX") or "c++")')}
+    compiler=${CXX:-$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("CXX"))')}
     # Unquoted: the value may hold options.
-    echo '#include <string_view>' | $compiler -std=c++17 -fsyntax-only -x c++ - 2>/dev/null ||
-        fail "no C++17 compiler ($compiler does not work): apt-get install g++, or set CXX"
+    echo '#include <string_view>' | $compiler -std=c++17 -fsyntax-only -x c++ - 2>/dev/null
+}
+
+missing=""
+packages=""
+miss() {
+    missing="$missing
+  $1"
+    packages="$packages $2"
 }
 
 [ $# -eq 1 ] || fail "usage: tools/make_environment.sh DIRECTORY"
@@ -74,8 +80,11 @@ fi
 
 python=$(choose_interpreter)
 version=$(version_of "$python")
-require_venv "$python" "$version"
-require_headers "$python" "$version"
-require_compiler "$python"
+has_venv || miss "the venv module of Python $version" "python$version-venv"
+has_headers || miss "the headers of Python $version ($include/Python.h)" "python$version-dev"
+has_compiler || miss "a C++17 compiler ($compiler does not work; CXX may name another)" "g++"
+[ -z "$missing" ] || fail "missing are$missing
+Debian and Ubuntu have them: apt-get install$packages"
+
 echo "Making $directory with $("$python" --version) ($(command -v "$python"))"
 "$python" -m venv --clear "$directory"
