@@ -1,0 +1,82 @@
+"""A private OpenSSH server on the loopback, where every address is a host."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Iterator
+
+from .jobs import need
+
+HOSTS = ("127.0.0.1", "127.0.0.2")
+
+# SetEnv marks also the processes that are there before the launcher has said anything, and keeps
+# the tests out of the user's home, where a login may do anything, slowly and under a lock.
+SERVER = """
+Port {port}
+ListenAddress {hosts[0]}
+ListenAddress {hosts[1]}
+HostKey {directory}/host_key
+AuthorizedKeysFile {directory}/user_key.pub
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+SetEnv KVSTORE_EXT_TEST_MARK={mark} REMOTE=yes HOME={directory}
+"""
+
+CLIENT = """
+Host *
+  IdentityFile {directory}/user_key
+  IdentitiesOnly yes
+  UserKnownHostsFile {directory}/known_hosts
+  StrictHostKeyChecking accept-new
+  LogLevel ERROR
+"""
+
+
+class Sshd:
+    """`port` is the server's on all HOSTS, `config` the client's configuration file."""
+
+    def __init__(self, directory: Path, mark: str) -> None:
+        self.directory = directory
+        self.port = _free_port()
+        self.config = directory / "ssh_config"
+        keygen = need("ssh-keygen", "openssh-client")
+        for key in ("host_key", "user_key"):
+            command = [keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
+            subprocess.run(command, check=True)
+        self.config.write_text(CLIENT.format(directory=directory))
+        server = SERVER.format(port=self.port, hosts=HOSTS, directory=directory, mark=mark)
+        (directory / "sshd_config").write_text(server)
+
+    def serve(self) -> Iterator[Sshd]:
+        """Yields itself while the server listens."""
+        if os.geteuid() == 0:
+            # Where sshd, when root starts it, locks itself in until a user has logged in.
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        sshd = need("sshd", "openssh-server")
+        command = [sshd, "-D", "-e", "-f", str(self.directory / "sshd_config")]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, universal_newlines=True) as server:
+            assert server.stderr is not None
+            try:
+                for _ in HOSTS:
+                    line = server.stderr.readline()
+                    assert "Server listening" in line, line + server.stderr.read()
+                yield self
+            finally:
+                server.kill()
+
+    def hostfile(self) -> str:
+        path = self.directory / "hosts"
+        path.write_text("".join(f"{host}:{self.port}\n" for host in HOSTS))
+        return str(path)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOSTS[0], 0))
+        port: int = probe.getsockname()[1]
+        return port

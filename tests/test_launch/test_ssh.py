@@ -1,0 +1,107 @@
+"""`--launcher ssh` against a real OpenSSH server on two addresses of this host."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+
+import pytest
+
+from .jobs import STAY, STOCK, STUBBORN, Job
+from .sshd import HOSTS, Sshd
+
+
+def options(sshd: Sshd) -> list[str]:
+    return ["-H", sshd.hostfile(), "--interface", "lo", f"--launcher-options=-F {sshd.config}"]
+
+
+def test_hosts_environment_and_directory(job: Job, sshd: Sshd) -> None:
+    worker = 'set -- $SSH_CONNECTION; echo "$3 $REMOTE $MXNET_AMBIENT $OTHER $GIVEN $PWD"'
+    environment = {"MXNET_AMBIENT": "along", "OTHER": "not", "DMLC_NODE_HOST": "10.9.9.9"}
+    arguments = ["-n", "3", "-s", "2", "--env", "GIVEN=a  \"b\" 'c'", "--server-command", "env"]
+    status = job.run(*options(sshd), *arguments, "sh", "-c", worker, environment=environment)
+    assert status == 0, job.errors
+    for rank, host in enumerate((HOSTS[0], HOSTS[1], HOSTS[0])):
+        expected = f"{host} yes along  a  \"b\" 'c' {job.directory}"
+        assert f"[worker {rank}] {expected}" in job.lines
+        assert job.log(f"worker-{rank}") == expected + "\n"
+    for name, host in (("server-0", HOSTS[0]), ("server-1", HOSTS[1]), ("scheduler-0", HOSTS[0])):
+        variables = dict(line.split("=", 1) for line in job.log(name).splitlines())
+        assert variables["SSH_CONNECTION"].split()[2] == host
+        assert variables["DMLC_INTERFACE"] == "lo"
+        assert variables["DMLC_PS_ROOT_URI"] == "127.0.0.1"
+        assert variables["DMLC_ROLE"] == name.split("-")[0]
+        assert "DMLC_NODE_HOST" not in variables
+
+
+def test_failing_worker_on_another_host(job: Job, sshd: Sshd) -> None:
+    worker = "[ $KVSTORE_EXT_LAUNCH_RANK = 0 ] || { echo why; kill -KILL $$; }; sleep 1000"
+    arguments = ["-n", "2", "--server-command", STAY, "sh", "-c", worker]
+    assert job.run(*options(sshd), *arguments) == 137
+    assert job.errors[1:] == [
+        f"launch: worker 1 on {HOSTS[1]} was killed by signal 9 (SIGKILL)",
+        f"launch: its last lines (all are in {job.log_dir}/worker-1.log):",
+        "    why",
+    ]
+    job.assert_gone()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_nothing_outlives_the_launcher(
+    job: Job, sshd: Sshd, number: signal.Signals, status: int
+) -> None:
+    worker = STUBBORN if number == signal.SIGKILL else STUBBORN.replace("trap", "true")
+    arguments = ["-n", "2", "-s", "1", "--server-command", STAY, "sh", "-c", worker]
+    job.start(*options(sshd), *arguments)
+    for name in ("worker 0", "worker 1", "server 0", "scheduler 0"):
+        job.wait_for_line(f"[{name}] up")
+    job.signal(number)
+    assert job.wait() == status
+    job.assert_gone()
+
+
+def test_host_that_refuses(job: Job, sshd: Sshd) -> None:
+    hostfile = job.directory / "refusing"
+    hostfile.write_text(f"{HOSTS[0]}:{sshd.port}\n127.0.0.3:{sshd.port}\n")
+    arguments = ["-n", "2", "-s", "1", "--server-command", STAY, "sleep", "1000"]
+    assert job.run(*options(sshd), "-H", str(hostfile), *arguments) == 255
+    assert job.errors[1:] == [
+        "launch: worker 1 on 127.0.0.3 could not be started: ssh ended with exit status 255",
+        f"launch: its last lines (all are in {job.log_dir}/worker-1.log):",
+        f"    ssh: connect to host 127.0.0.3 port {sshd.port}: Connection refused",
+    ]
+    job.assert_gone()
+
+
+@pytest.mark.parametrize(
+    ("limit", "status", "message"),
+    [
+        ("--launcher-options=-o ConnectTimeout=1", 255, "ssh ended with exit status 255"),
+        ("--start-timeout=1", 1, "did not start within 1 s"),
+    ],
+)
+def test_host_that_does_not_answer(job: Job, limit: str, status: int, message: str) -> None:
+    with socket.socket() as silent:
+        silent.bind((HOSTS[0], 0))
+        silent.listen(8)
+        hostfile = job.directory / "hosts"
+        hostfile.write_text(f"{HOSTS[0]}:{silent.getsockname()[1]}\n")
+        assert job.run("-n", "1", "-H", str(hostfile), limit, "sleep", "1000") == status
+    assert f"on {HOSTS[0]} " in job.errors[1]
+    assert message in job.errors[1]
+    assert job.processes() == {}
+
+
+def test_interpreter_that_is_not_there(job: Job, sshd: Sshd) -> None:
+    assert job.run(*options(sshd), "-n", "1", "--python", "/missing/python", "true") == 127
+    assert "on 127.0.0.1 could not be started: ssh ended with exit status 127" in job.errors[1]
+    assert "/missing/python" in job.errors[3]
+
+
+def test_stock_mxnet(job: Job, sshd: Sshd) -> None:
+    arguments = ["-n", "2", "-s", "1", "--server-command", f"{sys.executable} {STOCK}"]
+    assert job.run(*options(sshd), *arguments, sys.executable, STOCK) == 0, job.errors
+    pulled = [line for line in job.lines if "pulled" in line]
+    assert sorted(pulled) == [f"[worker {rank}] pulled [3.0, 3.0, 3.0] of 2" for rank in range(2)]
+    job.assert_gone()

@@ -1,0 +1,23 @@
+"""The launcher behind tools/launch.py, by the way a job takes through it.
+
+    options      the command line, checked
+    hosts        the hostfile, and which process goes to which host
+    processes    one Process for the scheduler, every server and every worker
+    environment  what each of them finds in its environment
+    local, ssh, mpi, slurm
+                 the four ways to start a supervisor beside each process
+    rendezvous   where the agents that mpirun and srun start report to the launcher
+    protocol     what the launcher and a supervisor say to each other
+    job          start, follow, notice the first failure, end everything
+    output       prefix, log files, last lines
+
+On the host of the process:
+
+    agent        finds its number among mpirun's or srun's tasks, then starts a supervisor
+    supervisor   runs one process and ends it, with all it started, when the launcher is gone
+    process_tree who descends from whom, by /proc
+    network      the host's own addresses and free ports
+
+A supervisor lives as long as its input is open. The kernel closes that input however the launcher
+ends, by SIGKILL too, so no process outlives the job and no list of process ids has to be kept.
+"""

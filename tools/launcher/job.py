@@ -1,0 +1,179 @@
+"""A job from its start until none of its processes is left."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Coroutine, Protocol, TypeVar
+
+from launcher.environment import with_scheduler
+from launcher.options import Options
+from launcher.output import Sink, note
+from launcher.processes import Ending, Process
+from launcher.running import Running, StartError
+
+T = TypeVar("T")
+
+# Longer than a supervisor takes from the end of its input to its own (GRACE + GIVE_UP).
+_END_LIMIT = 10.0
+_EARLY = 5.0
+
+
+class Starter(Protocol):
+    """A way to get a supervisor beside each process."""
+
+    async def open(self) -> Running | None: ...
+
+    async def start(self, number: int, process: Process, sink: Sink) -> Running: ...
+
+    async def close(self) -> None: ...
+
+
+class JobError(Exception):
+    """The job's first failure.
+
+    `status` is what the launcher exits with, `sink` has the last lines of the process to blame.
+    """
+
+    def __init__(self, text: str, status: int, sink: Sink | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.sink = sink
+
+
+class Job:
+    """One run of a list of processes. Make it inside the event loop."""
+
+    def __init__(self, options: Options, processes: list[Process], starter: Starter) -> None:
+        self._options = options
+        self._processes = processes
+        self._starter = starter
+        self._sinks = [Sink(process.name, options.log_dir) for process in processes]
+        self._running: list[Running] = []
+        self._over = False
+        self._failed: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Returns when all workers have ended with status 0; raises JobError otherwise.
+
+        Either way no process of the job is left.
+        """
+        try:
+            spawner = await self._unless_failed(self._starter.open())
+            if spawner:
+                spawner.ended.add_done_callback(lambda end: self._spawner_ended(spawner, end))
+            await self._unless_failed(self._start())
+            await self._unless_failed(self._give_orders())
+            await self._unless_failed(asyncio.wait(self._endings("worker")))
+            others = self._endings("server", "scheduler")
+            await self._unless_failed(asyncio.wait(others, timeout=self._options.grace))
+            for running in self._running:
+                if not running.ended.done():
+                    after = f"{self._options.grace:g} s after the last worker"
+                    note(f"{running.title} is still there {after} and will be ended")
+        finally:
+            self._over = True
+            await self._end()
+
+    def fail(self, failure: JobError) -> None:
+        """Ends the job with this failure, unless it is ending already."""
+        if not self._failed.done() and not self._over:
+            self._failed.set_result(failure)
+
+    async def _unless_failed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Returns what `work` returns; raises the first failure as soon as there is one."""
+        task = asyncio.ensure_future(work)
+        either: list[asyncio.Future[Any]] = [task, self._failed]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                raise self._failed.result()
+            return task.result()
+        except StartError as error:
+            raise JobError(str(error), error.status, error.sink) from None
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _start(self) -> None:
+        starts = [
+            asyncio.ensure_future(self._start_one(number, process))
+            for number, process in enumerate(self._processes)
+        ]
+        try:
+            await asyncio.gather(*starts)
+        finally:
+            for start in starts:
+                start.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+        self._running.sort(key=lambda running: self._processes.index(running.process))
+
+    async def _start_one(self, number: int, process: Process) -> None:
+        limit = self._options.start_timeout
+        sink = self._sinks[number]
+        try:
+            start = self._starter.start(number, process, sink)
+            running = await asyncio.wait_for(start, limit)
+        except asyncio.TimeoutError:
+            title = f"{process.name} on {process.host.name}"
+            raise StartError(f"{title} did not start within {limit:g} s", 1, sink) from None
+        running.ended.add_done_callback(lambda ended: self._process_ended(running, ended))
+        self._running.append(running)
+
+    async def _give_orders(self) -> None:
+        """Finds the scheduler's address, then has every supervisor run its process."""
+        options = self._options
+        local = options.launcher == "local"
+        (scheduler,) = [each for each in self._running if each.process.role == "scheduler"]
+        address = options.environment.get("DMLC_PS_ROOT_URI")
+        if local and address is None and options.interface is None:
+            address = "127.0.0.1"
+        request = {"address": address, "interface": options.interface, "port": options.port}
+        try:
+            reserved = await asyncio.wait_for(scheduler.reserve(request), options.start_timeout)
+        except asyncio.TimeoutError:
+            raise StartError(f"{scheduler.title} does not answer", 1, scheduler.sink) from None
+        for running in self._running:
+            environment = running.process.environment
+            running.run(with_scheduler(environment, one_host=local, **reserved))
+
+    def _endings(self, *roles: str) -> list[asyncio.Future[Ending]]:
+        return [running.ended for running in self._running if running.process.role in roles]
+
+    def _process_ended(self, running: Running, ended: asyncio.Future[Ending]) -> None:
+        if ended.result().status != 0:
+            self._blame(running, ended.result())
+        elif running.process.role != "worker":
+            # At the end of a job all processes end at about the same time, in any order.
+            loop = asyncio.get_running_loop()
+            loop.call_later(_EARLY, self._note_early, running)
+
+    def _note_early(self, running: Running) -> None:
+        workers = [each for each in self._running if each.process.role == "worker"]
+        left = [each.process.name for each in workers if not each.ended.done()]
+        if left and not self._over:
+            note(f"{running.title} has ended with exit status 0; {', '.join(left)} still runs")
+
+    def _spawner_ended(self, spawner: Running, ended: asyncio.Future[Ending]) -> None:
+        if ended.result().status != 0:
+            self._blame(spawner, ended.result())
+        elif len(self._running) < len(self._processes):
+            missing = len(self._processes) - len(self._running)
+            text = f"{spawner.title} has ended, but {missing} of its processes never reported"
+            self.fail(JobError(text, 1, spawner.sink))
+
+    def _blame(self, running: Running, ending: Ending) -> None:
+        self.fail(JobError(f"{running.title} {ending.text}", ending.status, running.sink))
+
+    async def _end(self) -> None:
+        """Ends all processes; returns when they are gone, or have not answered for too long."""
+        for running in self._running:
+            running.link.hang_up()
+        if self._running:
+            await asyncio.wait([running.gone for running in self._running], timeout=_END_LIMIT)
+        for running in self._running:
+            if not running.gone.done():
+                note(f"{running.title} has not confirmed its end within {_END_LIMIT:g} s")
+                running.gone.cancel()
+        await self._starter.close()
+        for sink in self._sinks:
+            sink.close()

@@ -1,0 +1,108 @@
+"""This host's own addresses and free ports. IPv4, which is all that ps-lite speaks. Linux only."""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import random
+import socket
+import struct
+from typing import Protocol
+
+_SIOCGIFADDR = 0x8915
+
+# Below the range from which Linux takes ports for outgoing connections and for "any free port":
+# the port must stay free for the seconds until the scheduler has imported MXNet and binds it.
+_PORTS = range(20000, 32768)
+
+
+class Connection(Protocol):
+    """A socket, bare or in asyncio's wrapping."""
+
+    def setsockopt(self, level: int, name: int, value: int, /) -> None: ...
+
+
+def interface_addresses() -> dict[str, str]:
+    """Returns the first IPv4 address of each network interface that has one."""
+    found = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+            except OSError:
+                continue
+            found[name] = socket.inet_ntoa(answer[20:24])
+    return found
+
+
+def address_of(interface: str) -> str:
+    """Returns the interface's address; ValueError, with the ones there are, if it has none."""
+    addresses = interface_addresses()
+    if interface not in addresses:
+        raise ValueError(
+            f"no network interface '{interface}' with an IPv4 address on "
+            f"{socket.gethostname()}; there are: {', '.join(sorted(addresses)) or 'none'}"
+        )
+    return addresses[interface]
+
+
+def outward_addresses() -> list[str]:
+    """Returns the addresses other hosts may reach this one by, the likeliest first."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Connecting a datagram socket sends nothing: it only asks the routing table which
+            # of our addresses faces the world (192.0.2.1 is reserved for documentation).
+            probe.connect(("192.0.2.1", 9))
+            found.append(probe.getsockname()[0])
+        except OSError:
+            pass
+    found += interface_addresses().values()
+    outward = [each for each in found if not ipaddress.ip_address(each).is_loopback]
+    return list(dict.fromkeys(outward)) or ["127.0.0.1"]
+
+
+def own_address(ssh_connection: str | None = None) -> str:
+    """Returns the one address to tell the other hosts.
+
+    `ssh_connection` is the variable SSH_CONNECTION, "client port server port": the address by
+    which the launcher reached this host is the best there is, unless it came from the host itself.
+    """
+    if ssh_connection:
+        address = ipaddress.ip_address(ssh_connection.split()[2].partition("%")[0])
+        if address.version == 4 and not address.is_loopback:
+            return str(address)
+    return outward_addresses()[0]
+
+
+def notice_silence(connection: Connection) -> None:
+    """Has the kernel ask after a silent other end, and end the connection after a minute of it.
+
+    The other host may have lost its power without a word.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+
+def free_port(address: str, wanted: int = 0) -> int:
+    """Returns a port on which a server can listen at `address`: `wanted` itself unless it is 0.
+
+    Raises ValueError when `wanted` is taken or the address is not one of this host's.
+    """
+    candidates = [wanted] if wanted else random.sample(_PORTS, 100)
+    for port in candidates:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            # As ZMQ does: connections of an earlier job that are still closing do not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+                probe.listen(1)
+            except OSError as error:
+                reason = error
+                continue
+            return port
+    what = f"port {wanted}" if wanted else f"any of 100 ports from {_PORTS[0]} to {_PORTS[-1]}"
+    raise ValueError(f"{socket.gethostname()} cannot listen at {address} on {what}: {reason}")

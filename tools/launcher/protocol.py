@@ -1,0 +1,97 @@
+"""What the launcher and a supervisor say to each other, over one stream in each direction.
+
+The supervisor begins with GREETING, because a login shell may have written something before it.
+Then each side sends messages: a line with a JSON object, followed, where the object has a
+"size", by that many raw bytes.
+
+Launcher to supervisor:
+    {"reserve": {"address": ..., "interface": ..., "port": ...}}   find the scheduler's address
+    {"run": {"command": [...], "environment": {...}, "directory": ...}}
+    end of the stream: end the process
+
+Supervisor to launcher:
+    {"host": ...}                          it is there
+    {"reserved": {"address": ..., "port": ...}}
+    {"output": true, "size": ...}          what the process wrote, both streams in one
+    {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all output before it
+    {"error": ..., "status": ...}          it could not be done, in plain words
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any, Callable, Dict
+
+GREETING = b"kvstore_ext supervisor 1\n"
+
+Message = Dict[str, Any]
+
+
+def encode(message: Message, payload: bytes = b"") -> bytes:
+    """Returns the bytes of one message."""
+    if payload:
+        message = {**message, "size": len(payload)}
+    return json.dumps(message).encode() + b"\n" + payload
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all of `data` to a blocking descriptor; raises OSError when nobody reads it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+class Link:
+    """The launcher's end of the two streams to one supervisor."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def greeting(self, stray: Callable[[bytes], None]) -> Message | None:
+        """Waits for the supervisor and returns its first message, None when it never came.
+
+        Whatever else arrives before goes to `stray`.
+        """
+        while True:
+            line = await self._line()
+            if line == GREETING:
+                break
+            stray(line)
+            if not line.endswith(b"\n"):
+                return None
+        received = await self.receive()
+        return received[0] if received else None
+
+    async def receive(self) -> tuple[Message, bytes] | None:
+        """Returns the next message and its payload, None at the end of the stream."""
+        line = await self._line()
+        if not line.endswith(b"\n"):
+            return None
+        try:
+            message: Message = json.loads(line.decode())
+            return message, await self._reader.readexactly(message.get("size", 0))
+        except (asyncio.IncompleteReadError, OSError, ValueError):
+            return None
+
+    def send(self, message: Message) -> None:
+        self._writer.write(encode(message))
+
+    def hang_up(self) -> None:
+        """Asks the supervisor to end its process. What it still says can be received."""
+        if not self._writer.transport.is_closing():
+            self._writer.write_eof()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    async def _line(self) -> bytes:
+        try:
+            return await self._reader.readline()
+        except ValueError:
+            # Longer than the reader's limit, so neither a greeting nor a message.
+            return b""
+        except OSError:
+            return b""
