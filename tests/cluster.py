@@ -1,0 +1,170 @@
+"""Jobs on this machine for tests: a scheduler, servers and workers as real processes."""
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+TESTS = Path(__file__).resolve().parent
+LIMIT = 120.0  # seconds that a test waits for anything before it fails
+
+P3_SERVER = ("-m", "kvstore_ext.server")
+STOCK_SERVER = ("-c", "import mxnet")  # with DMLC_ROLE=server that serves, then exits
+
+
+class Process:
+    """A started process and what it has written so far, both streams in one."""
+
+    def __init__(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> None:
+        self.name = name
+        self.output = ""
+        self._changed = threading.Condition()
+        self._popen = subprocess.Popen(
+            [sys.executable, "-u", *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            universal_newlines=True,
+            start_new_session=True,  # so that its children can be ended with it
+        )
+        self.pid = self._popen.pid
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._popen.stdout is not None
+        for line in self._popen.stdout:
+            with self._changed:
+                self.output += line
+                self._changed.notify_all()
+
+    def await_output(self, text: str, seconds: float = LIMIT) -> None:
+        """Returns once it has written this."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: text in self.output, seconds)
+        assert found, f"{self.name} has not written {text!r} but:\n{self.output}"
+
+    def wait(self, seconds: float = LIMIT) -> int | None:
+        """The exit status, once it has ended and its output is read; None if it still runs then."""
+        self._reader.join(seconds)
+        return None if self._reader.is_alive() else self._popen.wait()
+
+    def send(self, number: int) -> None:
+        """Sends it and its children a signal, unless it has ended."""
+        if self._popen.poll() is None:
+            os.killpg(self.pid, number)
+
+
+class Job:
+    """Processes that were started together. `workers[i]` need not get rank i: they race for it."""
+
+    def __init__(self) -> None:
+        self.scheduler: list[Process] = []
+        self.servers: list[Process] = []
+        self.workers: list[Process] = []
+
+    @property
+    def processes(self) -> list[Process]:
+        return [*self.scheduler, *self.servers, *self.workers]
+
+    def wait(self, seconds: float = LIMIT) -> None:
+        """Returns when all have ended well; fails as soon as one has not, or when time is up."""
+        deadline = time.monotonic() + seconds
+        for process in [*self.workers, *self.servers, *self.scheduler]:
+            status = process.wait(max(0.0, deadline - time.monotonic()))
+            how = "still runs" if status is None else f"ended with status {status}"
+            assert status == 0, f"{process.name} {how}"
+
+    def report(self) -> str:
+        """What all processes have written."""
+        return "\n".join(f"--- {process.name}\n{process.output}" for process in self.processes)
+
+
+class Cluster:
+    """Starts jobs, and ends whatever is left of them in `end`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.jobs: list[Job] = []
+
+    def start(
+        self,
+        script: Path | Callable[..., None],
+        *arguments: object,
+        workers: int = 2,
+        servers: int = 2,
+        options: dict[str, Any] | None = None,
+        environment: dict[str, str] | None = None,
+        server: Sequence[str] = P3_SERVER,
+    ) -> Job:
+        """Starts a job and returns at once.
+
+        Parameters
+        ----------
+        script
+            What a worker runs: a file, or a function of a test module, which is called with the
+            arguments as strings. Its source is the whole script, so it imports what it needs.
+        options
+            Of the stores: KVSTORE_EXT_OPTIONS.
+        server
+            Python's arguments for servers and the scheduler.
+        """
+        variables = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]),
+            "OMP_NUM_THREADS": "1",  # more threads than cores only disturb each other
+            "KVSTORE_EXT_OPTIONS": json.dumps({"timeout": 60, **(options or {})}),
+            "DMLC_NUM_WORKER": str(workers),
+            "DMLC_NUM_SERVER": str(servers),
+            "DMLC_PS_ROOT_URI": "127.0.0.1",
+            "DMLC_PS_ROOT_PORT": str(free_port()),
+            "DMLC_NODE_HOST": "127.0.0.1",
+            **(environment or {}),
+        }
+        command = [str(self._file(script)), *map(str, arguments)]
+        self.jobs.append(job := Job())
+        for role, count, started, line in (
+            ("scheduler", 1, job.scheduler, server),
+            ("server", servers, job.servers, server),
+            ("worker", workers, job.workers, command),
+        ):
+            variables["DMLC_ROLE"] = role
+            started.extend(Process(f"{role} {i}", line, variables) for i in range(count))
+        return job
+
+    def run(self, script: Path | Callable[..., None], *arguments: object, **how: Any) -> Job:
+        """As `start`, then `wait`."""
+        job = self.start(script, *arguments, **how)
+        job.wait()
+        return job
+
+    def end(self) -> None:
+        """Ends every process; returns when all are gone."""
+        for job in self.jobs:
+            for process in job.processes:
+                process.send(signal.SIGKILL)
+                process.wait()
+
+    def _file(self, script: Path | Callable[..., None]) -> Path:
+        if isinstance(script, Path):
+            return script
+        file = self.directory / f"{script.__name__}.py"
+        call = f"{script.__name__}(*sys.argv[1:])"
+        file.write_text(f"import sys\n\n{inspect.getsource(script)}\n\n{call}\n")
+        return file
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -1,0 +1,51 @@
+"""Gives tests a cluster, and shows what its processes wrote when a test fails."""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Iterator
+
+import hypothesis
+import pytest
+from cluster import Cluster
+
+with warnings.catch_warnings():  # mxnet's own, about NumPy and distutils
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kvstore_ext  # noqa: F401 - before any test imports mxnet
+
+# The machine may be busy: how long an example takes says nothing.
+hypothesis.settings.register_profile("kvstore_ext", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("kvstore_ext")
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """For a test's own jobs."""
+    yield from _cluster(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def module_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """For jobs that several tests of a module look at."""
+    yield from _cluster(tmp_path_factory)
+
+
+_clusters: list[Cluster] = []  # that are in use
+
+
+def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    _clusters.append(cluster)
+    try:
+        yield cluster
+    finally:
+        _clusters.remove(cluster)
+        cluster.end()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.failed:
+        texts = [job.report() for cluster in _clusters for job in cluster.jobs]
+        report.sections.append(("processes", "\n".join(texts)))
