@@ -46,6 +46,6 @@ def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def pytest_runtest_makereport() -> Iterator[None]:
     outcome: Any = yield
     report = outcome.get_result()
-    if report.failed:
-        texts = [job.report() for cluster in _clusters for job in cluster.jobs]
+    texts = [job.report() for cluster in _clusters for job in cluster.jobs]
+    if report.failed and texts:
         report.sections.append(("processes", "\n".join(texts)))
