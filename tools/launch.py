@@ -30,4 +30,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        # Before the launcher takes care of signals it has nothing to end.
+        sys.exit(130)

@@ -56,7 +56,7 @@ class Job:
         self._launcher = subprocess.Popen(
             [sys.executable, str(LAUNCH), "--log-dir", str(self.log_dir), *arguments],
             cwd=str(self.directory),
-            env={**os.environ, **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
+            env={**_clean(), **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
@@ -128,6 +128,12 @@ class Job:
             self._launcher.wait()
         for process in self.processes():
             os.kill(process, signal.SIGKILL)
+
+
+def _clean() -> dict[str, str]:
+    """Returns the environment without what the tests' own process or user has set for MXNet."""
+    prefixes = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
 
 
 def _read(stream: IO[str], take: Callable[[str], None]) -> None:

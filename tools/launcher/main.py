@@ -34,10 +34,7 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         note(str(error))
         return 2
-    try:
-        return asyncio.run(run(options))
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+    return asyncio.run(run(options))
 
 
 def check_program(launcher: str) -> None:

@@ -77,7 +77,6 @@ class Supervisor:
         merged: dict[str, Any] = {**os.environ, **environment}
         self._launcher_there = True
         self._end_asked = False
-        self._ending_since: float | None = None
         self._wakeup = self._catch_signals()
         # A pipe of our own, rather than our output itself, as that may be a socket: a script
         # that opens /dev/stderr gets an error from a socket.
@@ -99,21 +98,32 @@ class Supervisor:
 
     def supervise(self) -> int:
         """Returns 0 once no descendant is left, 1 when one could not be ended."""
-        while True:
-            self._wait(None if self._ending_since is None else 0.05)
+        while not self._end_asked and self._child.returncode is None:
+            self._wait(None)
             self._reap()
-            if self._ending_since is None:
-                if self._end_asked or self._child.returncode is not None:
-                    self._begin_end()
-                continue
+        left = self._end_descendants()
+        self._reap()
+        self._forward_output(_PIPE_PIECES)
+        return 1 if left else 0
+
+    def _end_descendants(self) -> list[int]:
+        """Returns those that are still there when even SIGKILL has not ended them in time."""
+        begun = time.monotonic()
+        told: set[int] = set()
+        while True:
             left = process_tree.descendants(os.getpid())
-            ending_for = time.monotonic() - self._ending_since
-            if not left or ending_for > GRACE + GIVE_UP:
-                self._reap()
-                self._forward_output(_PIPE_PIECES)
-                return 1 if left else 0
-            if ending_for > GRACE:
+            passed = time.monotonic() - begun
+            if not left or passed > GRACE + GIVE_UP:
+                return left
+            # SIGTERM first also when the process itself has ended: Python's resource tracker,
+            # for one, ignores it, and gives back the shared memory of a process that was killed.
+            new = [process for process in left if process not in told]
+            process_tree.signal_all(new, signal.SIGTERM)
+            told.update(new)
+            if passed > GRACE:
                 process_tree.signal_all(left, signal.SIGKILL)
+            self._wait(0.05)
+            self._reap()
 
     def _catch_signals(self) -> socket.socket:
         """Returns a socket on which the number of each signal arrives as a byte."""
@@ -184,12 +194,6 @@ class Supervisor:
             return {"signal": os.WTERMSIG(status)}
         self._child.returncode = os.WEXITSTATUS(status)
         return {"status": os.WEXITSTATUS(status)}
-
-    def _begin_end(self) -> None:
-        # SIGTERM first also when only descendants are left: Python's resource tracker, for one,
-        # ignores it and uses the time to give back the shared memory of a dead process.
-        self._ending_since = time.monotonic()
-        process_tree.signal_all(process_tree.descendants(os.getpid()), signal.SIGTERM)
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
