@@ -12,6 +12,9 @@ from .errors import ArrayMismatch
 # MXNet's type flags, which csrc/dtype.h knows.
 DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
 
+# MXNet's storage types, where users call them otherwise.
+_DENSE = {"default": "dense"}
+
 # Above these the lane's own control messages have their place.
 _PRIORITY_LIMIT = (1 << 31) - 2
 
@@ -31,6 +34,7 @@ class KeyArrays:
                 f"{', '.join(np.dtype(dtype).name for dtype in DTYPES)}"
             )
         self.name = name
+        self.stype = value.stype
         self.identity = identity
         self._shape: Tuple[int, ...] = value.shape
         self._dtype = value.dtype
@@ -47,9 +51,10 @@ class KeyArrays:
 
     def check(self, array: mx.nd.NDArray) -> None:
         """Raises ArrayMismatch for an array that is not as the key was initialised."""
-        if array.stype != "default":
+        if array.stype != self.stype:
             raise ArrayMismatch(
-                f"key {self.name!r}: got a {array.stype} array; it was initialised as dense"
+                f"key {self.name!r}: got a {_DENSE.get(array.stype, array.stype)} array; it was "
+                f"initialised as {_DENSE.get(self.stype, self.stype)}"
             )
         if array.shape != self._shape:
             raise ArrayMismatch(

@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Dict, Optional
 
 from .errors import OptionError
 
 MAX_SLICE_BYTES = 1 << 30
+MAX_WINDOW_BYTES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,10 @@ class Options:
             raise OptionError(
                 f"option slice_bytes is {self.slice_bytes}; it must be 8 to {MAX_SLICE_BYTES}"
             )
-        if self.window_bytes != 0 and self.window_bytes < self.slice_bytes:
+        if self.window_bytes != 0 and not self.slice_bytes <= self.window_bytes <= MAX_WINDOW_BYTES:
             raise OptionError(
-                f"option window_bytes is {self.window_bytes}; it must be 0, which adapts it, or at "
-                f"least slice_bytes, {self.slice_bytes}"
+                f"option window_bytes is {self.window_bytes}; it must be 0, which adapts it, or "
+                f"slice_bytes, {self.slice_bytes}, to {MAX_WINDOW_BYTES}"
             )
         if not 1 <= self.timeout <= 86400:
             raise OptionError(f"option timeout is {self.timeout}; it must be 1 to 86400 seconds")
@@ -116,13 +118,14 @@ class Job:
             role=role,
             workers=_count("DMLC_NUM_WORKER"),
             servers=_count("DMLC_NUM_SERVER"),
-            scheduler=f"{host}:{_count('DMLC_PS_ROOT_PORT')}",
+            scheduler=f"{host}:{_count('DMLC_PS_ROOT_PORT', 65535)}",
             resends=os.environ.get("PS_RESEND", "0") not in ("", "0"),
         )
 
 
-def _count(name: str) -> int:
+def _count(name: str, most: int = 1 << 20) -> int:
     text = os.environ.get(name)
-    if text is None or not text.isdigit() or int(text) < 1:
-        raise OptionError(f"{name} is {text!r}; it must be a positive number")
+    # C's atoi reads them too, so only the digits that it knows.
+    if text is None or not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= most:
+        raise OptionError(f"{name} is {text!r}; it must be a number from 1 to {most}")
     return int(text)

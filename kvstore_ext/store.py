@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import weakref
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 from mxnet.base import MXNetError
@@ -100,16 +100,13 @@ class P3(KVStore):
         KVStoreError
             For a key that exists.
         """
-        for name, arrays in _pairs(key, value):
-            self._begin_key(name, arrays, None, 0)
+        self._begin_keys(_pairs(key, value), {}, 0)
 
     def broadcast(
         self, key: Union[Key, Sequence[Key]], value: Arrays, out: Arrays, priority: int = 0
     ) -> None:
         """Initialises keys and writes rank 0's value into `out`; otherwise as `init`."""
-        outs = dict(_pairs(key, out))
-        for name, arrays in _pairs(key, value):
-            self._begin_key(name, arrays, outs[name], priority)
+        self._begin_keys(_pairs(key, value), dict(_pairs(key, out)), priority)
 
     def push(self, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0) -> None:
         """Sends gradients, summed over a worker's devices, once they are computed.
@@ -214,26 +211,27 @@ class P3(KVStore):
         """Ends the job on all processes, with this reason."""
         self._worker.abort(f"worker {self.rank}: {reason}")
 
-    def _begin_key(
+    def _begin_keys(
         self,
-        name: Key,
-        values: List[mx.nd.NDArray],
-        outs: Optional[List[mx.nd.NDArray]],
+        values: List[Tuple[Key, List[mx.nd.NDArray]]],
+        outs: Dict[Key, List[mx.nd.NDArray]],
         priority: int,
     ) -> None:
         self._check_open()
-        value = values[0]
-        if value.stype != "default":
-            super().init(name, value)
-            return
-        if name in self._keys:
-            raise KVStoreError(f"key {name!r} is initialised already")
-        arrays = KeyArrays(name, _identity(name), value)
-        for other in outs or []:
-            arrays.check(other)
-        self._worker.declare(*arrays.declaration())
-        self._keys[name] = arrays
-        arrays.exchange(self._worker, True, [value], outs, priority, 0)
+        # All are checked before the first is sent.
+        begun = [KeyArrays(name, _identity(name), arrays[0]) for name, arrays in values]
+        for key, (name, arrays) in zip(begun, values):
+            if name in self._keys:
+                raise KVStoreError(f"key {name!r} is initialised already")
+            for array in [*arrays, *outs.get(name, [])]:
+                key.check(array)
+        for key, (name, arrays) in zip(begun, values):
+            self._keys[name] = key
+            if key.stype != "default":
+                super().init(name, arrays[0])
+                continue
+            self._worker.declare(*key.declaration())
+            key.exchange(self._worker, True, arrays[:1], outs.get(name), priority, 0)
 
     def _exchange(
         self,
@@ -250,8 +248,8 @@ class P3(KVStore):
         for name, arrays in [*(values or []), *(outs or [])]:
             self._check_arrays(name, arrays)
         for position, (name, arrays) in enumerate(values or outs or []):
-            key = self._keys.get(name)
-            if key is None:
+            key = self._keys[name]
+            if key.stype != "default":
                 self._exchange_natively(name, arrays, values, priority, ignore_sparse)
                 continue
             if values is not None:
@@ -268,14 +266,13 @@ class P3(KVStore):
 
     def _check_arrays(self, name: Key, arrays: List[mx.nd.NDArray]) -> None:
         key = self._keys.get(name)
+        if key is None:
+            raise KeyNotInitialised(
+                f"key {name!r} was never initialised; initialised are "
+                f"{', '.join(map(repr, self._keys)) or 'none'}"
+            )
         for array in arrays:
-            if key is not None:
-                key.check(array)
-            elif array.stype == "default":
-                raise KeyNotInitialised(
-                    f"key {name!r} was never initialised; initialised are "
-                    f"{sorted(map(repr, self._keys)) or 'none'}"
-                )
+            key.check(array)
 
     def _exchange_natively(
         self,
@@ -356,5 +353,18 @@ def _close_at_exit() -> None:
 
 atexit.register(_close_at_exit)
 
+def _refused(name: str) -> Callable[[], P3]:
+    def refuse() -> P3:
+        raise KVStoreError(
+            f"there is no store {name!r}, since p3 is synchronous: every worker sees the sum of all "
+            "gradients of a round. The stores are 'p3' and 'dist_sync_p3'"
+        )
+
+    return refuse
+
+
 for _name in ("p3", "dist_sync_p3"):
     KVStoreBase.kv_registry[_name] = P3
+# MXNet would make a local store of a name that it does not know, and train without a word.
+for _name in ("dist_async_p3", "dist_p3_async", "async_p3", "p3_async"):
+    KVStoreBase.kv_registry[_name] = _refused(_name)
