@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import queue
 import socket
 import threading
 from typing import Any, Callable, Optional, Tuple
@@ -32,28 +33,37 @@ def native_store(kind: str) -> Any:
     return handle
 
 
-def bounded(seconds: float, call: Callable[[], Any], on_timeout: Callable[[], str]) -> Any:
-    """Runs a call of MXNet's that may wait for ever; raises ClusterError once the time is over.
+class BoundedCalls:
+    """Runs calls of MXNet's that may wait for ever, one at a time, and waits for them only so long.
 
-    The call's thread then stays behind in it, which does not keep the process from exiting.
+    The thread that runs them starts now, because at exit, where the last call is made, Python starts
+    none any more. A call whose time is over stays behind in it, and later ones fail too.
     """
-    outcome: list = []
 
-    def run() -> None:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._calls: queue.SimpleQueue = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True, name="bounded calls").start()
+
+    def __call__(self, call: Callable[[], Any], on_timeout: Callable[[], str]) -> Any:
+        """The call's result; raises what it raised, or ClusterError(on_timeout()) after the time."""
+        outcome: queue.SimpleQueue = queue.SimpleQueue()
+        self._calls.put((call, outcome))
         try:
-            outcome.append((call(), None))
-        except Exception as error:
-            outcome.append((None, error))
+            value, error = outcome.get(timeout=self._seconds)
+        except queue.Empty:
+            raise ClusterError(on_timeout()) from None
+        if error is not None:
+            raise error
+        return value
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not outcome:
-        raise ClusterError(on_timeout())
-    value, error = outcome[0]
-    if error is not None:
-        raise error
-    return value
+    def _run(self) -> None:
+        while True:
+            call, outcome = self._calls.get()
+            try:
+                outcome.put((call(), None))
+            except Exception as error:
+                outcome.put((None, error))
 
 
 class LocalLane:
@@ -109,9 +119,8 @@ class ClusterLane:
             )
         self._options = options
         self._job = job
-        self.native = bounded(
-            options.timeout, lambda: native_store("dist_sync"), self._cluster_incomplete
-        )
+        self._bounded = BoundedCalls(options.timeout)
+        self.native = self._bounded(lambda: native_store("dist_sync"), self._cluster_incomplete)
         self.rank, self.workers = _rank_and_size(self.native)
         transport = _core.PsLiteTransport(
             is_worker=True, peers=job.servers, copies=job.resends
@@ -152,8 +161,7 @@ class ClusterLane:
 
     def command(self, body: str, head: int = _CONTROLLER) -> None:
         """Has all servers execute a command, on the stock store's channel."""
-        bounded(
-            self._options.timeout,
+        self._bounded(
             lambda: check_call(
                 _LIB.MXKVStoreSendCommmandToServers(self.native, head, body.encode())
             ),
@@ -169,8 +177,7 @@ class ClusterLane:
                 self.command("", _MULTI_PRECISION)
 
     def barrier(self) -> None:
-        bounded(
-            self._options.timeout,
+        self._bounded(
             lambda: check_call(_LIB.MXKVStoreBarrier(self.native)),
             lambda: f"not all of {self.workers} workers have come to the barrier within "
             f"{self._options.timeout:g} s",
@@ -196,8 +203,7 @@ class ClusterLane:
     def _free(self) -> None:
         # ps-lite must find the customer of every message that it still receives, so ours goes last.
         self.worker.hush()
-        bounded(
-            self._options.timeout,
+        self._bounded(
             lambda: check_call(_LIB.MXKVStoreFree(self.native)),
             lambda: f"the scheduler at {self._job.scheduler} has not let this worker go within "
             f"{self._options.timeout:g} s",

@@ -356,7 +356,7 @@ atexit.register(_close_at_exit)
 def _refused(name: str) -> Callable[[], P3]:
     def refuse() -> P3:
         raise KVStoreError(
-            f"there is no store {name!r}, since p3 is synchronous: every worker sees the sum of all "
+            f"there is no store {name!r}: p3 is synchronous, so every worker sees the sum of all "
             "gradients of a round. The stores are 'p3' and 'dist_sync_p3'"
         )
 

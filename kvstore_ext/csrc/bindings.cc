@@ -170,6 +170,7 @@ void BindParts(py::module_* module) {
 
   py::class_<WindowEstimator>(*module, "WindowEstimator")
       .def(py::init<size_t, size_t>(), py::arg("slice_bytes"), py::arg("fixed_bytes"))
+      .def("round_trip", &WindowEstimator::RoundTrip)
       .def("sent", &WindowEstimator::Sent)
       .def("acknowledged", &WindowEstimator::Acknowledged)
       .def("window_bytes", &WindowEstimator::window_bytes);

@@ -8,6 +8,10 @@ namespace {
 // Bytes that a message counts in the window: headers too, so that slices of a few bytes are bounded.
 size_t Weight(const Message& message) { return message.payload.size + sizeof(Header); }
 
+uint64_t NowInNanoseconds() { return static_cast<uint64_t>(Now() * 1e9); }
+
+constexpr double kSecondsBetweenPings = 0.05;
+
 bool IsData(const Message& message) {
   const MessageType type = message.header.type;
   return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult;
@@ -27,6 +31,7 @@ void Link::Send(Message message) {
   message.peer = peer_;
   const int priority = message.priority;
   const size_t bytes = Weight(message);
+  MeasureIfIdle();
   queue_.Push(priority, bytes, std::move(message));
   SendWhatFits();
 }
@@ -40,14 +45,20 @@ void Link::SendControl(Message message) {
 
 void Link::Received(const Message& message) {
   if (IsData(message)) owed_ += Weight(message);
+  if (message.header.type == MessageType::kPing) {
+    Message answer = ControlMessage(MessageType::kPong);
+    answer.header.key = message.header.key;
+    SendControl(std::move(answer));
+  } else if (message.header.type == MessageType::kPong) {
+    std::lock_guard<std::mutex> lock(estimator_mutex_);
+    estimator_.RoundTrip((NowInNanoseconds() - message.header.key) * 1e-9);
+  }
   if (message.header.credit == 0) return;
-  size_t window;
   {
     std::lock_guard<std::mutex> lock(estimator_mutex_);
     estimator_.Acknowledged(message.header.credit, Now());
-    window = estimator_.window_bytes();
+    queue_.SetWindow(estimator_.window_bytes());
   }
-  queue_.SetWindow(window);
   queue_.Release(message.header.credit);
   SendWhatFits();
 }
@@ -66,6 +77,18 @@ void Link::SendWhatFits() {
     message.header.credit = owed_.exchange(0);
     transport_->Send(message);
   }
+}
+
+// Only while nothing is under way does an answer's time tell the distance and not the queue's length.
+void Link::MeasureIfIdle() {
+  {
+    std::lock_guard<std::mutex> lock(estimator_mutex_);
+    if (Now() - pinged_ < kSecondsBetweenPings || !queue_.Idle()) return;
+    pinged_ = Now();
+  }
+  Message ping = ControlMessage(MessageType::kPing);
+  ping.header.key = NowInNanoseconds();
+  SendControl(std::move(ping));
 }
 
 }  // namespace kvstore_ext

@@ -28,7 +28,8 @@ class Link {
   // Sends a message without data at once.
   void SendControl(Message message);
 
-  // To be called with everything that the peer sent, before it is acted upon.
+  // To be called with everything that the peer sent, before it is acted upon. Answers what concerns
+  // the link alone.
   void Received(const Message& message);
 
   // To be called after it was acted upon: sends the credit that no answer has carried.
@@ -45,6 +46,7 @@ class Link {
 
  private:
   void SendWhatFits();
+  void MeasureIfIdle();
 
   const std::shared_ptr<Transport> transport_;
   const int peer_;
@@ -53,6 +55,7 @@ class Link {
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   std::mutex estimator_mutex_;
   WindowEstimator estimator_;
+  double pinged_ = 0;  // when
 };
 
 }  // namespace kvstore_ext

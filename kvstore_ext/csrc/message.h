@@ -18,6 +18,8 @@ enum class MessageType : uint8_t {
   kPull,     // worker -> server: asks for a slice as of a round
   kResult,   // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,   // either way: payload bytes received, where no other message could carry the number
+  kPing,     // either way: measures the link; key is the sender's time
+  kPong,     // the answer to kPing, with its key
   kOrder,    // rank 0 -> server -> other workers: keys in the order the next forward needs them
   kLeave,    // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left

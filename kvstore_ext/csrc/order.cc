@@ -4,18 +4,19 @@
 
 namespace kvstore_ext {
 
-void OrderLearner::Ready(uint64_t key, uint64_t round, double seconds, int callers_priority) {
+void OrderLearner::Ready(uint64_t key, uint64_t round, double pushed, double now,
+                         int callers_priority) {
   std::vector<uint64_t> order;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (done_ || round < kFirstRound) return;
+    if (done_ || round < kFirstRound || round > kLastRound) return;
     if (!seen_.insert(key).second) {  // the next iteration begins: what did this one teach?
       order = Order();
       done_ = !order.empty();
       iteration_.clear();
       seen_ = {key};
     }
-    iteration_.push_back({key, seconds > kWaited, callers_priority});
+    iteration_.push_back({key, pushed, now - pushed > kWaited, callers_priority});
   }
   if (!order.empty()) learned_(order);
 }
@@ -27,6 +28,12 @@ std::vector<uint64_t> OrderLearner::Order() const {
     (sighting.waited ? waited : found_ready).push_back(sighting);
   }
   if (waited.size() < 2) return {};
+  size_t turned = 0;
+  for (size_t i = 0; i < waited.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) turned += waited[j].pushed > waited[i].pushed;
+  }
+  const double pairs = waited.size() * (waited.size() - 1) / 2.0;
+  if (turned < kLeastTurned * pairs) return {};
   std::reverse(waited.begin(), waited.end());
   std::stable_sort(found_ready.begin(), found_ready.end(),
                    [](const Sighting& left, const Sighting& right) {

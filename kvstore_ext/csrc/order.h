@@ -15,30 +15,37 @@ namespace kvstore_ext {
 //
 // Only gradients that were still being computed when they were pushed tell something. Those that
 // were there already were computed earlier than the others, hence are needed later; among
-// themselves the caller's priorities decide. A round in which nothing had to be waited for teaches
-// nothing, and the caller's priorities stay. Thread-safe.
+// themselves the caller's priorities decide. An iteration whose gradients became ready in the order
+// in which they were pushed teaches nothing, since then they waited for a thread, not for being
+// computed; the caller's priorities stay. Thread-safe.
 class OrderLearner {
  public:
   // `learned` is called once, with the keys in the order in which they are needed.
   explicit OrderLearner(std::function<void(const std::vector<uint64_t>&)> learned)
       : learned_(std::move(learned)) {}
 
-  // A key's gradient of a round is ready; seconds have passed since it was pushed.
-  void Ready(uint64_t key, uint64_t round, double seconds, int callers_priority);
+  // A key's gradient of a round is ready; it was pushed at an earlier time, both in seconds.
+  void Ready(uint64_t key, uint64_t round, double pushed, double now, int callers_priority);
 
  private:
   struct Sighting {
     uint64_t key;
+    double pushed;
     bool waited;
     int callers_priority;
   };
 
   std::vector<uint64_t> Order() const;
 
-  // The first rounds allocate memory, tune kernels and start late.
+  // The first rounds allocate memory, tune kernels and start late; who has taught nothing by the last
+  // will not.
   static constexpr uint64_t kFirstRound = 2;
+  static constexpr uint64_t kLastRound = 100;
   // Longer than the engine takes to begin an operation whose operands are ready.
   static constexpr double kWaited = 0.002;
+  // Pairs of keys, of all, that became ready in the other order than they were pushed. A backward
+  // pass turns all pairs round if the keys are pushed by layer, and half of them if by name.
+  static constexpr double kLeastTurned = 0.1;
 
   std::mutex mutex_;
   std::function<void(const std::vector<uint64_t>&)> learned_;

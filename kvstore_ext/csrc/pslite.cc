@@ -1,5 +1,7 @@
 #include "pslite.h"
 
+#include <malloc.h>
+
 #include <cstring>
 #include <stdexcept>
 
@@ -11,6 +13,14 @@ int WorkerId(int rank) { return rank * 2 + 9; }
 int ServerId(int rank) { return rank * 2 + 8; }
 int RankOf(int id) { return (id - 8) / 2; }
 
+// ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
+// kernel and gives them back, page by page, which costs more than copying them does: measured on two
+// cores, a third of the processor time of a round. Kept in the heap they are used again.
+void KeepMessageMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc allows
+  mallopt(M_TRIM_THRESHOLD, 512 << 20);
+}
+
 }  // namespace
 
 PsLiteTransport::PsLiteTransport(bool is_worker, int peers, bool copies)
@@ -18,6 +28,7 @@ PsLiteTransport::PsLiteTransport(bool is_worker, int peers, bool copies)
 
 void PsLiteTransport::Start(MessageHandler handler) {
   handler_ = std::move(handler);
+  KeepMessageMemory();
   customer_ = std::make_unique<char[]>(kCustomerBytes);
   // One number as both app and customer: ps-lite finds a worker's customer by one, a server's by
   // the other.

@@ -93,7 +93,7 @@ void Worker::Start(Operation operation) {
   }
   if (current.contributes) {
     if (key->rounds > 0) {
-      learner_.Ready(current.key, key->rounds, key->since - current.pushed, current.priority);
+      learner_.Ready(current.key, key->rounds, current.pushed, key->since, current.priority);
     }
     ++key->rounds;
     key->kept.clear();
