@@ -1,0 +1,231 @@
+"""The data sets of train_image.py: where their files lie, how they are split over workers.
+
+Nothing here downloads anything. ``digits`` comes with scikit-learn; the others are read from
+``--data-dir`` in the form in which their authors publish them, and a missing file is named
+together with every place where it was looked for.
+
+All workers make the same steps. The examples of an epoch are put in an order that depends on
+the seed and the epoch alone, the order is continued from its start until it fills whole global
+batches, and worker ``rank`` takes every ``num_workers``-th example. So no worker makes a step
+fewer than another, which would leave a synchronous job waiting for it, and a global batch holds
+the same examples whatever the number of workers.
+"""
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import pickle
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator, Sequence, Tuple
+
+import numpy as np
+
+NAMES = ("digits", "mnist", "cifar10", "imagenet-rec")
+
+# Images (batch, channel, height, width) float32 and labels (batch,) float32; NumPy or NDArray.
+Batch = Tuple[Any, Any]
+Transform = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
+
+
+@dataclass
+class Dataset:
+    """A data set: its sizes, and two functions that make the batches of a worker.
+
+    ``train(epoch, batch_size, rank, num_workers)`` yields ``steps(batch_size)`` batches of
+    ``batch_size // num_workers`` examples. ``validation(batch_size)`` yields every validation
+    example once, whichever worker asks; its last batch may be smaller.
+    """
+
+    classes: int
+    image_shape: tuple[int, ...]
+    train_size: int
+    train: Callable[[int, int, int, int], Iterator[Batch]]
+    validation: Callable[[int], Iterator[Batch]]
+
+    def steps(self, batch_size: int) -> int:
+        """Steps an epoch takes with ``batch_size`` examples over all workers."""
+        return math.ceil(self.train_size / batch_size)
+
+
+def load(name: str, data_dir: str, image_shape: tuple[int, ...], classes: int, seed: int,
+         threads: int) -> Dataset:
+    """Open a data set.
+
+    ``image_shape``, ``classes`` and ``threads`` (that decode) are used by ``imagenet-rec``
+    alone, the others know theirs. Raises ``FileNotFoundError`` naming the missing files and
+    ``ValueError`` where a file holds something else than its name promises.
+    """
+    if name == "digits":
+        return digits(seed)
+    if name == "mnist":
+        return mnist(data_dir, seed)
+    if name == "cifar10":
+        return cifar10(data_dir, seed)
+    if name == "imagenet-rec":
+        return imagenet_rec(data_dir, image_shape, classes, seed, threads)
+    raise ValueError(f"data set {name!r} is unknown; known are {', '.join(NAMES)}")
+
+
+def digits(seed: int) -> Dataset:
+    """scikit-learn's 1797 handwritten digits, 1x8x8, 0 to 16: 1437 to train on, 360 to validate.
+
+    The split is the same for every ``seed``, so that accuracies can be compared.
+    """
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    images = images.reshape(-1, 1, 8, 8)
+    order = np.random.RandomState(0).permutation(len(images))
+    train, held_out = order[:1437], order[1437:]
+    return from_arrays(images[train], labels[train], images[held_out], labels[held_out],
+                       classes=10, seed=seed, augment=lambda images, random: images,
+                       normalize=lambda images: images / 16)
+
+
+def mnist(data_dir: str, seed: int) -> Dataset:
+    """MNIST, 1x28x28: the four idx files, packed with gzip or not."""
+    parts = []
+    for part in ("train", "t10k"):
+        for kind, header in (("images-idx3", 16), ("labels-idx1", 8)):
+            name = f"{part}-{kind}-ubyte"
+            path = find([name + ".gz", name], [data_dir], "mnist")
+            with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+                content = np.frombuffer(file.read(), np.uint8, offset=header)
+            parts.append(content.reshape(-1, 1, 28, 28) if header == 16 else content)
+    return from_arrays(*parts, classes=10, seed=seed, augment=lambda images, random: images,
+                       normalize=lambda images: (images - 33.32) / 78.57)
+
+
+def cifar10(data_dir: str, seed: int) -> Dataset:
+    """CIFAR-10, 3x32x32: its binary version or its Python version.
+
+    The files of the Python version are pickles: read only those whose origin you trust.
+    """
+    folders = [data_dir] + [os.path.join(data_dir, folder)
+                            for folder in ("cifar-10-batches-bin", "cifar-10-batches-py")]
+    images, labels = [], []
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        path = find([name + ".bin", name], folders, "cifar10")
+        if path.endswith(".bin"):
+            rows = np.fromfile(path, np.uint8).reshape(-1, 1 + 3072)
+            labels.append(rows[:, 0])
+            images.append(rows[:, 1:].reshape(-1, 3, 32, 32))
+        else:
+            with open(path, "rb") as file:
+                content = pickle.load(file, encoding="bytes")
+            labels.append(np.array(content[b"labels"], np.uint8))
+            images.append(content[b"data"].reshape(-1, 3, 32, 32))
+    mean = np.array([125.3, 123.0, 113.9], np.float32).reshape(3, 1, 1)
+    deviation = np.array([63.0, 62.1, 66.7], np.float32).reshape(3, 1, 1)
+    return from_arrays(np.concatenate(images[:5]), np.concatenate(labels[:5]), images[5],
+                       labels[5], classes=10, seed=seed, augment=crop_and_flip,
+                       normalize=lambda images: (images - mean) / deviation)
+
+
+def find(names: Sequence[str], folders: Sequence[str], dataset: str) -> str:
+    """The first of ``names`` that one of ``folders`` holds; ``FileNotFoundError`` if none does."""
+    for folder in folders:
+        for name in names:
+            if os.path.exists(os.path.join(folder, name)):
+                return os.path.join(folder, name)
+    places = ", ".join(os.path.abspath(folder) for folder in folders)
+    raise FileNotFoundError(f"data set {dataset} needs {' or '.join(names)}, which is not in "
+                            f"{places}; nothing is downloaded, so put it there or name its "
+                            f"folder with --data-dir")
+
+
+def crop_and_flip(images: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """Shift each image by up to 4 pixels over a black border and mirror half of them.
+
+    As in He et al., Deep Residual Learning (2015), section 4.2. ``images`` is (n, c, h, w).
+    """
+    count, _, height, width = images.shape
+    padded = np.pad(images, ((0, 0), (0, 0), (4, 4), (4, 4)))
+    rows = random.randint(0, 9, (count, 1)) + np.arange(height)
+    columns = random.randint(0, 9, (count, 1)) + np.arange(width)
+    mirrored = random.rand(count) < 0.5
+    columns[mirrored] = columns[mirrored, ::-1]
+    picked = padded[np.arange(count)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+    return picked.transpose(0, 3, 1, 2)
+
+
+def epoch_order(size: int, seed: int, epoch: int, batch_size: int, rank: int,
+                num_workers: int) -> np.ndarray:
+    """Indices of the examples that worker ``rank`` visits in ``epoch``, in order.
+
+    int64, ``ceil(size / batch_size) * batch_size / num_workers`` of them on every worker;
+    ``batch_size`` counts the examples of all workers and is a multiple of ``num_workers``.
+    """
+    order = np.random.RandomState([seed, epoch]).permutation(size)
+    whole_batches = math.ceil(size / batch_size) * batch_size
+    return np.resize(order, whole_batches)[rank::num_workers]
+
+
+def from_arrays(train_images: np.ndarray, train_labels: np.ndarray, held_out_images: np.ndarray,
+                held_out_labels: np.ndarray, *, classes: int, seed: int, augment: Transform,
+                normalize: Callable[[np.ndarray], np.ndarray]) -> Dataset:
+    """A data set held in memory; images are (n, c, h, w) of any dtype until they are used."""
+    if len(train_images) != len(train_labels) or len(held_out_images) != len(held_out_labels):
+        raise ValueError(f"{len(train_images)} and {len(held_out_images)} images have "
+                         f"{len(train_labels)} and {len(held_out_labels)} labels")
+
+    def train(epoch: int, batch_size: int, rank: int, num_workers: int) -> Iterator[Batch]:
+        order = epoch_order(len(train_images), seed, epoch, batch_size, rank, num_workers)
+        random = np.random.RandomState([seed, epoch, rank])
+        for batch in order.reshape(-1, batch_size // num_workers):
+            images = normalize(augment(train_images[batch], random).astype(np.float32))
+            yield images, train_labels[batch].astype(np.float32)
+
+    def validation(batch_size: int) -> Iterator[Batch]:
+        for first in range(0, len(held_out_images), batch_size):
+            batch = slice(first, first + batch_size)
+            images = normalize(held_out_images[batch].astype(np.float32))
+            yield images, held_out_labels[batch].astype(np.float32)
+
+    return Dataset(classes, train_images.shape[1:], len(train_images), train, validation)
+
+
+def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed: int,
+                 threads: int) -> Dataset:
+    """RecordIO files as MXNet's im2rec.py writes them: train.rec, train.idx, val.rec.
+
+    Each worker reads its own part of train.rec. The index says how many examples there are, so
+    that workers whose parts differ in size still make the same steps.
+    """
+    import mxnet as mx
+
+    paths = {name: find([name], [data_dir], "imagenet-rec")
+             for name in ("train.rec", "train.idx", "val.rec")}
+    with open(paths["train.idx"]) as index:
+        train_size = sum(1 for _ in index)
+    decoding = {"data_shape": image_shape, "preprocess_threads": threads,
+                "mean_r": 123.68, "mean_g": 116.78, "mean_b": 103.94,
+                "std_r": 58.4, "std_g": 57.12, "std_b": 57.38}
+
+    def train(epoch: int, batch_size: int, rank: int, num_workers: int) -> Iterator[Batch]:
+        if train_size < num_workers:
+            raise ValueError(f"{paths['train.rec']} holds {train_size} examples, too few for "
+                             f"{num_workers} workers")
+        reader = mx.io.ImageRecordIter(
+            path_imgrec=paths["train.rec"], path_imgidx=paths["train.idx"], shuffle=True,
+            seed=seed + epoch, seed_aug=seed + epoch, num_parts=num_workers, part_index=rank,
+            batch_size=batch_size // num_workers, random_resized_crop=True, min_random_area=0.08,
+            min_aspect_ratio=3 / 4, max_aspect_ratio=4 / 3, rand_mirror=True, **decoding)
+        steps = math.ceil(train_size / batch_size)
+        while steps > 0:
+            for batch in reader:
+                yield batch.data[0], batch.label[0]
+                steps -= 1
+                if steps == 0:
+                    break
+            reader.reset()
+
+    def validation(batch_size: int) -> Iterator[Batch]:
+        reader = mx.io.ImageRecordIter(path_imgrec=paths["val.rec"], batch_size=batch_size,
+                                       resize=math.ceil(image_shape[1] / 0.875), **decoding)
+        for batch in reader:
+            valid = batch_size - batch.pad
+            yield batch.data[0][:valid], batch.label[0][:valid]
+
+    return Dataset(classes, image_shape, train_size, train, validation)

@@ -1,0 +1,276 @@
+"""The example scripts, run as a user runs them: as processes, read by what they print."""
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.datasets
+from cluster import LIMIT, P3_SERVER, STOCK_SERVER, Cluster
+
+ROOT = Path(__file__).resolve().parent.parent
+TRAIN_IMAGE = ROOT / "examples" / "train_image.py"
+TRAIN_MODULE = ROOT / "examples" / "train_module.py"
+sys.path.insert(0, str(ROOT / "examples"))
+import datasets  # noqa: E402
+
+
+def run_to(status: int, *command: object) -> subprocess.CompletedProcess:
+    """Run one process, which has to end with this status."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True,
+                            timeout=LIMIT, env=environment)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+def run(*command: object) -> str:
+    return run_to(0, *command).stdout
+
+
+def run_cluster(cluster: Cluster, script: Path, store: str, *flags: object) -> list[str]:
+    """Run two workers and two servers; returns what the workers wrote, rank 0 first."""
+    job = cluster.run(script, "--kv-store", store, *flags,
+                      server=P3_SERVER if store == "p3" else STOCK_SERVER)
+    # Ranks are given in the order of arrival; rank 0 alone writes of accuracy.
+    return sorted((worker.output for worker in job.workers), key=lambda text: "accuracy" in text,
+                  reverse=True)
+
+
+def final_accuracy(output: str) -> float:
+    found = re.findall(r"^final validation accuracy (\d\.\d{4})$", output, re.MULTILINE)
+    assert len(found) == 1, output
+    return float(found[0])
+
+
+def rows_of(output: str) -> list[list[str]]:
+    """The table of epochs: epoch, learning rate, training loss, validation accuracy, samples/s."""
+    return [line.split() for line in output.splitlines() if re.match(r" +\d+  +\d+\.\d", line)]
+
+
+def parameters(checkpoint: Path) -> dict[str, np.ndarray]:
+    import mxnet as mx
+    return {name: array.asnumpy()
+            for name, array in mx.nd.load(str(checkpoint / "parameters")).items()}
+
+
+def test_digits_in_one_process_reaches_the_accuracy_it_prints() -> None:
+    output = run(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12)
+    assert final_accuracy(output) >= 0.96
+    rows = rows_of(output)
+    assert [int(row[0]) for row in rows] == list(range(1, 13))
+    assert float(rows[-1][2]) < 0.2 < 1.0 < float(rows[0][2])  # the training loss
+    assert float(rows[-1][3]) == final_accuracy(output)
+    assert all(float(row[4]) > 0 for row in rows)  # samples/s
+
+
+def test_two_devices_and_adam_and_a_cosine() -> None:
+    output = run(TRAIN_IMAGE, "--devices", "cpu:2", "--optimizer", "adam", "--lr", 0.003,
+                 "--lr-schedule", "cosine", "--warmup-epochs", 1, "--epochs", 10)
+    assert final_accuracy(output) >= 0.95
+    rates = [float(row[1]) for row in rows_of(output)]
+    assert rates[0] == 0.003
+    assert rates[-1] == 0
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_module_script_reaches_the_accuracy_it_prints() -> None:
+    assert final_accuracy(run(TRAIN_MODULE, "--kv-store", "local", "--epochs", 8)) >= 0.96
+
+
+@pytest.mark.parametrize("updater", ["true", "false"])
+def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path,
+                                                                  updater: str) -> None:
+    flags = ["--kv-store", "local", "--update-on-kvstore", updater, "--lr-schedule", "step",
+             "--lr-steps", "1,3"]
+    run(TRAIN_IMAGE, *flags, "--epochs", 4, "--checkpoint-dir", tmp_path / "whole")
+    run(TRAIN_IMAGE, *flags, "--epochs", 2, "--checkpoint-dir", tmp_path / "parts")
+    # What a run leaves behind that was killed while it wrote a checkpoint.
+    (tmp_path / "parts" / "partial").mkdir()
+    (tmp_path / "parts" / "partial" / "parameters").write_bytes(b"cut o")
+    output = run(TRAIN_IMAGE, *flags, "--epochs", 4, "--checkpoint-dir", tmp_path / "parts",
+                 "--resume")
+    assert "after epoch 2" in output
+    assert "afresh" not in output
+    assert sorted(os.listdir(tmp_path / "parts")) == [f"epoch-000{i}" for i in range(1, 5)]
+    whole = parameters(tmp_path / "whole" / "epoch-0004")
+    parts = parameters(tmp_path / "parts" / "epoch-0004")
+    assert whole.keys() == parts.keys()
+    assert len(whole) >= 4
+    for name in whole:
+        np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
+
+
+@pytest.mark.parametrize("store", ["dist_sync", "p3"])
+def test_two_workers_train_as_one_does(cluster: Cluster, tmp_path: Path, store: str) -> None:
+    flags = ["--epochs", 3, "--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
+    first, second = run_cluster(cluster, TRAIN_IMAGE, store, *flags, tmp_path / "two")
+    assert "2 workers" in first
+    assert "accuracy" not in second
+    assert "checkpoints are without the optimizer's state" in first
+    alone = run(TRAIN_IMAGE, "--kv-store", "local", *flags, tmp_path / "one")
+    assert final_accuracy(first) == pytest.approx(final_accuracy(alone), abs=0.01)
+    one = parameters(tmp_path / "one" / "epoch-0003")
+    two = parameters(tmp_path / "two" / "epoch-0003")
+    for name in one:  # the sums of the gradients are rounded in another order
+        np.testing.assert_allclose(two[name], one[name], rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_resuming_without_the_optimizer_state_says_so(cluster: Cluster, tmp_path: Path) -> None:
+    flags = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir", tmp_path]
+    before, _ = run_cluster(cluster, TRAIN_IMAGE, "dist_sync", *flags, "--epochs", 3)
+    after, _ = run_cluster(cluster, TRAIN_IMAGE, "dist_sync", *flags, "--epochs", 4, "--resume")
+    assert "starts afresh: the store dist_sync keeps it on the servers" in after
+    assert final_accuracy(after) >= final_accuracy(before) - 0.02
+    # The schedule goes on where it was.
+    assert [row[1] for row in rows_of(after)] == ["0.00050"]
+
+
+def test_module_script_on_two_workers(cluster: Cluster) -> None:
+    first, second = run_cluster(cluster, TRAIN_MODULE, "dist_sync", "--epochs", 8)
+    assert final_accuracy(first) >= 0.93
+    assert "accuracy" not in second
+
+
+def test_benchmark_prints_samples_a_second() -> None:
+    output = run(TRAIN_IMAGE, "--model", "lenet", "--benchmark", 5, "--image-shape", "3,32,32",
+                 "--classes", 10, "--batch-size", 8)
+    rate = re.fullmatch(r"5 steps: (\d+\.\d) samples/s", output.splitlines()[-1])
+    assert rate
+    assert float(rate.group(1)) > 0
+
+
+@pytest.mark.parametrize(("size", "batch_size", "num_workers"), [
+    (1437, 64, 2), (1437, 66, 3), (1, 8, 4), (7, 4, 4), (10, 6, 3), (12, 4, 2)])
+def test_uneven_shards_make_equal_steps(size: int, batch_size: int, num_workers: int) -> None:
+    orders = [datasets.epoch_order(size, 5, 2, batch_size, rank, num_workers)
+              for rank in range(num_workers)]
+    steps = -(-size // batch_size)
+    assert {len(order) for order in orders} == {steps * batch_size // num_workers}
+    assert set(np.concatenate(orders)) == set(range(size))
+    # Each global batch is the one that a single worker would take.
+    alone = datasets.epoch_order(size, 5, 2, batch_size, 0, 1).reshape(steps, batch_size)
+    together = np.concatenate([order.reshape(steps, -1) for order in orders], axis=1)
+    np.testing.assert_array_equal(np.sort(together), np.sort(alone))
+    if size > 4:
+        assert any(alone.ravel() != datasets.epoch_order(size, 5, 3, batch_size, 0, 1))
+
+
+@pytest.mark.parametrize(("dataset", "named"), [
+    ("mnist", "train-images-idx3-ubyte.gz or train-images-idx3-ubyte"),
+    ("cifar10", "data_batch_1.bin or data_batch_1"), ("imagenet-rec", "train.rec")])
+def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
+                                                   named: str) -> None:
+    errors = run_to(1, TRAIN_IMAGE, "--dataset", dataset, "--data-dir", tmp_path).stderr
+    assert errors.startswith(f"data set {dataset} needs {named}, which is not in {tmp_path}")
+    assert "nothing is downloaded" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("flags", "message"), [
+    (["--batch-size", "63", "--devices", "cpu:2"], "--batch-size 63 does not divide by 1 workers"),
+    (["--resume", "--checkpoint-dir", "{}"], "there is no checkpoint in --checkpoint-dir"),
+    (["--devices", "7"], "--devices 7: MXNet sees 0 GPUs"),
+    (["--model", "lenett"], "unknown model 'lenett'"),
+    (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
+    (["--dtype", "float16"], "float16 needs GPUs")])
+def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:
+    flags = [flag.format(tmp_path) for flag in flags]
+    errors = run_to(1, TRAIN_IMAGE, "--epochs", 1, *flags).stderr
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+def test_mnist_files(tmp_path: Path) -> None:
+    random = np.random.RandomState(0)
+    content = {}
+    for part, count in (("train", 20), ("t10k", 4)):
+        images = random.randint(0, 256, (count, 28, 28)).astype(np.uint8)
+        labels = random.randint(0, 10, count).astype(np.uint8)
+        content[part] = images, labels
+        with gzip.open(tmp_path / f"{part}-images-idx3-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">4i", 2051, count, 28, 28) + images.tobytes())
+        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">2i", 2049, count) + labels.tobytes())
+    data = datasets.mnist(str(tmp_path), seed=0)
+    (images, labels), = data.validation(10)
+    np.testing.assert_allclose(images[:, 0] * 78.57 + 33.32, content["t10k"][0], atol=1e-3)
+    np.testing.assert_array_equal(labels, content["t10k"][1])
+    assert sorted(label for _, batch in data.train(1, 10, 0, 1) for label in batch) == sorted(
+        content["train"][1])
+
+
+@pytest.mark.parametrize("version", ["binary", "python"])
+def test_cifar10_files(tmp_path: Path, version: str) -> None:
+    random = np.random.RandomState(0)
+    folder = tmp_path / ("cifar-10-batches-bin" if version == "binary" else "cifar-10-batches-py")
+    folder.mkdir()
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        pixels = random.randint(0, 256, (6, 3072)).astype(np.uint8)
+        labels = random.randint(0, 10, 6).astype(np.uint8)
+        if version == "binary":
+            np.column_stack([labels, pixels]).tofile(folder / f"{name}.bin")
+        else:
+            (folder / name).write_bytes(pickle.dumps({b"data": pixels, b"labels": list(labels)}))
+    data = datasets.cifar10(str(tmp_path), seed=0)
+    assert data.train_size == 30
+    assert data.image_shape == (3, 32, 32)
+    (images, read_labels), = data.validation(10)
+    np.testing.assert_array_equal(read_labels, labels)
+    red = images[0, 0] * 63.0 + 125.3
+    np.testing.assert_allclose(red.ravel(), pixels[0, :1024], atol=1e-3)
+    batches = list(data.train(1, 10, 0, 2))
+    assert [images.shape for images, _ in batches] == [(5, 3, 32, 32)] * 3
+
+
+def test_cropping_moves_the_image_and_keeps_its_pixels() -> None:
+    image = np.arange(1, 1 + 3 * 8 * 8, dtype=np.float32).reshape(1, 3, 8, 8)
+    found = set()
+    for seed in range(40):
+        moved = datasets.crop_and_flip(image, np.random.RandomState(seed))
+        assert moved.shape == image.shape
+        row, column = np.argwhere(moved[0, 0] > 0)[0]
+        neighbours = moved[0, 0, row, column:column + 2]
+        found.add(np.sign(neighbours[1] - neighbours[0]))
+        assert set(moved[moved > 0]) <= set(image.ravel())
+    assert found >= {1.0, -1.0}  # as it was, and mirrored
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Five photographs to train on and three to validate, in two classes, as im2rec packs them."""
+    import mxnet as mx
+    photographs = Path(sklearn.datasets.__file__).parent / "images"
+    kinds = [(photographs / name).read_bytes() for name in ("china.jpg", "flower.jpg")]
+    for part, count in (("train", 5), ("val", 3)):
+        writer = mx.recordio.MXIndexedRecordIO(str(tmp_path / f"{part}.idx"),
+                                               str(tmp_path / f"{part}.rec"), "w")
+        for i in range(count):
+            header = mx.recordio.IRHeader(0, i % 2, i, 0)
+            writer.write_idx(i, mx.recordio.pack(header, kinds[i % 2]))
+        writer.close()
+    return tmp_path
+
+
+def test_imagenet_rec_trains(records: Path) -> None:
+    output = run(TRAIN_IMAGE, "--dataset", "imagenet-rec", "--data-dir", records, "--classes", 2,
+                 "--image-shape", "3,32,32", "--batch-size", 2, "--epochs", 2, "--threads", 1)
+    # Of three photographs, whatever the size of the last batch.
+    assert round(final_accuracy(output) * 3, 2) in (0, 1, 2, 3)
+
+
+def test_imagenet_rec_parts_make_equal_steps(records: Path) -> None:
+    data = datasets.imagenet_rec(str(records), (3, 32, 32), classes=2, seed=0, threads=1)
+    assert data.train_size == 5
+    labels = [[int(label) for _, batch in data.train(1, 2, rank, 2) for label in batch.asnumpy()]
+              for rank in range(2)]
+    assert [len(part) for part in labels] == [3, 3]
+    validated = [int(label) for _, batch in data.validation(2) for label in batch.asnumpy()]
+    assert validated == [0, 1, 0]
