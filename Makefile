@@ -3,7 +3,7 @@
 
 ENVIRONMENT ?= .venv
 PYTEST_FLAGS ?=
-DEMO_FLAGS ?= --model lenet --dataset digits --epochs 20 --kv-store p3
+DEMO_FLAGS ?= --model lenet --dataset digits --kv-store p3 --epochs 20 --lr-schedule cosine
 
 BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps

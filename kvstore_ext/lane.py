@@ -10,7 +10,7 @@ import threading
 from typing import Any, Callable, Optional, Tuple
 
 import mxnet as mx
-from mxnet.base import _LIB, check_call
+from mxnet.base import _LIB, MXNetError, check_call
 from mxnet.kvstore import KVStore
 
 from . import _core
@@ -203,8 +203,16 @@ class ClusterLane:
     def _free(self) -> None:
         # ps-lite must find the customer of every message that it still receives, so ours goes last.
         self.worker.hush()
+
+        def free() -> None:
+            # What failed and was never looked at is raised here once. Otherwise the store's
+            # destructor would raise it, which ends the process.
+            with contextlib.suppress(MXNetError):
+                mx.nd.waitall()
+            check_call(_LIB.MXKVStoreFree(self.native))
+
         self._bounded(
-            lambda: check_call(_LIB.MXKVStoreFree(self.native)),
+            free,
             lambda: f"the scheduler at {self._job.scheduler} has not let this worker go within "
             f"{self._options.timeout:g} s",
         )

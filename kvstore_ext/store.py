@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import sys
+import traceback
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -340,7 +341,8 @@ def _close_at_exit() -> None:
         if store.closed:
             continue
         if crash is not None and not store._worker.failure():
-            store.fail(f"its script failed: {type(crash).__name__}: {crash}")
+            words = traceback.format_exception_only(type(crash), crash)[-1].strip()
+            store.fail(f"its script failed: {words}")
         try:
             store.close()
         except KVStoreError as error:

@@ -16,6 +16,16 @@ uint64_t Mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
+// Below this, the cost of a message outweighs what even shares gain.
+constexpr uint64_t kLeastEvenBytes = 16384;
+
+uint64_t CountSlices(uint64_t elements, size_t element_bytes, size_t slice_bytes, int servers) {
+  const uint64_t most = slice_bytes / element_bytes;
+  const uint64_t count = std::max<uint64_t>(1, (elements + most - 1) / most);
+  const uint64_t even = (count + servers - 1) / servers * servers;
+  return elements * element_bytes / even >= kLeastEvenBytes ? even : count;
+}
+
 }  // namespace
 
 std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, size_t element_bytes,
@@ -25,8 +35,7 @@ std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, size_t element_byte
                                 " bytes into slices of " + std::to_string(slice_bytes) +
                                 " bytes for " + std::to_string(servers) + " servers");
   }
-  const uint64_t most = slice_bytes / element_bytes;
-  const uint64_t count = std::max<uint64_t>(1, (elements + most - 1) / most);
+  const uint64_t count = CountSlices(elements, element_bytes, slice_bytes, servers);
   const uint64_t first_server = Mix(key) % servers;
   std::vector<Slice> slices;
   slices.reserve(count);

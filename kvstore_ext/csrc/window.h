@@ -12,8 +12,9 @@ namespace kvstore_ext {
 // link that is stop-and-wait, which keeps priorities best; on a fast or long one it grows with
 // bandwidth times delay.
 //
-// Both estimates are of the best seen, since everything that disturbs a measurement makes a link look
-// slower and farther; they fade, since links change. Not thread-safe.
+// The round trip is the shortest seen of late, since everything that disturbs it makes it longer. What
+// a slice takes is an average: the shortest would be one that a burst allowance let through at once.
+// Not thread-safe.
 class WindowEstimator {
  public:
   // fixed_bytes > 0 turns the estimate off.
@@ -39,14 +40,14 @@ class WindowEstimator {
       sent_.pop_front();
       credit_ -= flight.bytes;
       outstanding_ -= flight.bytes;
-      if (flight.alone && flight.bytes >= slice_bytes_ / 2) Transfer(flight, now - flight.time);
+      if (flight.alone && flight.bytes >= slice_bytes_ / 2) Observe(flight, now - flight.time);
     }
   }
 
   size_t window_bytes() const {
     if (fixed_bytes_ > 0) return fixed_bytes_;
-    const double on_the_way = std::min(bandwidth_ * round_trip_, kMostSlices * slice_bytes_);
-    return static_cast<size_t>(1.25 * slice_bytes_ + on_the_way);
+    const double on_the_way = transfer_ == 0 ? 0 : round_trip_ / transfer_;
+    return static_cast<size_t>((1.25 + std::min(on_the_way, kMostSlices)) * slice_bytes_);
   }
 
  private:
@@ -56,16 +57,16 @@ class WindowEstimator {
     bool alone;  // next to nothing else was under way, so its time says something of the link
   };
 
-  void Transfer(const Flight& flight, double seconds) {
+  void Observe(const Flight& flight, double seconds) {
     if (round_trip_ == 0) return;
-    // What a flight takes beyond a round trip; never so little that jitter would look like speed.
-    const double transfer = std::max({seconds - round_trip_, seconds * kLeastShare, 1e-6});
-    bandwidth_ = std::max(bandwidth_ / kFade, flight.bytes / transfer);
+    const double beyond = std::max(seconds - round_trip_, seconds / kMostSlices);
+    const double transfer = beyond * slice_bytes_ / flight.bytes;
+    transfer_ = transfer_ == 0 ? transfer : transfer_ + kNewest * (transfer - transfer_);
   }
 
-  static constexpr double kFade = 1.01;       // an observation
-  static constexpr double kLeastShare = 0.04;
-  static constexpr double kMostSlices = 64;   // beyond that, priorities would be worth nothing
+  static constexpr double kFade = 1.01;      // a ping
+  static constexpr double kNewest = 0.1;     // share of the average
+  static constexpr double kMostSlices = 64;  // beyond that, priorities would be worth nothing
 
   const size_t slice_bytes_;
   const size_t fixed_bytes_;
@@ -73,7 +74,7 @@ class WindowEstimator {
   size_t outstanding_ = 0;
   size_t credit_ = 0;
   double round_trip_ = 0;  // seconds; 0: not known yet
-  double bandwidth_ = 0;   // bytes a second
+  double transfer_ = 0;    // seconds that a slice takes beyond a round trip; 0: not known yet
 };
 
 }  // namespace kvstore_ext
