@@ -108,7 +108,8 @@ class Job:
         limit = time.monotonic() + LIMIT
         while self.processes() and time.monotonic() < limit:
             time.sleep(0.05)
-        assert self.processes() == {}
+        left = self.processes()
+        assert not left, left
 
     def processes(self) -> dict[int, str]:
         """Returns the processes, by id, whose environment has the mark, with their commands."""

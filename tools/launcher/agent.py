@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -43,6 +44,8 @@ def main(arguments: list[str]) -> int:
             stdout=connection.fileno(),
             start_new_session=True,
         )
+    # Whoever ends the tasks, as Slurm's scancel does, is soon to kill what is still there.
+    signal.signal(signal.SIGTERM, lambda number, frame: supervisor.terminate())
     supervisor.wait()
     # The launcher has learned how the process ended and ends the job if need be: a status of
     # ours would only have mpirun or srun do so first, with less to say.

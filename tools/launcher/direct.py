@@ -19,7 +19,7 @@ LAUNCH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 # sshd begins to refuse connections when 10 of them have not logged in yet (MaxStartups).
 _STARTS_A_HOST = 4
 # Longer than a supervisor takes from the end of its input to its own (GRACE + GIVE_UP).
-_END_LIMIT = 10.0
+END_LIMIT = 10.0
 
 
 def supervisor_command(python: str) -> list[str]:
@@ -74,7 +74,7 @@ class DirectStarter:
                 child.stdin.close()
         waits = [asyncio.ensure_future(child.wait()) for child in self._children]
         if waits:
-            await asyncio.wait(waits, timeout=_END_LIMIT)
+            await asyncio.wait(waits, timeout=END_LIMIT)
         for child in self._children:
             if child.returncode is None:
                 child.kill()

@@ -15,7 +15,7 @@ from typing import Callable
 
 from launcher import network
 from launcher.agent import TOKEN_NAME
-from launcher.direct import DirectStarter, supervisor_command
+from launcher.direct import END_LIMIT, DirectStarter, supervisor_command
 from launcher.hosts import Host
 from launcher.output import Sink
 from launcher.processes import Process
@@ -23,7 +23,9 @@ from launcher.protocol import Link
 from launcher.running import Running, StartError
 
 _HELLO_LIMIT = 10.0
-_SPAWNER_LIMIT = 10.0
+# mpirun and srun end by themselves after their tasks. When they are ended before, they kill what
+# is on their hosts, the supervisors too, which is one way for a process to stay.
+_PATIENCE = 5.0
 
 
 class GatheringStarter:
@@ -71,7 +73,8 @@ class GatheringStarter:
         process = Process(self._name, None, Host("localhost"), tuple(command), {})
         self._spawner = await self._direct.start(0, process, self._sink)
         # The launcher's own address is not that of the hosts that mpirun or srun goes to.
-        self._spawner.run({TOKEN_NAME: self._token, "DMLC_NODE_HOST": None})
+        environment = {TOKEN_NAME: self._token, "DMLC_NODE_HOST": None}
+        self._spawner.run(environment, _PATIENCE)
         return self._spawner
 
     async def start(self, number: int, process: Process, sink: Sink) -> Running:
@@ -90,10 +93,8 @@ class GatheringStarter:
             if arrived.done() and not arrived.cancelled():
                 arrived.result().close()
         if self._spawner:
-            # It ends by itself after its tasks, and says less then than when it is ended.
-            await asyncio.wait([self._spawner.gone], timeout=_SPAWNER_LIMIT)
             self._spawner.link.hang_up()
-            await asyncio.wait([self._spawner.gone], timeout=_SPAWNER_LIMIT)
+            await asyncio.wait([self._spawner.gone], timeout=_PATIENCE + END_LIMIT)
         await self._direct.close()
         self._sink.close()
 

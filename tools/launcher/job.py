@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Coroutine, Protocol, TypeVar
 
+from launcher.direct import END_LIMIT
 from launcher.environment import with_scheduler
 from launcher.options import Options
 from launcher.output import Sink, note
@@ -13,8 +14,6 @@ from launcher.running import Running, StartError
 
 T = TypeVar("T")
 
-# Longer than a supervisor takes from the end of its input to its own (GRACE + GIVE_UP).
-_END_LIMIT = 10.0
 _EARLY = 5.0
 
 
@@ -169,10 +168,10 @@ class Job:
         for running in self._running:
             running.link.hang_up()
         if self._running:
-            await asyncio.wait([running.gone for running in self._running], timeout=_END_LIMIT)
+            await asyncio.wait([running.gone for running in self._running], timeout=END_LIMIT)
         for running in self._running:
             if not running.gone.done():
-                note(f"{running.title} has not confirmed its end within {_END_LIMIT:g} s")
+                note(f"{running.title} has not confirmed its end within {END_LIMIT:g} s")
                 running.gone.cancel()
         await self._starter.close()
         for sink in self._sinks:

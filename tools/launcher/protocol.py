@@ -6,7 +6,7 @@ Then each side sends messages: a line with a JSON object, followed, where the ob
 
 Launcher to supervisor:
     {"reserve": {"address": ..., "interface": ..., "port": ...}}   find the scheduler's address
-    {"run": {"command": [...], "environment": {...}, "directory": ...}}
+    {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...}}
     end of the stream: end the process
 
 Supervisor to launcher:

@@ -54,12 +54,16 @@ class Running:
         reserved: Message = received[0]["reserved"]
         return reserved
 
-    def run(self, environment: Message) -> None:
-        """Has the supervisor start the process, in the launcher's working directory."""
+    def run(self, environment: Message, patience: float = 0.0) -> None:
+        """Has the supervisor start the process, in the launcher's working directory.
+
+        At the end the process has `patience` seconds to end by itself.
+        """
         order = {
             "command": self.process.command,
             "environment": environment,
             "directory": os.getcwd(),
+            "patience": patience,
         }
         self.link.send({"run": order})
         self.gone = asyncio.ensure_future(self._follow())

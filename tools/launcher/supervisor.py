@@ -2,7 +2,8 @@
 
 Standard input and output lead to the launcher (see protocol). They are a pipe here, an ssh
 connection to another host, or a socket. Whatever happens to the launcher, the input ends, and then
-the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL.
+the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. With "patience" they
+get SIGTERM only if they have not ended by themselves after so many seconds.
 """
 
 from __future__ import annotations
@@ -72,9 +73,14 @@ class Supervisor:
     """
 
     def __init__(
-        self, command: list[str], environment: dict[str, str | None], directory: str
+        self,
+        command: list[str],
+        environment: dict[str, str | None],
+        directory: str,
+        patience: float = 0.0,
     ) -> None:
         merged: dict[str, Any] = {**os.environ, **environment}
+        self._patience = patience
         self._launcher_there = True
         self._end_asked = False
         self._wakeup = self._catch_signals()
@@ -108,7 +114,7 @@ class Supervisor:
 
     def _end_descendants(self) -> list[int]:
         """Returns those that are still there when even SIGKILL has not ended them in time."""
-        begun = time.monotonic()
+        begun = time.monotonic() + self._patience
         told: set[int] = set()
         while True:
             left = process_tree.descendants(os.getpid())
@@ -117,9 +123,10 @@ class Supervisor:
                 return left
             # SIGTERM first also when the process itself has ended: Python's resource tracker,
             # for one, ignores it, and gives back the shared memory of a process that was killed.
-            new = [process for process in left if process not in told]
-            process_tree.signal_all(new, signal.SIGTERM)
-            told.update(new)
+            if passed >= 0:
+                new = [process for process in left if process not in told]
+                process_tree.signal_all(new, signal.SIGTERM)
+                told.update(new)
             if passed > GRACE:
                 process_tree.signal_all(left, signal.SIGKILL)
             self._wait(0.05)
