@@ -1,9 +1,10 @@
 """kvstore_ext: faster gradient communication for MXNet's KVStore.
 
-`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. To follow one gradient
-from a script to the server and back, read in this order:
+`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. To follow one
+gradient from a script to the server and back, read in this order:
 
-    store.py            the KVStore that the script sees: checks, and gives MXNet's engine an operation
+    store.py            the KVStore that the script sees: checks its arguments
+    arrays.py           gives MXNet's engine an operation on a key's arrays
     lane.py             how a store gets its worker: a cluster's, or one inside the process
     csrc/engine.cc      the engine starts the operation when the gradient is computed
     csrc/worker.cc      slices it, and takes the results back

@@ -83,7 +83,7 @@ class KeyArrays:
         """
         priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
         source = None if values is None else self._gather(values, priority)
-        target = None if outs is None else self._target(outs)
+        target = None if not outs else self._target(outs)
         worker.push_to_engine(
             self.identity,
             contributes,
@@ -93,9 +93,10 @@ class KeyArrays:
             priority,
             step,
         )
-        for out in outs or []:
-            if out is not target:
-                target.copyto(out)
+        if target is not None and outs is not None:
+            for out in outs:
+                if out is not target:
+                    target.copyto(out)
 
     def _gather(self, values: List[mx.nd.NDArray], priority: int) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""

@@ -1,4 +1,4 @@
-"""What has to happen before mxnet is imported: engine settings, and what newer Pythons took away."""
+"""What has to happen before mxnet is imported: engine settings, and what newer Pythons lack."""
 from __future__ import annotations
 
 import builtins

@@ -1,4 +1,4 @@
-"""A store's options and the job it runs in: the only reader of what users set in the environment."""
+"""A store's options and its job: the only reader of what users set in the environment."""
 from __future__ import annotations
 
 import json
@@ -67,7 +67,9 @@ class Options:
         try:
             values = json.loads(text)
         except ValueError as error:
-            raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}, which is not JSON: {error}") from None
+            raise OptionError(
+                f"KVSTORE_EXT_OPTIONS is {text!r}, which is not JSON: {error}"
+            ) from None
         if not isinstance(values, dict):
             raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}; it must be a JSON object")
         return cls.from_dict(values)
@@ -78,7 +80,9 @@ class Options:
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
-                raise OptionError(f"there is no option {name!r}; the options are {', '.join(known)}")
+                raise OptionError(
+                    f"there is no option {name!r}; the options are {', '.join(known)}"
+                )
         return cls(**values)
 
     def shared(self) -> Dict[str, Any]:

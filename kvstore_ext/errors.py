@@ -1,4 +1,4 @@
-"""What kvstore_ext raises. All are MXNetErrors too, so that scripts which catch those keep working."""
+"""What kvstore_ext raises: MXNetErrors too, so that scripts which catch those keep working."""
 from mxnet.base import MXNetError
 
 

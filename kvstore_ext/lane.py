@@ -1,4 +1,4 @@
-"""How a store gets a worker of the lane: in a cluster, or with a server beside it in one process."""
+"""How a store gets a worker of the lane: in a cluster, or with a server in the same process."""
 from __future__ import annotations
 
 import contextlib
@@ -18,8 +18,8 @@ from .config import Job, Options
 from .errors import ClusterError
 from .optimizer import OptimizerLoop, multipliers, pack_optimizer
 
-# What commands on the stock store's channel begin with. Only head 0 reaches a server's Python; there
-# a stock server expects a pickled optimizer, and complains of our words in its log.
+# What commands on the stock store's channel begin with. Only head 0 reaches a server's Python;
+# there a stock server expects a pickled optimizer, and complains of our words in its log.
 GREET = "kvstore_ext greet "
 SET_OPTIMIZER = "kvstore_ext optimizer "
 _CONTROLLER = 0
@@ -34,10 +34,10 @@ def native_store(kind: str) -> Any:
 
 
 class BoundedCalls:
-    """Runs calls of MXNet's that may wait for ever, one at a time, and waits for them only so long.
+    """Runs calls of MXNet's that may wait for ever, one at a time, and waits only so long.
 
-    The thread that runs them starts now, because at exit, where the last call is made, Python starts
-    none any more. A call whose time is over stays behind in it, and later ones fail too.
+    The thread that runs them starts now, because at exit, where the last call is made, Python
+    starts none any more. A call whose time is over stays behind in it, and later ones fail too.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -46,7 +46,7 @@ class BoundedCalls:
         threading.Thread(target=self._run, daemon=True, name="bounded calls").start()
 
     def __call__(self, call: Callable[[], Any], on_timeout: Callable[[], str]) -> Any:
-        """The call's result; raises what it raised, or ClusterError(on_timeout()) after the time."""
+        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end."""
         outcome: queue.SimpleQueue = queue.SimpleQueue()
         self._calls.put((call, outcome))
         try:
@@ -88,7 +88,7 @@ class LocalLane:
         self._loop: Optional[OptimizerLoop] = None
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer, native: KVStore) -> None:
-        """Updates with this very optimizer, so that changes to it take effect, as in a stock store."""
+        """Updates with this very optimizer, so that changes to it take effect, as stock's do."""
         native._set_updater(mx.optimizer.get_updater(optimizer))
         if self._loop is None:
             self._loop = OptimizerLoop(self._server)
@@ -142,9 +142,9 @@ class ClusterLane:
         except OSError as error:
             return f"the scheduler at {job.scheduler} cannot be reached {limit}: {error}"
         return (
-            f"the scheduler at {job.scheduler} answers, but {limit} not all of {job.workers} workers "
-            f"and {job.servers} servers have come to it: look for a worker or a server that did not "
-            "start or cannot reach that address"
+            f"the scheduler at {job.scheduler} answers, but {limit} not all of {job.workers} "
+            f"workers and {job.servers} servers have come to it: look for a worker or a server "
+            "that did not start or cannot reach that address"
         )
 
     def _greet(self) -> None:

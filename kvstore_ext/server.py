@@ -74,8 +74,8 @@ class P3Server(KVStoreServer):
                 return
             reason = self._lane.await_failure(0.2)
         print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
-        # The thread in MXNet's server loop cannot be woken, so the process ends under it; not before
-        # the news has left it.
+        # The thread in MXNet's server loop cannot be woken, so the process ends under it; not
+        # before the news has left it.
         time.sleep(1.0)
         os._exit(1)
 

@@ -63,8 +63,12 @@ class P3(KVStore):
         _open_stores.add(self)
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
+        with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone
+            try:
+                self.close()
+            except KVStoreError as error:  # nobody could catch it here
+                _failed_closings.append(error)
+                print(f"kvstore_ext: {error}", file=sys.stderr)
 
     # What stays the stock store's is not repeated here: row_sparse_pull, is_capable and the rest.
 
@@ -332,10 +336,11 @@ def _identity(name: Key) -> int:
 
 
 _open_stores: weakref.WeakSet = weakref.WeakSet()
+_failed_closings: List[KVStoreError] = []
 
 
 def _close_at_exit() -> None:
-    """Leaves the job in order; a script that failed tells the others instead of leaving them wait."""
+    """Leaves the job in order; a script that failed tells the others, lest they wait for it."""
     crash = getattr(sys, "last_value", None)
     for store in list(_open_stores):
         if store.closed:
@@ -346,11 +351,14 @@ def _close_at_exit() -> None:
         try:
             store.close()
         except KVStoreError as error:
+            _failed_closings.append(error)
             if crash is None:
                 print(f"kvstore_ext: {error}", file=sys.stderr)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+    if _failed_closings:
+        # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 atexit.register(_close_at_exit)

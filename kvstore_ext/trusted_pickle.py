@@ -39,10 +39,10 @@ class _TrustedUnpickler(pickle.Unpickler):
             if isinstance(found, type) and issubclass(found, kinds):
                 return found
         raise pickle.UnpicklingError(
-            f"refused to load {module}.{name}: servers load MXNet's optimizers and schedulers, NumPy "
-            f"arrays, and the modules named with --trust ({', '.join(self._modules) or 'none'}). "
-            f"For an optimizer of your own start them with --trust {module}, or update on the workers "
-            "with update_on_kvstore=False"
+            f"refused to load {module}.{name}: servers load MXNet's optimizers and schedulers, "
+            "NumPy arrays, and the modules named with --trust "
+            f"({', '.join(self._modules) or 'none'}). For an optimizer of your own start them "
+            f"with --trust {module}, or update on the workers with update_on_kvstore=False"
         )
 
 

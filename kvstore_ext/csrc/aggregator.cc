@@ -18,7 +18,8 @@ void Aggregator::Add(int rank, const Buffer& values, bool disposable) {
 void Aggregator::AddNow(const Buffer& values, bool disposable) {
   const bool widened = SumTypeOf(dtype_) != dtype_;
   if (summed_ == 0) {
-    // The first worker's values become the sum where that is possible: most slices are never copied.
+    // The first worker's values become the sum where that is possible: most slices are never
+    // copied.
     sum_ = values;
     if (!disposable) {
       sum_ = Buffer::Allocate(values.size);

@@ -1,8 +1,8 @@
 // The module kvstore_ext._core: what Python sees of the core. Its typed face is _core.pyi.
 //
-// Calls that wait, or that take a lock which a waiting call may hold, release the GIL. C++ exceptions
-// become Python's: invalid_argument a ValueError, out_of_range an IndexError, runtime_error a
-// RuntimeError. No thread of the core calls into Python.
+// Calls that wait, or that take a lock which a waiting call may hold, release the GIL. C++
+// exceptions become Python's: invalid_argument a ValueError, out_of_range an IndexError,
+// runtime_error a RuntimeError. No thread of the core calls into Python.
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -108,9 +108,8 @@ void BindServer(py::module_* module) {
              options.deterministic = deterministic;
              return std::make_shared<Server>(options, std::move(transport));
            }),
-           py::arg("transport"), py::kw_only(), py::arg("workers"),
-           py::arg("slice_bytes"), py::arg("window_bytes"), py::arg("timeout"),
-           py::arg("deterministic"))
+           py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("slice_bytes"),
+           py::arg("window_bytes"), py::arg("timeout"), py::arg("deterministic"))
       .def("set_rank", &Server::SetRank)
       .def("greet", &Server::Greet, WithoutGil())
       .def("use_optimizer", &Server::UseOptimizer)

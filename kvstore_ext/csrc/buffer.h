@@ -1,4 +1,5 @@
-// A piece of memory that can travel: to the network, to an optimizer, or to a codec, without a copy.
+// A piece of memory that can travel: to the network, to an optimizer, or to a codec, without a
+// copy.
 #pragma once
 
 #include <cstddef>

@@ -34,8 +34,17 @@ inline DLManagedTensor* ToDLPack(const Buffer& buffer, DType dtype) {
   auto* holder = new Holder{{}, buffer, static_cast<int64_t>(buffer.size / SizeOf(dtype))};
   constexpr int kCpu = 1;
   constexpr uint8_t kFloat = 2;
-  holder->tensor = {holder->buffer.data.get(), kCpu, 0, 1, kFloat,
-                    static_cast<uint8_t>(SizeOf(dtype) * 8), 1, &holder->shape, nullptr, 0, holder,
+  holder->tensor = {holder->buffer.data.get(),
+                    kCpu,
+                    0,
+                    1,
+                    kFloat,
+                    static_cast<uint8_t>(SizeOf(dtype) * 8),
+                    1,
+                    &holder->shape,
+                    nullptr,
+                    0,
+                    holder,
                     [](DLManagedTensor* tensor) { delete static_cast<Holder*>(tensor->manager); }};
   return &holder->tensor;
 }

@@ -40,8 +40,9 @@ class Array {
   static void* Chunk(NDArrayHandle handle) { return *static_cast<void**>(handle); }
 
   // Its elements, in their usual order; to be called while the engine lets nobody else write.
-  // DLPack refuses an array that oneDNN keeps in a layout of its own, which happens to weights after
-  // an inference pass, and does not wait; asking for the pointer plainly would wait, for ourselves.
+  // DLPack refuses an array that oneDNN keeps in a layout of its own, which happens to weights
+  // after an inference pass, and does not wait; asking for the pointer plainly would wait, for
+  // ourselves.
   char* Data() const {
     if (handle_ == nullptr) return nullptr;
     const LibMXNet& mx = LibMXNet::Get();
@@ -97,8 +98,8 @@ void Begin(void*, void* on_complete, void* param) {
 void PushToEngine(std::shared_ptr<Worker> worker, uint64_t key, bool contributes,
                   NDArrayHandle input, NDArrayHandle output, NDArrayHandle order, int priority,
                   uint32_t step) {
-  auto call = std::unique_ptr<Call>(
-      new Call{std::move(worker), Operation(), Array(input), Array(output)});
+  auto call =
+      std::unique_ptr<Call>(new Call{std::move(worker), Operation(), Array(input), Array(output)});
   call->operation.key = key;
   call->operation.contributes = contributes;
   call->operation.priority = priority;

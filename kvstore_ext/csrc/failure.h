@@ -11,8 +11,7 @@ namespace kvstore_ext {
 
 // Seconds on a clock that never jumps.
 inline double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 inline std::string Seconds(double seconds) {

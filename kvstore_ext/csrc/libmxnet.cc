@@ -45,8 +45,8 @@ void CheckLayout(const LibMXNet& library) {
   delete[] buffer;
   const bool same = received.head == sent.head && received.app_id == sent.app_id &&
                     received.customer_id == sent.customer_id &&
-                    received.timestamp == sent.timestamp && received.request &&
-                    !received.push && received.pull && received.body == sent.body &&
+                    received.timestamp == sent.timestamp && received.request && !received.push &&
+                    received.pull && received.body == sent.body &&
                     received.data_type == sent.data_type && received.priority == sent.priority &&
                     received.control.cmd == 0;
   if (!same) {

@@ -5,7 +5,8 @@
 namespace kvstore_ext {
 namespace {
 
-// Bytes that a message counts in the window: headers too, so that slices of a few bytes are bounded.
+// Bytes that a message counts in the window: headers too, so that slices of a few bytes are
+// bounded.
 size_t Weight(const Message& message) { return message.payload.size + sizeof(Header); }
 
 uint64_t NowInNanoseconds() { return static_cast<uint64_t>(Now() * 1e9); }
@@ -19,8 +20,7 @@ bool IsData(const Message& message) {
 
 }  // namespace
 
-Link::Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes,
-           size_t window_bytes)
+Link::Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes)
     : transport_(std::move(transport)),
       peer_(peer),
       estimator_(slice_bytes + sizeof(Header), window_bytes) {
@@ -79,7 +79,8 @@ void Link::SendWhatFits() {
   }
 }
 
-// Only while nothing is under way does an answer's time tell the distance and not the queue's length.
+// Only while nothing is under way does an answer's time tell the distance and not the queue's
+// length.
 void Link::MeasureIfIdle() {
   {
     std::lock_guard<std::mutex> lock(estimator_mutex_);

@@ -10,20 +10,20 @@
 namespace kvstore_ext {
 
 enum class MessageType : uint8_t {
-  kHello,    // server -> worker: this server has a lane; nothing may be sent to it before
-  kJoin,     // worker -> server: text is the worker's configuration, which must be everybody's
-  kWelcome,  // server -> worker: all workers have joined with one configuration
-  kInit,     // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
-  kPush,     // worker -> server: a gradient slice of a round
-  kPull,     // worker -> server: asks for a slice as of a round
-  kResult,   // server -> worker: what a round made of a slice, sent unasked to every worker
-  kCredit,   // either way: payload bytes received, where no other message could carry the number
-  kPing,     // either way: measures the link; key is the sender's time
-  kPong,     // the answer to kPing, with its key
-  kOrder,    // rank 0 -> server -> other workers: keys in the order the next forward needs them
-  kLeave,    // worker -> server: this worker begins no more rounds
+  kHello,     // server -> worker: this server has a lane; nothing may be sent to it before
+  kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's
+  kWelcome,   // server -> worker: all workers have joined with one configuration
+  kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
+  kPush,      // worker -> server: a gradient slice of a round
+  kPull,      // worker -> server: asks for a slice as of a round
+  kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
+  kCredit,    // either way: payload bytes received, where no other message could carry the number
+  kPing,      // either way: measures the link; key is the sender's time
+  kPong,      // the answer to kPing, with its key
+  kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
+  kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left
-  kAbort,    // either way: the job failed; text says why
+  kAbort,     // either way: the job failed; text says why
 };
 
 // Fixed part of every message, little endian as every machine that MXNet runs on.

@@ -37,8 +37,8 @@ class OrderLearner {
 
   std::vector<uint64_t> Order() const;
 
-  // The first rounds allocate memory, tune kernels and start late; who has taught nothing by the last
-  // will not.
+  // The first rounds allocate memory, tune kernels and start late; who has taught nothing by the
+  // last will not.
   static constexpr uint64_t kFirstRound = 2;
   static constexpr uint64_t kLastRound = 100;
   // Longer than the engine takes to begin an operation whose operands are ready.

@@ -14,8 +14,8 @@ int ServerId(int rank) { return rank * 2 + 8; }
 int RankOf(int id) { return (id - 8) / 2; }
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
-// kernel and gives them back, page by page, which costs more than copying them does: measured on two
-// cores, a third of the processor time of a round. Kept in the heap they are used again.
+// kernel and gives them back, page by page, which costs more than copying them does: measured on
+// two cores, a third of the processor time of a round. Kept in the heap they are used again.
 void KeepMessageMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc allows
   mallopt(M_TRIM_THRESHOLD, 512 << 20);

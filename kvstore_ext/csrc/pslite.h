@@ -1,5 +1,5 @@
-// ps-lite, as far as the lane uses it: its structures, declared anew because the package mxnet ships
-// no header of them, and a transport over it.
+// ps-lite, as far as the lane uses it: its structures, declared anew because the package mxnet
+// ships no header of them, and a transport over it.
 #pragma once
 
 #include <atomic>
@@ -66,9 +66,9 @@ namespace kvstore_ext {
 
 // Sends and receives as a second ps-lite customer beside MXNet's own store in the same process.
 //
-// Peers are ranks of the other role. The Postoffice must outlive Stop, and everybody's customer must
-// exist before anybody sends to it: ps-lite aborts a process that gets a message for a customer it
-// does not have.
+// Peers are ranks of the other role. The Postoffice must outlive Stop, and everybody's customer
+// must exist before anybody sends to it: ps-lite aborts a process that gets a message for a
+// customer it does not have.
 class PsLiteTransport : public Transport {
  public:
   // `is_worker` says which side this process is on. `copies` sends copies of borrowed bytes, which
@@ -84,7 +84,7 @@ class PsLiteTransport : public Transport {
   void Receive(const ps::Message& received) const;
   int Timestamp(int peer);
 
-  static constexpr int kAppId = 1;  // 0 is MXNet's own
+  static constexpr int kAppId = 1;                // 0 is MXNet's own
   static constexpr size_t kCustomerBytes = 4096;  // more than sizeof(ps::Customer)
 
   const bool is_worker_;

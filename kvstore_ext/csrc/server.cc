@@ -10,8 +10,8 @@ namespace kvstore_ext {
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options), transport_(std::move(transport)) {
   for (int worker = 0; worker < options_.workers; ++worker) {
-    links_.push_back(std::make_unique<Link>(transport_, worker, options_.slice_bytes,
-                                            options_.window_bytes));
+    links_.push_back(
+        std::make_unique<Link>(transport_, worker, options_.slice_bytes, options_.window_bytes));
   }
   transport_->Start([this](Message message) {
     Link& link = *links_[message.peer];
@@ -112,9 +112,9 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   const size_t expected = key->elements.at(index) * SizeOf(key->dtype);
   const bool has_values = message.header.round > 0 || worker == 0;
   if (message.payload.size != (has_values ? expected : 0)) {
-    throw std::runtime_error("key " + key->name + ": worker " + std::to_string(worker) +
-                             " sent " + std::to_string(message.payload.size) +
-                             " bytes for a slice of " + std::to_string(expected));
+    throw std::runtime_error("key " + key->name + ": worker " + std::to_string(worker) + " sent " +
+                             std::to_string(message.payload.size) + " bytes for a slice of " +
+                             std::to_string(expected));
   }
   if (slice.sum.heard().empty()) slice.since = Now();
   slice.priority = message.priority;
@@ -174,7 +174,8 @@ void Server::Publish(uint64_t id, uint32_t index, SliceState* slice) {
 }
 
 // The value goes out without a copy although the optimizer will overwrite it: a worker pushes the
-// next round only once it has received all of this one, and no update begins before all have pushed.
+// next round only once it has received all of this one, and no update begins before all have
+// pushed.
 void Server::SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
                        const SliceState& slice) {
   Message message;

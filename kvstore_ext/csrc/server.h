@@ -104,8 +104,7 @@ class Server {
   void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
   void Complete(uint64_t id, Key* key, uint32_t index);
   void Publish(uint64_t id, uint32_t index, SliceState* slice);
-  void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
-                 const SliceState& slice);
+  void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round, const SliceState& slice);
   void ToAll(MessageType type, const std::string& text = "");
   void CheckDeadlines();
   std::string Overdue(double limit) const;

@@ -41,8 +41,8 @@ std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, size_t element_byte
   slices.reserve(count);
   for (uint64_t i = 0, offset = 0; i < count; ++i) {
     const uint64_t length = elements / count + (i < elements % count ? 1 : 0);
-    slices.push_back({static_cast<uint32_t>(i), offset, length,
-                      static_cast<int>((first_server + i) % servers)});
+    slices.push_back(
+        {static_cast<uint32_t>(i), offset, length, static_cast<int>((first_server + i) % servers)});
     offset += length;
   }
   return slices;

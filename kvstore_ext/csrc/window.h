@@ -7,14 +7,14 @@
 
 namespace kvstore_ext {
 
-// Advises a window from a link's bandwidth and round-trip time: a little over one slice, so that the
-// next one leaves when the last arrives, plus what the link holds during a round trip. On a slow near
-// link that is stop-and-wait, which keeps priorities best; on a fast or long one it grows with
-// bandwidth times delay.
+// Advises a window from a link's bandwidth and round-trip time: a little over one slice, so that
+// the next one leaves when the last arrives, plus what the link holds during a round trip. On a
+// slow near link that is stop-and-wait, which keeps priorities best; on a fast or long one it grows
+// with bandwidth times delay.
 //
-// The round trip is the shortest seen of late, since everything that disturbs it makes it longer. What
-// a slice takes is an average: the shortest would be one that a burst allowance let through at once.
-// Not thread-safe.
+// The round trip is the shortest seen of late, since everything that disturbs it makes it longer.
+// What a slice takes is an average: the shortest would be one that a burst allowance let through at
+// once. Not thread-safe.
 class WindowEstimator {
  public:
   // fixed_bytes > 0 turns the estimate off.

@@ -12,8 +12,8 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       transport_(std::move(transport)),
       learner_([this](const std::vector<uint64_t>& order) { Announce(order); }) {
   for (int server = 0; server < options_.servers; ++server) {
-    links_.push_back(std::make_unique<Link>(transport_, server, options_.slice_bytes,
-                                            options_.window_bytes));
+    links_.push_back(
+        std::make_unique<Link>(transport_, server, options_.slice_bytes, options_.window_bytes));
   }
   transport_->Start([this](Message message) {
     try {
@@ -47,9 +47,8 @@ void Worker::Join() {
 
 void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout), [&] {
-    return servers.size() == links_.size() || !failure_.reason().empty();
-  });
+  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
+                    [&] { return servers.size() == links_.size() || !failure_.reason().empty(); });
   if (servers.size() < links_.size() && failure_.reason().empty()) {
     std::set<int> missing;
     for (int server = 0; server < options_.servers; ++server) {
@@ -195,8 +194,8 @@ void Worker::OnResult(const Message& message) {
 void Worker::TakeKept(Key* key) {
   const size_t element = SizeOf(key->declaration.dtype);
   for (const Slice& slice : key->slices) {
-    std::memcpy(key->operation.output + slice.offset * element,
-                key->kept[slice.index].data.get(), slice.length * element);
+    std::memcpy(key->operation.output + slice.offset * element, key->kept[slice.index].data.get(),
+                slice.length * element);
   }
   key->kept.clear();
 }

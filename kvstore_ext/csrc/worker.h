@@ -94,7 +94,7 @@ class Worker {
     std::atomic<bool> priority_learned{false};
     std::atomic<int> priority{0};
 
-    std::mutex mutex;  // of all below
+    std::mutex mutex;     // of all below
     uint64_t rounds = 0;  // begun
     bool busy = false;
     Operation operation;
