@@ -1,4 +1,5 @@
-"""What a script does wrong is said by a Python exception, with both values, before anything is sent."""
+"""A script's mistake becomes a Python exception with both values, before anything is sent."""
+
 from __future__ import annotations
 
 from typing import Callable, Iterator
@@ -91,7 +92,7 @@ ON_EVERY_CALL = [
 ]
 
 
-@pytest.mark.parametrize("attempt, kind, words", ON_EVERY_CALL)
+@pytest.mark.parametrize(("attempt", "kind", "words"), ON_EVERY_CALL)
 @pytest.mark.parametrize("method", ["push", "pull", "pushpull"])
 def test_a_wrong_call_raises_and_sends_nothing(
     store: kvstore_ext.P3,
@@ -109,7 +110,7 @@ def test_a_wrong_call_raises_and_sends_nothing(
 
 
 @pytest.mark.parametrize(
-    "values, kind, words",
+    ("values", "kind", "words"),
     [
         ((1, dense((2,), dtype=np.int32)), ArrayMismatch, ["1", "int32", "float32"]),
         ((1, dense((2,), dtype=np.int8)), ArrayMismatch, ["int8"]),
@@ -135,7 +136,7 @@ def test_a_key_that_cannot_be_raises_and_sends_nothing(
 
 def test_a_dense_array_for_a_sparse_key_is_refused(store: kvstore_ext.P3) -> None:
     store.init("rows", row_sparse((4, 2)))
-    with pytest.raises(ArrayMismatch, match="'rows'.*dense.*row_sparse"):
+    with pytest.raises(ArrayMismatch, match=r"'rows'.*dense.*row_sparse"):
         store.push("rows", dense((4, 2)))
 
 
@@ -160,7 +161,7 @@ def test_asynchronous_names_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "values, words",
+    ("values", "words"),
     [
         ({"slice_bytes": 7}, ["slice_bytes", "7", "8"]),
         ({"slice_bytes": (1 << 30) + 1}, ["slice_bytes", str((1 << 30) + 1), str(1 << 30)]),
@@ -185,9 +186,7 @@ def test_options_out_of_range_are_refused(values: dict[str, object], words: list
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "5", "null", '{"timeout": }', "timeout=5", ""])
-def test_malformed_options_show_what_was_found(
-    monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_malformed_options_show_what_was_found(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("KVSTORE_EXT_OPTIONS", text)
     with pytest.raises(OptionError) as caught:
         mx.kv.create("p3")
@@ -205,7 +204,7 @@ JOB = {
 
 
 @pytest.mark.parametrize(
-    "name, value",
+    ("name", "value"),
     [
         ("DMLC_ROLE", "Worker"),
         ("DMLC_ROLE", ""),

@@ -1,0 +1,125 @@
+"""One process of a training job fails: the others say which and why, and end by themselves."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from cluster import Cluster, Job, Process
+
+TIMEOUT = {"timeout": 10}  # seconds: the stores' option
+AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+
+
+def train(mishap: str = "") -> None:
+    """Trains two keys for ever; worker 1 meets its mishap in the fourth step, between them."""
+    import os
+    import signal
+    import threading
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    first, last = mx.nd.zeros((300,)), mx.nd.zeros((200,))
+    store.broadcast(["first", "last"], [first, last], out=[first, last])
+    for step in range(1_000_000):
+        store.pushpull("first", mx.nd.ones((300,)), out=first)
+        gradient = mx.nd.ones((200,))
+        if store.rank == 1 and step == 3:
+            first.wait_to_read()
+            if mishap == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif mishap == "hangs":
+                threading.Event().wait()
+            elif mishap == "leaves":
+                break
+            elif mishap == "gives up":
+                raise SystemExit("no more batches")
+            elif mishap == "raises":
+                raise LookupError("no more batches")
+            elif mishap == "interrupted":
+                signal.raise_signal(signal.SIGINT)
+            elif mishap == "cannot compute":  # the engine says so, later
+                gradient = mx.nd.random.normal(0, -1, shape=(200,))
+        store.pushpull("last", gradient, out=last)
+        last.wait_to_read()
+        if step < 3:
+            print("step", step, "of worker", store.rank)
+
+
+def of_rank(job: Job, rank: int) -> Process:
+    """The worker that has this rank, once it has trained for three steps."""
+    for process in job.workers:
+        process.await_output("step 2 ")
+    return next(process for process in job.workers if f"of worker {rank}" in process.output)
+
+
+def await_failure(*processes: Process, seconds: float = 60) -> None:
+    """Returns when all have ended, by themselves and with a status that says that they failed."""
+    statuses = {process.name: process.wait(seconds) for process in processes}
+    assert all(status is not None and status > 0 for status in statuses.values()), statuses
+
+
+def test_a_killed_worker_is_named_by_all_survivors(cluster: Cluster) -> None:
+    job = cluster.start(train, "killed", options=TIMEOUT)
+    survivor, victim = of_rank(job, 0), of_rank(job, 1)
+    await_failure(survivor, *job.servers)
+    assert victim.wait() == -signal.SIGKILL
+    words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
+    for process in [survivor, *job.servers]:
+        assert words in process.output
+    assert "MXNetError" in survivor.output
+
+
+def test_a_worker_that_hangs_is_named_by_all_others(cluster: Cluster) -> None:
+    job = cluster.start(train, "hangs", servers=1, options=TIMEOUT)
+    survivor = of_rank(job, 0)
+    await_failure(survivor, *job.servers)
+    words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
+    assert words in survivor.output
+    assert words in job.servers[0].output
+
+
+def test_a_killed_server_is_named_by_all_survivors(cluster: Cluster) -> None:
+    job = cluster.start(train, options=TIMEOUT)
+    of_rank(job, 0)
+    job.servers[0].send(signal.SIGKILL)
+    await_failure(*job.workers, job.servers[1])
+    for process in [*job.workers, job.servers[1]]:
+        assert "no answer from server" in process.output
+        assert "within 10 s" in process.output
+
+
+def test_all_workers_killed_ends_the_servers(cluster: Cluster) -> None:
+    job = cluster.start(train, options=TIMEOUT)
+    of_rank(job, 0)
+    for worker in job.workers:
+        worker.send(signal.SIGKILL)
+    await_failure(*job.servers)
+    for server in job.servers:
+        assert "worker" in server.output
+
+
+def test_the_scheduler_ends_when_the_job_has_failed(cluster: Cluster) -> None:
+    job = cluster.start(train, "raises", options=TIMEOUT)
+    await_failure(*job.workers, *job.servers, *job.scheduler)
+    assert "LookupError: no more batches" in job.scheduler[0].output
+
+
+@pytest.mark.parametrize(
+    ("mishap", "words"),
+    [
+        ("raises", "worker 1: its script failed: LookupError: no more batches"),
+        ("interrupted", "worker 1: its script failed: KeyboardInterrupt"),
+        ("cannot compute", "worker 1: its script failed: mxnet.base.MXNetError: "),
+        ("leaves", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
+        ("gives up", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
+    ],
+)
+def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, words: str) -> None:
+    job = cluster.start(train, mishap, options=AT_ONCE)
+    survivor = of_rank(job, 0)
+    await_failure(*job.workers, *job.servers)
+    for process in [survivor, *job.servers]:
+        assert words in process.output
