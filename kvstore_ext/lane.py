@@ -152,7 +152,9 @@ class ClusterLane:
         self.command(GREET + str(self.rank))
         missing = self.worker.await_servers(min(10.0, self._options.timeout))
         if missing:
-            self._let_go()
+            # All workers find the same, so they can leave in order, which ends stock servers too.
+            with contextlib.suppress(ClusterError):
+                self._free()
             ranks = ", ".join(map(str, missing))
             raise ClusterError(
                 f"server {ranks} of this job is not a P3Server: start servers with "

@@ -53,7 +53,13 @@ class P3(KVStore):
         if job is not None and any(not store.closed for store in _open_stores):
             raise KVStoreError("this process has a kvstore_ext store already; close it first")
         self.closed = True
-        self._lane = LocalLane("p3", options) if job is None else ClusterLane("p3", options, job)
+        try:
+            self._lane = (
+                LocalLane("p3", options) if job is None else ClusterLane("p3", options, job)
+            )
+        except ClusterError as error:
+            _failures.append(error)
+            raise
         super().__init__(self._lane.native)
         self.closed = False
         self._worker = self._lane.worker
@@ -67,7 +73,7 @@ class P3(KVStore):
             try:
                 self.close()
             except KVStoreError as error:  # nobody could catch it here
-                _failed_closings.append(error)
+                _failures.append(error)
                 print(f"kvstore_ext: {error}", file=sys.stderr)
 
     # What stays the stock store's is not repeated here: row_sparse_pull, is_capable and the rest.
@@ -336,7 +342,7 @@ def _identity(name: Key) -> int:
 
 
 _open_stores: weakref.WeakSet = weakref.WeakSet()
-_failed_closings: List[KVStoreError] = []
+_failures: List[KVStoreError] = []  # of opening and closing stores
 
 
 def _close_at_exit() -> None:
@@ -351,10 +357,10 @@ def _close_at_exit() -> None:
         try:
             store.close()
         except KVStoreError as error:
-            _failed_closings.append(error)
+            _failures.append(error)
             if crash is None:
                 print(f"kvstore_ext: {error}", file=sys.stderr)
-    if _failed_closings:
+    if _failures:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
         sys.stdout.flush()
         sys.stderr.flush()
@@ -362,6 +368,7 @@ def _close_at_exit() -> None:
 
 
 atexit.register(_close_at_exit)
+
 
 def _refused(name: str) -> Callable[[], P3]:
     def refuse() -> P3:
