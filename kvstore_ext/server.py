@@ -44,6 +44,8 @@ class P3Server(KVStoreServer):
         trusted_modules: Tuple[str, ...] = (),
     ) -> None:
         super().__init__(kvstore)
+        self._job = job
+        self._timeout = options.timeout
         self._trusted_modules = trusted_modules
         transport = _core.PsLiteTransport(is_worker=False, peers=job.workers, copies=job.resends)
         self._lane = _core.Server(
@@ -55,6 +57,7 @@ class P3Server(KVStoreServer):
             deterministic=options.deterministic,
         )
         self._loop = OptimizerLoop(self._lane)
+        self._greeted = threading.Event()
         self._done = threading.Event()
 
     def run(self) -> None:
@@ -69,10 +72,17 @@ class P3Server(KVStoreServer):
 
     def _exit_on_failure(self) -> None:
         reason = ""
+        latest = time.monotonic() + self._timeout
         while not reason:
             if self._done.is_set():
                 return
             reason = self._lane.await_failure(0.2)
+            if not self._greeted.is_set() and time.monotonic() > latest:
+                reason = (
+                    f"within {self._timeout:g} s not all of {self._job.workers} workers and "
+                    f"{self._job.servers} servers have come to the scheduler at "
+                    f"{self._job.scheduler}"
+                )
         print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
         # The thread in MXNet's server loop cannot be woken, so the process ends under it; not
         # before the news has left it.
@@ -91,6 +101,7 @@ class P3Server(KVStoreServer):
 
     def _execute(self, command: str) -> None:
         if command.startswith(GREET):
+            self._greeted.set()
             self._lane.greet(int(command[len(GREET) :]))
         elif command.startswith(SET_OPTIMIZER):
             packed = command[len(SET_OPTIMIZER) :]
