@@ -40,7 +40,11 @@ before_mxnet.check_version(mxnet.__version__)
 
 from . import _core  # noqa: E402
 
-_core.load(mxnet.libinfo.find_lib_path()[0])
+_library = mxnet.libinfo.find_lib_path()[0]
+try:
+    _core.load(_library)
+except RuntimeError as error:
+    raise ImportError(f"mxnet {mxnet.__version__} at {_library} does not fit: {error}") from None
 
 from .config import Options  # noqa: E402
 from .errors import (  # noqa: E402

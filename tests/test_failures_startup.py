@@ -1,0 +1,221 @@
+"""A job that cannot start says why on every worker, and ends within the option timeout."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from cluster import STOCK_SERVER, Cluster, Job, Process, free_port
+
+TIMEOUT = {"timeout": 8}  # seconds
+AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+
+
+def open_store(variable: str = "", value: str = "") -> None:
+    """Opens a store, with a variable of the environment set as this says."""
+    import os
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    if variable:
+        os.environ[variable] = value
+    store = mx.kv.create("p3")
+    print("opened", store.type)
+
+
+def open_differently(directory: str, first: str, others: str) -> None:
+    """Opens a store; the worker that comes first does it in another way than the others."""
+    import json
+    import os
+    from pathlib import Path
+
+    from kvstore_ext.config import Job, Options
+    from kvstore_ext.lane import ClusterLane
+
+    try:
+        (Path(directory) / "somebody was here").mkdir()
+        choice = json.loads(first)
+    except FileExistsError:
+        choice = json.loads(others)
+    name = choice.pop("store", "p3")
+    options = Options.from_dict({"timeout": 600, **choice})
+    try:
+        ClusterLane(name, options, Job.from_environment())
+    finally:
+        os.sys.stdout.flush()
+
+
+def differ_in_keys(key_of_0: str, shape_of_0: str, dtype_of_0: str) -> None:
+    """Initialises key 'b' of shape (2, 3), float32; worker 0 does something else instead."""
+    import ast
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    key, shape, dtype = "b", (2, 3), "float32"
+    if store.rank == 0:
+        key, shape, dtype = key_of_0, ast.literal_eval(shape_of_0), dtype_of_0
+    value = mx.nd.ones(shape, dtype=dtype)
+    store.broadcast(key, value, out=value)
+    value.wait_to_read()
+
+
+def await_failure(*processes: Process, seconds: float = 30) -> None:
+    """Returns when all have ended, by themselves and with a status that says that they failed."""
+    statuses = {process.name: process.wait(seconds) for process in processes}
+    assert all(status is not None and status > 0 for status in statuses.values()), statuses
+
+
+def errors(job: Job) -> list[str]:
+    """The last line of every worker: its exception."""
+    return [process.output.strip().splitlines()[-1] for process in job.workers]
+
+
+@pytest.mark.parametrize(
+    ("first", "others"),
+    [
+        ('{"slice_bytes": 1000}', '{"slice_bytes": 2000}'),
+        ('{"deterministic": true}', '{"deterministic": false}'),
+        ('{"store": "p3"}', '{"store": "p4"}'),
+    ],
+)
+def test_workers_that_open_different_stores_say_so_at_once(
+    cluster: Cluster, tmp_path: Path, first: str, others: str
+) -> None:
+    job = cluster.start(open_differently, tmp_path, first, others, workers=3)
+    await_failure(*job.workers, *job.servers)
+    for error in errors(job):
+        assert error.startswith("kvstore_ext.errors.ClusterError: ")
+        assert "workers opened different stores: worker " in error
+        assert first.strip("{}") in error
+        assert others.strip("{}") in error
+
+
+@pytest.mark.parametrize(
+    ("key", "shape", "dtype", "found"),
+    [
+        ("b", "(3, 2)", "float32", "'b' of shape (3, 2), float32"),
+        ("b", "(6,)", "float32", "'b' of shape (6,), float32"),
+        ("b", "(2, 3)", "float64", "'b' of shape (2, 3), float64"),
+    ],
+)
+def test_a_key_initialised_differently_is_said_at_once(
+    cluster: Cluster, key: str, shape: str, dtype: str, found: str
+) -> None:
+    job = cluster.start(differ_in_keys, key, shape, dtype, options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    for error in errors(job):
+        assert "workers initialised a key differently" in error
+        assert f"worker 0 key {found}" in error
+        assert "worker 1 key 'b' of shape (2, 3), float32" in error
+
+
+def test_different_keys_are_said_within_the_timeout(cluster: Cluster) -> None:
+    job = cluster.start(differ_in_keys, "a", "(2, 3)", "float32", options=TIMEOUT)
+    await_failure(*job.workers, *job.servers)
+    for error in errors(job):
+        assert (
+            "worker 1 has not initialised key 'a', round 0, which worker 0 did" in error
+            or "worker 0 has not initialised key 'b', round 0, which worker 1 did" in error
+        )
+
+
+def test_stock_servers_are_recognised(cluster: Cluster) -> None:
+    job = cluster.start(open_store, server=STOCK_SERVER, options=TIMEOUT)
+    await_failure(*job.workers)
+    for error in errors(job):
+        assert "server 0, 1 of this job is not a P3Server" in error
+        assert "python -m kvstore_ext.server" in error
+    assert [process.wait() for process in [*job.servers, *job.scheduler]] == [0, 0, 0]
+
+
+def test_a_stock_worker_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    pass
+
+
+def test_an_unreachable_scheduler_is_named(cluster: Cluster) -> None:
+    port = free_port()
+    job = cluster.start(
+        open_store,
+        "DMLC_PS_ROOT_PORT",
+        port,
+        workers=1,
+        servers=0,
+        options={"timeout": 3},
+        environment={"DMLC_NUM_SERVER": "1"},
+    )
+    await_failure(*job.workers)
+    (error,) = errors(job)
+    assert error.startswith("kvstore_ext.errors.ClusterError: ")
+    assert f"the scheduler at 127.0.0.1:{port} cannot be reached within 3 s" in error
+
+
+def test_a_scheduler_without_address_is_named(cluster: Cluster) -> None:
+    job = cluster.start(
+        open_store,
+        "DMLC_PS_ROOT_URI",
+        "no.such.host.invalid",
+        workers=1,
+        servers=0,
+        options={"timeout": 3},
+        environment={"DMLC_NUM_SERVER": "1"},
+    )
+    await_failure(*job.workers)
+    (error,) = errors(job)
+    assert error.startswith("kvstore_ext.errors.ClusterError: ")
+    assert "no.such.host.invalid" in error
+
+
+def test_something_else_at_the_schedulers_address_is_named(cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        job = cluster.start(
+            open_store,
+            "DMLC_PS_ROOT_PORT",
+            port,
+            workers=1,
+            servers=0,
+            options={"timeout": 3},
+            environment={"DMLC_NUM_SERVER": "1"},
+        )
+        await_failure(*job.workers)
+    (error,) = errors(job)
+    assert f"the scheduler at 127.0.0.1:{port} answers, but within 3 s not all" in error
+
+
+@pytest.mark.parametrize(
+    ("missing", "name"),
+    [({"DMLC_NUM_SERVER": "3"}, "server"), ({"DMLC_NUM_WORKER": "3"}, "worker")],
+)
+def test_whoever_never_comes_is_waited_for_only_so_long(
+    cluster: Cluster, missing: dict[str, str], name: str
+) -> None:
+    job = cluster.start(open_store, options=TIMEOUT, environment=missing)
+    await_failure(*job.workers)
+    workers, servers = {"server": (2, 3), "worker": (3, 2)}[name]
+    for error in errors(job):
+        assert "kvstore_ext.errors.ClusterError: the scheduler at 127.0.0.1:" in error
+        assert f"within 8 s not all of {workers} workers and {servers} servers" in error
+    await_failure(*job.servers)
+
+
+def test_only_workers_have_stores(cluster: Cluster) -> None:
+    job = cluster.start(
+        open_store,
+        "DMLC_ROLE",
+        "server",
+        workers=1,
+        servers=0,
+        environment={"DMLC_NUM_SERVER": "1"},
+    )
+    await_failure(*job.workers)
+    (error,) = errors(job)
+    assert "created by a server; only workers have stores" in error
+
+
+def test_the_scheduler_ends_when_somebody_never_comes(cluster: Cluster) -> None:
+    job = cluster.start(open_store, options=TIMEOUT, environment={"DMLC_NUM_SERVER": "3"})
+    await_failure(*job.workers, *job.servers, *job.scheduler)
