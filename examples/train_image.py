@@ -81,7 +81,6 @@ if args.kv_store not in STOCK_STORES + tuple(mx.kvstore.KVStoreBase.kv_registry)
              f"{', '.join(sorted(mx.kvstore.KVStoreBase.kv_registry))}")
 
 import datasets  # noqa: E402
-
 import gluon_models  # noqa: E402
 
 classes, image_shape = args.classes, tuple(int(size) for size in args.image_shape.split(","))

@@ -1,12 +1,23 @@
 """The typed face of csrc/: what bindings.cc exports. The headers there say what each does."""
+import enum
 from typing import Any, Callable, List, Optional, Set, Tuple
 
 def load(path: str) -> None: ...
 
+class Role(enum.Enum):
+    SERVER = 0
+    WORKER = 1
+    SCHEDULER = 2
+
 class Transport: ...
 
+class Listener:
+    def __init__(self, transport: Transport) -> None: ...
+    def await_failure(self, seconds: float) -> str: ...
+    def stop(self) -> None: ...
+
 class PsLiteTransport(Transport):
-    def __init__(self, *, is_worker: bool, peers: int, copies: bool) -> None: ...
+    def __init__(self, *, role: Role, peers: int, copies: bool) -> None: ...
 
 class LocalTransport(Transport):
     @staticmethod

@@ -123,7 +123,7 @@ class ClusterLane:
         self.native = self._bounded(lambda: native_store("dist_sync"), self._cluster_incomplete)
         self.rank, self.workers = _rank_and_size(self.native)
         transport = _core.PsLiteTransport(
-            is_worker=True, peers=job.servers, copies=job.resends
+            role=_core.Role.WORKER, peers=job.servers, copies=job.resends
         )
         self.worker = make_worker(transport, name, options, self.rank, job.servers)
         self._greet()

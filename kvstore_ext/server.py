@@ -8,7 +8,8 @@ import os
 import sys
 import threading
 import time
-from typing import Callable, List, Optional, Tuple
+from contextlib import contextmanager
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import mxnet as mx
 from mxnet.base import _LIB, check_call
@@ -47,7 +48,9 @@ class P3Server(KVStoreServer):
         self._job = job
         self._timeout = options.timeout
         self._trusted_modules = trusted_modules
-        transport = _core.PsLiteTransport(is_worker=False, peers=job.workers, copies=job.resends)
+        transport = _core.PsLiteTransport(
+            role=_core.Role.SERVER, peers=job.workers, copies=job.resends
+        )
         self._lane = _core.Server(
             transport,
             workers=job.workers,
@@ -58,36 +61,23 @@ class P3Server(KVStoreServer):
         )
         self._loop = OptimizerLoop(self._lane)
         self._greeted = threading.Event()
-        self._done = threading.Event()
+        self._latest = time.monotonic() + options.timeout
 
     def run(self) -> None:
         """Serves until the workers are done. A job that fails ends the process with status 1."""
-        watcher = threading.Thread(target=self._exit_on_failure, daemon=True)
-        watcher.start()
-        super().run()
-        self._done.set()
-        watcher.join()
+        with ending_on_failure(self._failure):
+            super().run()
         self._loop.stop()
         self._lane.stop()
 
-    def _exit_on_failure(self) -> None:
-        reason = ""
-        latest = time.monotonic() + self._timeout
-        while not reason:
-            if self._done.is_set():
-                return
-            reason = self._lane.await_failure(0.2)
-            if not self._greeted.is_set() and time.monotonic() > latest:
-                reason = (
-                    f"within {self._timeout:g} s not all of {self._job.workers} workers and "
-                    f"{self._job.servers} servers have come to the scheduler at "
-                    f"{self._job.scheduler}"
-                )
-        print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
-        # The thread in MXNet's server loop cannot be woken, so the process ends under it; not
-        # before the news has left it.
-        time.sleep(1.0)
-        os._exit(1)
+    def _failure(self, seconds: float) -> str:
+        reason = self._lane.await_failure(seconds)
+        if not reason and not self._greeted.is_set() and time.monotonic() > self._latest:
+            return (
+                f"within {self._timeout:g} s not all of {self._job.workers} workers and "
+                f"{self._job.servers} servers have come to the scheduler at {self._job.scheduler}"
+            )
+        return reason
 
     def _controller(self) -> Callable[[int, bytes, Optional[ctypes.c_void_p]], None]:
         def control(_head: int, body: bytes, _: Optional[ctypes.c_void_p]) -> None:
@@ -114,12 +104,41 @@ class P3Server(KVStoreServer):
             logger.warning("a worker sent an unknown command: %.80s", command)
 
 
-def run_scheduler() -> None:
+def run_scheduler(job: Job) -> None:
     """Serves as the job's scheduler, which is MXNet's own, until all have left."""
+    stock = native_store("dist")
+    listener = _core.Listener(
+        _core.PsLiteTransport(role=_core.Role.SCHEDULER, peers=job.workers, copies=job.resends)
+    )
     no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
         lambda *_: None
     )
-    check_call(_LIB.MXKVStoreRunServer(native_store("dist"), no_commands, None))
+    with ending_on_failure(listener.await_failure):
+        check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
+    listener.stop()
+
+
+@contextmanager
+def ending_on_failure(await_failure: Callable[[float], str]) -> Iterator[None]:
+    """Ends the process with status 1 once await_failure(seconds) returns a reason.
+
+    The thread in MXNet's server loop waits for the workers, and nothing else can wake it.
+    """
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            reason = await_failure(0.2)
+            if reason:
+                print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
+                time.sleep(1.0)  # for the news to leave for the other processes
+                os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    yield
+    done.set()
+    watcher.join()
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
@@ -145,7 +164,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         found = "not set" if job is None else "worker"
         sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
     if job.role == "scheduler":
-        run_scheduler()
+        run_scheduler(job)
         return
     sys.path.insert(0, os.getcwd())  # where a trusted module is most likely to be
     stock = mx.kvstore.KVStore(native_store("dist"))

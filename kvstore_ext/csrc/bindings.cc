@@ -11,6 +11,7 @@
 #include "aggregator.h"
 #include "dlpack.h"
 #include "engine.h"
+#include "listener.h"
 #include "local_transport.h"
 #include "pslite.h"
 #include "server.h"
@@ -206,10 +207,18 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The core of kvstore_ext: slices, queues, links, workers and servers.";
   module.def("load", [](const std::string& path) { LibMXNet::Load(path); });
   py::class_<Transport, std::shared_ptr<Transport>>(module, "Transport");
+  py::enum_<Role>(module, "Role")
+      .value("SERVER", Role::kServer)
+      .value("WORKER", Role::kWorker)
+      .value("SCHEDULER", Role::kScheduler);
   py::class_<PsLiteTransport, Transport, std::shared_ptr<PsLiteTransport>>(module,
                                                                            "PsLiteTransport")
-      .def(py::init<bool, int, bool>(), py::kw_only(), py::arg("is_worker"), py::arg("peers"),
+      .def(py::init<Role, int, bool>(), py::kw_only(), py::arg("role"), py::arg("peers"),
            py::arg("copies"));
+  py::class_<Listener>(module, "Listener")
+      .def(py::init<std::shared_ptr<Transport>>())
+      .def("await_failure", &Listener::AwaitFailure, WithoutGil())
+      .def("stop", &Listener::Stop, WithoutGil());
   py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
       .def_static("make_pair", &LocalTransport::MakePair);
   BindWorker(&module);

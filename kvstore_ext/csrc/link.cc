@@ -20,9 +20,12 @@ bool IsData(const Message& message) {
 
 }  // namespace
 
-Link::Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes)
+Link::Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes,
+           std::function<void(const Message&)> on_send)
     : transport_(std::move(transport)),
       peer_(peer),
+      on_send_(std::move(on_send)),
+      last_heard_(Now()),
       estimator_(slice_bytes + sizeof(Header), window_bytes) {
   queue_.SetWindow(estimator_.window_bytes());
 }
@@ -44,6 +47,7 @@ void Link::SendControl(Message message) {
 }
 
 void Link::Received(const Message& message) {
+  last_heard_ = Now();
   if (IsData(message)) owed_ += Weight(message);
   if (message.header.type == MessageType::kPing) {
     Message answer = ControlMessage(MessageType::kPong);
@@ -75,6 +79,7 @@ void Link::SendWhatFits() {
       estimator_.Sent(Weight(message), Now());
     }
     message.header.credit = owed_.exchange(0);
+    if (on_send_) on_send_(message);
     transport_->Send(message);
   }
 }

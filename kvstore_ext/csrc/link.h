@@ -20,7 +20,9 @@ namespace kvstore_ext {
 // Thread-safe; sends on the calling thread, since Transport::Send does not wait.
 class Link {
  public:
-  Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes);
+  // on_send, if any, is called with each message of data just before it leaves.
+  Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes,
+       std::function<void(const Message&)> on_send = nullptr);
 
   // Queues a message with data; it leaves when its turn has come and the window has room.
   void Send(Message message);
@@ -34,6 +36,9 @@ class Link {
 
   // To be called after it was acted upon: sends the credit that no answer has carried.
   void Acknowledge();
+
+  // When the peer was last heard of, by Now().
+  double last_heard() const { return last_heard_; }
 
   // Whether all data has been sent and acknowledged.
   bool Idle() const { return queue_.Idle(); }
@@ -50,8 +55,10 @@ class Link {
 
   const std::shared_ptr<Transport> transport_;
   const int peer_;
+  const std::function<void(const Message&)> on_send_;
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};
+  std::atomic<double> last_heard_;
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   std::mutex estimator_mutex_;
   WindowEstimator estimator_;

@@ -17,7 +17,8 @@ enum class MessageType : uint8_t {
   kPush,      // worker -> server: a gradient slice of a round
   kPull,      // worker -> server: asks for a slice as of a round
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
-  kCredit,    // either way: payload bytes received, where no other message could carry the number
+  kCredit,    // either way: payload bytes received, where no other message carries the number; sent
+              // now and then with none, as a sign of life
   kPing,      // either way: measures the link; key is the sender's time
   kPong,      // the answer to kPing, with its key
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
@@ -43,6 +44,9 @@ static_assert(sizeof(Header) == 40, "the header crosses the wire as it lies in m
 
 // Control messages overtake all data in the receiver's inbox.
 constexpr int kControlPriority = std::numeric_limits<int>::max();
+
+// The peer of a message to the scheduler, which takes nothing but kAbort.
+constexpr int kScheduler = -1;
 
 struct Message {
   int peer = 0;  // rank of the other side: a server's at a worker, a worker's at a server

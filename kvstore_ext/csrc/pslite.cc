@@ -9,9 +9,15 @@ namespace kvstore_ext {
 namespace {
 
 // ps-lite's numbers for the processes of a job.
+constexpr int kSchedulerId = 1;
 int WorkerId(int rank) { return rank * 2 + 9; }
 int ServerId(int rank) { return rank * 2 + 8; }
 int RankOf(int id) { return (id - 8) / 2; }
+
+int PeerId(Role role, int peer) {
+  if (peer == kScheduler) return kSchedulerId;
+  return role == Role::kWorker ? ServerId(peer) : WorkerId(peer);
+}
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
 // kernel and gives them back, page by page, which costs more than copying them does: measured on
@@ -23,8 +29,8 @@ void KeepMessageMemory() {
 
 }  // namespace
 
-PsLiteTransport::PsLiteTransport(bool is_worker, int peers, bool copies)
-    : is_worker_(is_worker), copies_(copies), timestamps_(peers) {}
+PsLiteTransport::PsLiteTransport(Role role, int peers, bool copies)
+    : role_(role), copies_(copies), timestamps_(peers + 1) {}
 
 void PsLiteTransport::Start(MessageHandler handler) {
   handler_ = std::move(handler);
@@ -42,7 +48,7 @@ void PsLiteTransport::Start(MessageHandler handler) {
 int PsLiteTransport::Timestamp(int peer) {
   int timestamp;
   do {
-    timestamp = timestamps_[peer]++ & std::numeric_limits<int>::max();
+    timestamp = timestamps_[peer + 1]++ & std::numeric_limits<int>::max();
   } while (timestamp == ps::kEmpty);
   return timestamp;
 }
@@ -52,7 +58,7 @@ void PsLiteTransport::Send(const Message& message) {
   out.meta.app_id = kAppId;
   out.meta.customer_id = kAppId;
   out.meta.timestamp = Timestamp(message.peer);
-  out.meta.recver = is_worker_ ? ServerId(message.peer) : WorkerId(message.peer);
+  out.meta.recver = PeerId(role_, message.peer);
   // Customers count answers to requests in a list that only grows; they leave requests alone.
   out.meta.request = true;
   out.meta.push = true;

@@ -64,16 +64,19 @@ struct Message {
 
 namespace kvstore_ext {
 
+// As ps-lite numbers them.
+enum class Role { kServer = 0, kWorker = 1, kScheduler = 2 };
+
 // Sends and receives as a second ps-lite customer beside MXNet's own store in the same process.
 //
-// Peers are ranks of the other role. The Postoffice must outlive Stop, and everybody's customer
-// must exist before anybody sends to it: ps-lite aborts a process that gets a message for a
-// customer it does not have.
+// Peers are ranks of the other role, or kScheduler. The Postoffice must outlive Stop, and
+// everybody's customer must exist before anybody sends to it: ps-lite aborts a process that gets a
+// message for a customer it does not have.
 class PsLiteTransport : public Transport {
  public:
-  // `is_worker` says which side this process is on. `copies` sends copies of borrowed bytes, which
+  // `role` is this process's. `copies` sends copies of borrowed bytes, which
   // is needed where ps-lite may send them again later (PS_RESEND).
-  PsLiteTransport(bool is_worker, int peers, bool copies);
+  PsLiteTransport(Role role, int peers, bool copies);
   ~PsLiteTransport() override { Stop(); }
 
   void Start(MessageHandler handler) override;
@@ -87,10 +90,10 @@ class PsLiteTransport : public Transport {
   static constexpr int kAppId = 1;                // 0 is MXNet's own
   static constexpr size_t kCustomerBytes = 4096;  // more than sizeof(ps::Customer)
 
-  const bool is_worker_;
+  const Role role_;
   const bool copies_;
   MessageHandler handler_;
-  std::vector<std::atomic<int>> timestamps_;  // by peer
+  std::vector<std::atomic<int>> timestamps_;  // by peer, the scheduler's first
   std::unique_ptr<char[]> customer_;
   bool running_ = false;
 };

@@ -71,10 +71,10 @@ void Server::Describe(Key* key, const Message& message) {
   const auto declaration = SliceDeclaration::Unpack(message.text);
   const std::string text = declaration.name + " " + declaration.description;
   key->descriptions[message.peer] = text;
-  const auto& first = *key->descriptions.begin();
-  if (text != first.second) {
+  for (const auto& other : key->descriptions) {
+    if (other.second == text) continue;
     throw std::runtime_error("workers initialised a key differently: worker " +
-                             std::to_string(first.first) + " key " + first.second + ", worker " +
+                             std::to_string(other.first) + " key " + other.second + ", worker " +
                              std::to_string(message.peer) + " key " + text);
   }
   key->name = declaration.name;
@@ -226,8 +226,12 @@ void Server::Abort(const std::string& reason) {
     std::lock_guard<std::mutex> lock(mutex_);
     greeted = greeted_;
   }
-  for (int worker : greeted) {
-    links_[worker]->SendControl(ControlMessage(MessageType::kAbort, reason));
+  Message message = ControlMessage(MessageType::kAbort, reason);
+  for (int worker : greeted) links_[worker]->SendControl(message);
+  // Before anybody has come, ps-lite may not have a connection to the scheduler either.
+  if (!greeted.empty()) {
+    message.peer = kScheduler;
+    transport_->Send(message);
   }
   updates_.Close();
 }
@@ -237,6 +241,9 @@ void Server::CheckDeadlines() {
   std::string overdue;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& worker : joined_) {
+      links_[worker.first]->SendControl(ControlMessage(MessageType::kCredit));
+    }
     overdue = Overdue(Now() - options_.timeout * 0.9);
   }
   if (!overdue.empty()) Abort("server " + std::to_string(rank_) + ": " + overdue);
@@ -249,6 +256,11 @@ std::string Server::Overdue(double limit) const {
       if (joined_.count(rank) == 0) absent.insert(rank);
     }
     return "worker " + Ranks(absent) + " has not opened its store within " +
+           Seconds(options_.timeout);
+  }
+  for (const auto& worker : joined_) {
+    if (left_.count(worker.first) != 0 || links_[worker.first]->last_heard() > limit) continue;
+    return "worker " + std::to_string(worker.first) + " has not been heard of for " +
            Seconds(options_.timeout);
   }
   for (const auto& entry : keys_) {

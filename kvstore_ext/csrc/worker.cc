@@ -12,8 +12,12 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       transport_(std::move(transport)),
       learner_([this](const std::vector<uint64_t>& order) { Announce(order); }) {
   for (int server = 0; server < options_.servers; ++server) {
-    links_.push_back(
-        std::make_unique<Link>(transport_, server, options_.slice_bytes, options_.window_bytes));
+    links_.push_back(std::make_unique<Link>(transport_, server, options_.slice_bytes,
+                                            options_.window_bytes, [this](const Message& message) {
+                                              trace_.Record("send", message.header.key,
+                                                            message.header.slice,
+                                                            message.header.round, message.priority);
+                                            }));
   }
   transport_->Start([this](Message message) {
     try {
@@ -43,6 +47,7 @@ void Worker::Join() {
     link->SendControl(ControlMessage(MessageType::kJoin, options_.configuration));
   }
   AwaitAll(welcomed_, "answered that all workers have opened the same store");
+  joined_ = true;
 }
 
 void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
@@ -130,7 +135,6 @@ void Worker::SendSlice(Key* key, const Slice& slice, const Operation& operation)
     message.payload = Buffer::Borrow(const_cast<char*>(operation.input) + slice.offset * element,
                                      slice.length * element);
   }
-  trace_.Record("send", operation.key, slice.index, message.header.round, message.priority);
   links_[slice.server]->Send(std::move(message));
 }
 
@@ -139,7 +143,8 @@ void Worker::OnMessage(Message message) {
   link.Received(message);
   switch (message.header.type) {
     case MessageType::kResult: OnResult(message); break;
-    case MessageType::kAbort: Fail(message.text); break;
+    // Servers have no connection to each other: the others hear of it from the workers.
+    case MessageType::kAbort: Abort(message.text); break;
     case MessageType::kOrder: {
       const auto* keys = reinterpret_cast<const uint64_t*>(message.text.data());
       SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
@@ -253,12 +258,16 @@ void Worker::Leave() {
 }
 
 void Worker::Abort(const std::string& reason) {
-  Fail(reason);
-  for (auto& link : links_) link->SendControl(ControlMessage(MessageType::kAbort, reason));
+  if (!failure_.Set(reason)) return;
+  // The news first: an operation that ends with an error may end the process.
+  Message message = ControlMessage(MessageType::kAbort, reason);
+  for (auto& link : links_) link->SendControl(message);
+  message.peer = kScheduler;
+  transport_->Send(message);
+  EndOperations(reason);
 }
 
-void Worker::Fail(const std::string& reason) {
-  if (!failure_.Set(reason)) return;
+void Worker::EndOperations(const std::string& reason) {
   for (auto& link : links_) link->Close();
   for (Key* key : Keys()) {
     std::unique_lock<std::mutex> lock(key->mutex);
@@ -269,6 +278,17 @@ void Worker::Fail(const std::string& reason) {
 
 void Worker::CheckDeadlines() {
   if (!failure_.reason().empty()) return;
+  if (joined_) {
+    std::set<int> silent;
+    for (int server = 0; server < options_.servers; ++server) {
+      links_[server]->SendControl(ControlMessage(MessageType::kCredit));
+      if (Now() - links_[server]->last_heard() > options_.timeout) silent.insert(server);
+    }
+    if (!silent.empty()) {
+      return Abort("worker " + std::to_string(options_.rank) + ": server " + Ranks(silent) +
+                   " has not been heard of for " + Seconds(options_.timeout));
+    }
+  }
   for (Key* key : Keys()) {
     const std::string overdue = Overdue(key);
     if (!overdue.empty()) return Abort(overdue);
@@ -290,7 +310,7 @@ std::string Worker::Overdue(Key* key) {
 
 void Worker::Hush() {
   watchdog_.Stop();
-  Fail("the store was closed");
+  if (failure_.Set("the store was closed")) EndOperations("the store was closed");
   for (auto& link : links_) link->Hush();
 }
 

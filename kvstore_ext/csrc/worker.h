@@ -111,7 +111,7 @@ class Worker {
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void SetOrder(const std::vector<uint64_t>& order);
   void Announce(const std::vector<uint64_t>& order);
-  void Fail(const std::string& reason);
+  void EndOperations(const std::string& reason);
   void CheckDeadlines();
   std::string Overdue(Key* key);
   void AwaitAll(const std::set<int>& servers, const char* what);
@@ -121,6 +121,7 @@ class Worker {
   const WorkerOptions options_;
   std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by server
+  std::atomic<bool> joined_{false};
   Failure failure_;
   Trace trace_;
   OrderLearner learner_;
