@@ -56,7 +56,12 @@ def unpack_optimizer(
     text: str, trusted_modules: Tuple[str, ...]
 ) -> Tuple[mx.optimizer.Optimizer, Multipliers]:
     """What `pack_optimizer` packed; raises pickle.UnpicklingError for anything else."""
-    return load_trusted(base64.b64decode(text), trusted_modules)
+    packed = load_trusted(base64.b64decode(text), trusted_modules)
+    kinds = [type(part) for part in packed] if isinstance(packed, tuple) else [type(packed)]
+    if len(kinds) != 2 or not issubclass(kinds[0], mx.optimizer.Optimizer) or kinds[1] is not dict:
+        found = ", ".join(kind.__name__ for kind in kinds)
+        raise pickle.UnpicklingError(f"a worker sent {found}; it must be an optimizer and a dict")
+    return packed
 
 
 class _Multiplier:
