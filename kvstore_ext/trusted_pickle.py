@@ -15,9 +15,11 @@ import numpy as np
 
 
 def _number_dtype(code: str, *_: Any) -> np.dtype:
-    """A dtype of numbers. These ignore the state that a pickle sets afterwards; dtypes with fields
-    would take their layout in memory from it, unchecked. (They ignore the byte order in it, too, but
-    no machine that MXNet runs on has another.)"""
+    """A dtype of numbers.
+
+    These ignore the state that a pickle sets afterwards; dtypes with fields would take their layout
+    in memory from it, unchecked. (The byte order is ignored too, but MXNet runs on no other.)
+    """
     if not isinstance(code, str) or not re.fullmatch("[biuf][1248]|c8|c16", code):
         raise pickle.UnpicklingError(f"refused a NumPy array of {code!r}; it must be of numbers")
     return np.dtype(code)
@@ -34,8 +36,8 @@ _PLAIN: Dict[Tuple[str, str], Any] = {
     ("collections", "defaultdict"): collections.defaultdict,
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): _number_dtype,
-    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
-    ("numpy.core.multiarray", "scalar"): np.core.multiarray.scalar,
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("numpy.core.multiarray", "scalar"): np.float32(0).__reduce__()[0],
 }
 
 

@@ -1,6 +1,6 @@
-"""An mxnet that the core does not fit is refused on import, with what was found and what is needed.
+"""An mxnet that the core does not fit is refused on import, with what was found and is needed.
 
-The wrong ones are packages named mxnet with a shared library of a few lines in place of libmxnet.so.
+The wrong ones are modules named mxnet with a shared library of a few lines for libmxnet.so.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ def import_with(directory: Path, version: str, code: str | None) -> str:
     process = subprocess.run(
         [sys.executable, "-c", "import kvstore_ext"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(directory), str(TESTS.parent)])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
+        capture_output=True,
+        text=True,
         timeout=60,
     )
     assert process.returncode == 1, process.stderr
@@ -95,7 +94,7 @@ def test_mxnet_imported_first_is_warned_of() -> None:
             "PYTHONPATH": str(TESTS.parent),
         },
         stderr=subprocess.PIPE,
-        universal_newlines=True,
+        text=True,
         timeout=60,
         check=True,
     )

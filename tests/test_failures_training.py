@@ -55,7 +55,7 @@ def of_rank(job: Job, rank: int) -> Process:
     return next(process for process in job.workers if f"of worker {rank}" in process.output)
 
 
-def await_failure(*processes: Process, seconds: float = 60) -> None:
+def await_failure(*processes: Process, seconds: float = 30) -> None:
     """Returns when all have ended, by themselves and with a status that says that they failed."""
     statuses = {process.name: process.wait(seconds) for process in processes}
     assert all(status is not None and status > 0 for status in statuses.values()), statuses

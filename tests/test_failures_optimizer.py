@@ -1,0 +1,131 @@
+"""An optimizer that servers cannot run: the workers hear why, and the job ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import kvstore_ext
+import mxnet as mx
+import pytest
+from cluster import P3_SERVER, TESTS, Cluster, Process
+
+AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+
+# A module of optimizers beside the script.
+OPTIMIZERS = """
+import mxnet as mx
+
+
+class Ascent(mx.optimizer.Optimizer):
+    def create_state(self, index, weight):
+        return None
+
+    def update(self, index, weight, grad, state):
+        weight[:] += grad
+
+
+class Unspeakable(Ascent):
+    def __init__(self):
+        super().__init__()
+        self.function = lambda: None
+
+
+class Raises(Ascent):
+    def update(self, index, weight, grad, state):
+        if self._index_update_count[index] == 2:
+            raise ArithmeticError("nothing left to divide by")
+        super().update(index, weight, grad, state)
+
+
+class CannotCompute(Ascent):
+    def update(self, index, weight, grad, state):
+        weight[:] = mx.nd.random.normal(0, -1, shape=weight.shape)
+"""
+
+
+def train_with(directory: str, name: str) -> None:
+    """Three steps of 2 workers with an optimizer of the module."""
+    import sys
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    sys.path.insert(0, directory)
+    import user_optimizers
+
+    store = mx.kv.create("p3")
+    value = mx.nd.zeros((4,))
+    store.broadcast("key", value, out=value)
+    store.set_optimizer(getattr(user_optimizers, name)())
+    for _ in range(3):
+        store.pushpull("key", mx.nd.ones((4,)), out=value)
+        value.wait_to_read()
+    print("trained:", value.asnumpy().tolist())
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    """A folder of the user's modules."""
+    (tmp_path / "user_optimizers.py").write_text(OPTIMIZERS)
+    return tmp_path
+
+
+def trusting(directory: Path) -> dict[str, Any]:
+    """How to start servers that trust the user's module and find it."""
+    return {
+        "server": (*P3_SERVER, "--trust", "user_optimizers"),
+        "environment": {"PYTHONPATH": os.pathsep.join([str(directory), str(TESTS.parent)])},
+    }
+
+
+def await_failure(*processes: Process, seconds: float = 30) -> None:
+    """Returns when all have ended, by themselves and with a status that says that they failed."""
+    statuses = {process.name: process.wait(seconds) for process in processes}
+    assert all(status is not None and status > 0 for status in statuses.values()), statuses
+
+
+def test_a_class_that_servers_do_not_trust_is_refused(cluster: Cluster, modules: Path) -> None:
+    job = cluster.start(train_with, modules, "Ascent", options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    for process in [*job.workers, *job.servers]:
+        assert "refused to load user_optimizers.Ascent" in process.output
+        assert "--trust user_optimizers" in process.output
+
+
+def test_a_class_of_a_trusted_module_trains(cluster: Cluster, modules: Path) -> None:
+    job = cluster.run(train_with, modules, "Ascent", **trusting(modules))
+    for worker in job.workers:
+        assert "trained: [6.0, 6.0, 6.0, 6.0]" in worker.output
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Raises", "the optimizer failed on key 'key': ArithmeticError: nothing left to divide by"),
+        ("CannotCompute", "the optimizer failed on key 'key'"),
+    ],
+)
+def test_an_optimizer_that_fails_ends_the_job(
+    cluster: Cluster, modules: Path, name: str, words: str
+) -> None:
+    job = cluster.start(train_with, modules, name, options=AT_ONCE, **trusting(modules))
+    await_failure(*job.workers, *job.servers)
+    for process in [*job.workers, *job.servers]:
+        assert words in process.output
+
+
+def test_an_optimizer_that_no_pickle_can_hold_ends_the_job(cluster: Cluster, modules: Path) -> None:
+    job = cluster.start(train_with, modules, "Unspeakable", options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    for process in [*job.workers, *job.servers]:
+        assert "Unspeakable" in process.output
+
+
+@pytest.mark.parametrize("name", ["lamb", "lars", "lbsgd", "nadam", "sgld"])
+def test_an_optimizer_that_needs_whole_layers_is_refused_at_once(name: str) -> None:
+    store = kvstore_ext.P3()
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"more than one element.*update_on_kvstore"):
+        store.set_optimizer(mx.optimizer.create(name))
+    store.close()
