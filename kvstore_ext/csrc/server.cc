@@ -167,7 +167,10 @@ void Server::Updated(const Update& update) {
 }
 
 void Server::Publish(uint64_t id, uint32_t index, SliceState* slice) {
-  for (int worker = 0; worker < options_.workers; ++worker) {
+  // Each slice begins with another worker: the same one first everywhere and always would leave the
+  // last one behind, step after step, and all wait for it.
+  for (int turn = 0; turn < options_.workers; ++turn) {
+    const int worker = static_cast<int>((id + index + turn) % options_.workers);
     SendValue(worker, id, index, slice->round, *slice);
   }
   ++slice->round;

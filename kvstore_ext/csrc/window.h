@@ -46,7 +46,7 @@ class WindowEstimator {
 
   size_t window_bytes() const {
     if (fixed_bytes_ > 0) return fixed_bytes_;
-    const double on_the_way = transfer_ == 0 ? 0 : round_trip_ / transfer_;
+    const double on_the_way = transfer_ == 0 ? 0 : (round_trip_ + kWakeUp) / transfer_;
     return static_cast<size_t>((1.25 + std::min(on_the_way, kMostSlices)) * slice_bytes_);
   }
 
@@ -64,6 +64,9 @@ class WindowEstimator {
     transfer_ = transfer_ == 0 ? transfer : transfer_ + kNewest * (transfer - transfer_);
   }
 
+  // Seconds by which a busy machine's threads come late to an acknowledgement: most of a slice's time
+  // on a fast link, where more on the way costs priorities nothing, and next to none on a slow one.
+  static constexpr double kWakeUp = 0.0002;
   static constexpr double kFade = 1.01;      // a ping
   static constexpr double kNewest = 0.1;     // share of the average
   static constexpr double kMostSlices = 64;  // beyond that, priorities would be worth nothing
