@@ -1,4 +1,5 @@
 """A server or scheduler process: python -m kvstore_ext.server, with DMLC_ROLE set by a launcher."""
+
 from __future__ import annotations
 
 import argparse
@@ -9,7 +10,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import mxnet as mx
 from mxnet.base import _LIB, check_call
@@ -73,10 +74,7 @@ class P3Server(KVStoreServer):
     def _failure(self, seconds: float) -> str:
         reason = self._lane.await_failure(seconds)
         if not reason and not self._greeted.is_set() and time.monotonic() > self._latest:
-            return (
-                f"within {self._timeout:g} s not all of {self._job.workers} workers and "
-                f"{self._job.servers} servers have come to the scheduler at {self._job.scheduler}"
-            )
+            return _incomplete(self._job, self._timeout)
         return reason
 
     def _controller(self) -> Callable[[int, bytes, Optional[ctypes.c_void_p]], None]:
@@ -104,7 +102,7 @@ class P3Server(KVStoreServer):
             logger.warning("a worker sent an unknown command: %.80s", command)
 
 
-def run_scheduler(job: Job) -> None:
+def run_scheduler(job: Job, options: Options) -> None:
     """Serves as the job's scheduler, which is MXNet's own, until all have left."""
     stock = native_store("dist")
     listener = _core.Listener(
@@ -113,9 +111,38 @@ def run_scheduler(job: Job) -> None:
     no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
         lambda *_: None
     )
-    with ending_on_failure(listener.await_failure):
+    latest = time.monotonic() + options.timeout
+    stands = False
+
+    def failure(seconds: float) -> str:
+        nonlocal stands
+        reason = listener.await_failure(seconds)
+        if reason or stands or time.monotonic() < latest:
+            return reason
+        stands = _all_have_come(stock)
+        return "" if stands else _incomplete(job, options.timeout)
+
+    with ending_on_failure(failure):
         check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
     listener.stop()
+
+
+def _all_have_come(stock: Any) -> bool:
+    """Whether the cluster of a scheduler stands."""
+    # The number of nodes that were silent for longer than -1 s is that of all nodes, or 0 before.
+    nodes = ctypes.c_int()
+    workers_and_servers, seconds = 6, -1
+    check_call(
+        _LIB.MXKVStoreGetNumDeadNode(stock, workers_and_servers, ctypes.byref(nodes), seconds)
+    )
+    return nodes.value > 0
+
+
+def _incomplete(job: Job, timeout: float) -> str:
+    return (
+        f"within {timeout:g} s not all of {job.workers} workers and {job.servers} servers have "
+        f"come to the scheduler at {job.scheduler}"
+    )
 
 
 @contextmanager
@@ -164,7 +191,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         found = "not set" if job is None else "worker"
         sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
     if job.role == "scheduler":
-        run_scheduler(job)
+        run_scheduler(job, options)
         return
     sys.path.insert(0, os.getcwd())  # where a trusted module is most likely to be
     stock = mx.kvstore.KVStore(native_store("dist"))
