@@ -65,6 +65,7 @@ class Update:
     name: str
     round: int
     step: int
+    failed: bool
     def gradient(self) -> Any: ...
     def value(self) -> Any: ...
 

@@ -146,6 +146,8 @@ class OptimizerLoop:
         value = self._values.get(place)
         if value is None:
             value = self._values[place] = mx.nd.from_dlpack(update.value())
+        if update.failed:
+            value.wait_to_read()  # raises what went wrong
         self._slices.update(update, value)
         self._server.publish_after(update, value.handle.value)
 

@@ -94,6 +94,7 @@ void BindServer(py::module_* module) {
       .def_readonly("name", &Update::name)
       .def_readonly("round", &Update::round)
       .def_readonly("step", &Update::step)
+      .def_readonly("failed", &Update::failed)
       .def("gradient",
            [](const Update& update) { return ToCapsule(update.gradient, update.dtype); })
       .def("value", [](const Update& update) { return ToCapsule(update.value, update.dtype); });
@@ -124,7 +125,9 @@ void BindServer(py::module_* module) {
       .def(
           "publish_after",
           [](std::shared_ptr<Server> server, const Update& update, uintptr_t value) {
-            RunAfter(ToHandle(value), [server, update] { server->Updated(update); });
+            RunAfter(ToHandle(value), [server, update](bool computed) {
+              computed ? server->Updated(update) : server->UpdateFailed(update);
+            });
           },
           WithoutGil())
       .def("abort", &Server::Abort, WithoutGil())

@@ -119,16 +119,27 @@ void PushToEngine(std::shared_ptr<Worker> worker, uint64_t key, bool contributes
   call.release();
 }
 
-void RunAfter(NDArrayHandle written, std::function<void()> action) {
-  auto call = std::make_unique<std::function<void()>>(std::move(action));
+void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action) {
+  struct Action {
+    std::function<void(bool)> run;
+    bool done;
+  };
+  auto call = std::unique_ptr<Action>(new Action{std::move(action), false});
   Check(LibMXNet::Get().engine_push(
       [](void*, void* on_complete, void* param) {
         const OnComplete complete = *static_cast<OnComplete*>(on_complete);
-        (*static_cast<std::function<void()>*>(param))();
+        auto* action = static_cast<Action*>(param);
+        action->done = true;
+        action->run(true);
         End(complete, "");
       },
-      call.get(), [](void* param) { delete static_cast<std::function<void()>*>(param); }, &kCpu,
-      &written, 1, nullptr, 0, &kCpuPrioritized, 0, "kvstore_ext updated", false));
+      call.get(),
+      [](void* param) {
+        // The engine skips an operation on an array whose computation failed.
+        std::unique_ptr<Action> action(static_cast<Action*>(param));
+        if (!action->done) action->run(false);
+      },
+      &kCpu, &written, 1, nullptr, 0, &kCpuPrioritized, 0, "kvstore_ext updated", false));
   call.release();
 }
 

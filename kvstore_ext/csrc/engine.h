@@ -22,6 +22,7 @@ void PushToEngine(std::shared_ptr<Worker> worker, uint64_t key, bool contributes
                   uint32_t step);
 
 // Asks the engine to run an action once all pending operations that write to `written` have ended.
-void RunAfter(NDArrayHandle written, std::function<void()> action);
+// It is called with false where one of them failed.
+void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action);
 
 }  // namespace kvstore_ext

@@ -19,7 +19,7 @@
 // differently. LibMXNet::Load checks the layout of Meta at run time.
 namespace ps {
 
-constexpr int kEmpty = std::numeric_limits<short>::max();
+constexpr int kEmpty = std::numeric_limits<int>::max();
 
 struct Node {
   int role = 0;

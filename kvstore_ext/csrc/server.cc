@@ -166,6 +166,11 @@ void Server::Updated(const Update& update) {
   Publish(update.key, update.slice, &slice);
 }
 
+void Server::UpdateFailed(Update update) {
+  update.failed = true;
+  updates_.Push(kControlPriority, 0, std::move(update));
+}
+
 void Server::Publish(uint64_t id, uint32_t index, SliceState* slice) {
   // Each slice begins with another worker: the same one first everywhere and always would leave the
   // last one behind, step after step, and all wait for it.
@@ -205,7 +210,12 @@ void Server::OnOrder(const Message& message) {
 
 void Server::OnLeave(int worker) {
   left_.insert(worker);
-  if (left_.size() == links_.size()) return ToAll(MessageType::kFarewell);
+  if (left_.size() == links_.size()) {
+    ToAll(MessageType::kFarewell);
+    // ps-lite may end at any moment from now on, and aborts who sends after that.
+    for (auto& link : links_) link->Hush();
+    return;
+  }
   for (const auto& entry : keys_) {
     for (const auto& slice : entry.second.slices) {
       const auto& heard = slice.second.sum.heard();
@@ -261,11 +271,6 @@ std::string Server::Overdue(double limit) const {
     return "worker " + Ranks(absent) + " has not opened its store within " +
            Seconds(options_.timeout);
   }
-  for (const auto& worker : joined_) {
-    if (left_.count(worker.first) != 0 || links_[worker.first]->last_heard() > limit) continue;
-    return "worker " + std::to_string(worker.first) + " has not been heard of for " +
-           Seconds(options_.timeout);
-  }
   for (const auto& entry : keys_) {
     for (const auto& numbered : entry.second.slices) {
       const SliceState& slice = numbered.second;
@@ -281,6 +286,13 @@ std::string Server::Overdue(double limit) const {
              ", which worker " + Ranks(slice.sum.heard()) + " did, within " +
              Seconds(options_.timeout);
     }
+  }
+  // A moment later than a round's limit, which says more.
+  limit -= options_.timeout * 0.1;
+  for (const auto& worker : joined_) {
+    if (left_.count(worker.first) != 0 || links_[worker.first]->last_heard() > limit) continue;
+    return "worker " + std::to_string(worker.first) + " has not been heard of for " +
+           Seconds(options_.timeout);
   }
   return "";
 }

@@ -35,8 +35,9 @@ struct Update {
   std::string name;
   DType dtype = DType::kFloat32;
   size_t elements = 0;
-  uint64_t round = 0;  // how often this slice has been updated, this time included
-  uint32_t step = 0;   // how often the workers' most updated key had been, when they pushed
+  uint64_t round = 0;   // how often this slice has been updated, this time included
+  uint32_t step = 0;    // how often the workers' most updated key had been, when they pushed
+  bool failed = false;  // computing the value failed; MXNet raises the reason for who reads it
   Buffer gradient;
   Buffer value;
 };
@@ -62,6 +63,9 @@ class Server {
 
   // The value has been updated: sends it to all workers.
   void Updated(const Update& update);
+
+  // The value could not be computed: NextUpdate gives the update back, marked as failed.
+  void UpdateFailed(Update update);
 
   // Ends the job on all processes.
   void Abort(const std::string& reason);

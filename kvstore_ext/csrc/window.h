@@ -64,8 +64,9 @@ class WindowEstimator {
     transfer_ = transfer_ == 0 ? transfer : transfer_ + kNewest * (transfer - transfer_);
   }
 
-  // Seconds by which a busy machine's threads come late to an acknowledgement: most of a slice's time
-  // on a fast link, where more on the way costs priorities nothing, and next to none on a slow one.
+  // Seconds by which a busy machine's threads come late to an acknowledgement: most of a slice's
+  // time on a fast link, where more on the way costs priorities nothing, and next to none on a slow
+  // one.
   static constexpr double kWakeUp = 0.0002;
   static constexpr double kFade = 1.01;      // a ping
   static constexpr double kNewest = 0.1;     // share of the average
