@@ -1,9 +1,12 @@
 """Jobs on this machine for tests: a scheduler, servers and workers as real processes."""
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
+import random
+import re
 import signal
 import socket
 import subprocess
@@ -23,17 +26,25 @@ STOCK_SERVER = ("-c", "import mxnet")  # with DMLC_ROLE=server that serves, then
 class Process:
     """A started process and what it has written so far, both streams in one."""
 
-    def __init__(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        environment: dict[str, str],
+        changed: threading.Condition,
+    ) -> None:
         self.name = name
-        self.output = ""
-        self._changed = threading.Condition()
+        self.ended = False
+        self._lines: list[str] = []
+        self._changed = changed  # notified of every line
         self._popen = subprocess.Popen(
             [sys.executable, "-u", *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            universal_newlines=True,
+            encoding="utf-8",
+            errors="replace",  # ps-lite prints messages as they are
             start_new_session=True,  # so that its children can be ended with it
         )
         self.pid = self._popen.pid
@@ -44,19 +55,39 @@ class Process:
         assert self._popen.stdout is not None
         for line in self._popen.stdout:
             with self._changed:
-                self.output += line
+                self._lines.append(line)
                 self._changed.notify_all()
-
-    def await_output(self, text: str, seconds: float = LIMIT) -> None:
-        """Returns once it has written this."""
         with self._changed:
-            found = self._changed.wait_for(lambda: text in self.output, seconds)
-        assert found, f"{self.name} has not written {text!r} but:\n{self.output}"
+            self.ended = True
+            self._changed.notify_all()
+
+    @property
+    def output(self) -> str:
+        return "".join(self._lines)
+
+    def await_output(self, pattern: str, seconds: float = LIMIT) -> None:
+        """Returns once it has written a line that matches; fails when it ends without."""
+        wrote = self.watch(pattern)
+        with self._changed:
+            self._changed.wait_for(lambda: wrote() or self.ended, seconds)
+            assert wrote(), f"{self.name} has not written {pattern!r}"
+
+    def watch(self, pattern: str) -> Callable[[], bool]:
+        """A function that says whether it has written a line that matches."""
+        seen = 0  # lines without a match
+
+        def wrote() -> bool:
+            nonlocal seen
+            while seen < len(self._lines) and not re.search(pattern, self._lines[seen]):
+                seen += 1
+            return seen < len(self._lines)
+
+        return wrote
 
     def wait(self, seconds: float = LIMIT) -> int | None:
         """The exit status, once it has ended and its output is read; None if it still runs then."""
         self._reader.join(seconds)
-        return None if self._reader.is_alive() else self._popen.wait()
+        return None if self._reader.is_alive() else self._popen.wait(LIMIT)
 
     def send(self, number: int) -> None:
         """Sends it and its children a signal, unless it has ended."""
@@ -71,6 +102,7 @@ class Job:
         self.scheduler: list[Process] = []
         self.servers: list[Process] = []
         self.workers: list[Process] = []
+        self.changed = threading.Condition()
 
     @property
     def processes(self) -> list[Process]:
@@ -84,9 +116,16 @@ class Job:
             how = "still runs" if status is None else f"ended with status {status}"
             assert status == 0, f"{process.name} {how}"
 
+    def await_output(self, pattern: str, seconds: float = LIMIT) -> None:
+        """Returns once any of them has written a line that matches."""
+        watches = [process.watch(pattern) for process in self.processes]
+        with self.changed:
+            found = self.changed.wait_for(lambda: any(wrote() for wrote in watches), seconds)
+        assert found, f"nobody has written {pattern!r}"
+
     def report(self) -> str:
-        """What all processes have written."""
-        return "\n".join(f"--- {process.name}\n{process.output}" for process in self.processes)
+        """What the processes have written."""
+        return "\n".join(f"--- {p.name}\n{p.output}" for p in self.processes if p.output)
 
 
 class Cluster:
@@ -138,7 +177,8 @@ class Cluster:
             ("worker", workers, job.workers, command),
         ):
             variables["DMLC_ROLE"] = role
-            started.extend(Process(f"{role} {i}", line, variables) for i in range(count))
+            for i in range(count):
+                started.append(Process(f"{role} {i}", line, variables, job.changed))
         return job
 
     def run(self, script: Path | Callable[..., None], *arguments: object, **how: Any) -> Job:
@@ -164,7 +204,8 @@ class Cluster:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A TCP port of 127.0.0.1 that nobody listens on, out of those that the system gives away."""
+    while True:
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", random.randrange(10_000, 32_000)))
+            return int(listener.getsockname()[1])

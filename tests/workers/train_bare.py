@@ -1,0 +1,25 @@
+"""A worker that trains several cases one after the other on one store, by the store's own calls.
+
+python train_bare.py STORE DIRECTORY CASE...: writes each case's parameters to
+DIRECTORY/CASE-RANK.npz.
+"""
+from __future__ import annotations
+
+import sys
+
+import kvstore_ext  # noqa: F401 - makes the store's name known
+import mxnet as mx
+import numpy as np
+from training import CASES, train_with_store
+
+
+def main(name: str, directory: str, *cases: str) -> None:
+    store = mx.kv.create(name)
+    for case in cases:
+        found = train_with_store(store, case, CASES[case])
+        np.savez(f"{directory}/{case}-{store.rank}.npz", **found)
+    print("trained")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
