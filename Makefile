@@ -9,9 +9,9 @@ BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps
 INSTALL := $(BIN)/python -m pip install -qq --no-deps
 
-CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.cc)
+CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.cc tests/core/*.cc)
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test sanitize lint format clean
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -19,6 +19,7 @@ help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
 	@echo "make test    run the tests; PYTEST_FLAGS='tests/test_launch.py -x' for some of them"
 	@echo "make lint    check the style and the types of Python, the style of C++"
+	@echo "make sanitize  run the core's threads under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
 	@echo "make clean   remove the environment and what was built"
 	@echo "PYTHON=python3.10 chooses the interpreter, 3.8 to 3.12; ENVIRONMENT=.venv the directory."
@@ -28,6 +29,19 @@ demo: $(STAMPS)/demo $(STAMPS)/package
 
 test: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m pytest $(PYTEST_FLAGS))
+
+# Without bindings, ps-lite and MXNet: those are not instrumented.
+CORE := $(filter-out %/bindings.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
+          $(filter %.cc,$(CPP)))
+CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -Ikvstore_ext/csrc
+
+sanitize:
+	@mkdir -p build
+	$(CXX) $(CORE_FLAGS) -fsanitize=thread tests/core/lane_test.cc $(CORE) -pthread -o build/lane_tsan
+	build/lane_tsan
+	$(CXX) $(CORE_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover tests/core/lane_test.cc \
+	    $(CORE) -pthread -o build/lane_asan
+	build/lane_asan
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check -q

@@ -21,7 +21,7 @@ void Aggregator::AddNow(const Buffer& values, bool disposable) {
     // The first worker's values become the sum where that is possible: most slices are never
     // copied.
     sum_ = values;
-    if (!disposable) {
+    if (!disposable && values.size > 0) {
       sum_ = Buffer::Allocate(values.size);
       std::memcpy(sum_.data.get(), values.data.get(), values.size);
     }

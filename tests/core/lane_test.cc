@@ -1,0 +1,204 @@
+// Workers and servers of the lane in one process, for the sanitizers: make sanitize.
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <future>
+#include <thread>
+
+#include "server.h"
+#include "worker.h"
+
+namespace kvstore_ext {
+namespace {
+
+void Require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "lane_test: %s\n", what);
+  std::exit(1);
+}
+
+// A node of a network in memory; delivers what others send it, in order, on a thread of its own.
+class Node : public Transport {
+ public:
+  explicit Node(int rank) : rank_(rank) {}
+  ~Node() override { Stop(); }
+
+  void Connect(std::vector<Node*> peers) { peers_ = std::move(peers); }
+
+  void Start(MessageHandler handler) override {
+    thread_ = std::thread([this, handler = std::move(handler)] {
+      for (Message message; Next(&message);) handler(std::move(message));
+    });
+  }
+
+  void Send(const Message& message) override {
+    if (message.peer == kScheduler) return;
+    Message copy = message;
+    copy.peer = rank_;
+    peers_[message.peer]->Accept(std::move(copy));
+  }
+
+  void Stop() override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    arrived_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void Accept(Message message) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      inbox_.push_back(std::move(message));
+    }
+    arrived_.notify_all();
+  }
+
+  bool Next(Message* message) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    arrived_.wait(lock, [this] { return stopping_ || !inbox_.empty(); });
+    if (stopping_) return false;
+    *message = std::move(inbox_.front());
+    inbox_.pop_front();
+    return true;
+  }
+
+  const int rank_;
+  std::vector<Node*> peers_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Message> inbox_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+constexpr int kWorkers = 3;
+constexpr int kServers = 2;
+constexpr uint64_t kKeys = 12;
+
+uint64_t ElementsOf(uint64_t key) { return key * key * 37; }  // key 0 has none
+
+struct Cluster {
+  std::vector<std::shared_ptr<Node>> worker_nodes, server_nodes;
+  std::vector<std::unique_ptr<Server>> servers;
+  std::vector<std::unique_ptr<Worker>> workers;
+
+  Cluster() {
+    std::vector<Node*> worker_pointers, server_pointers;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      worker_nodes.push_back(std::make_shared<Node>(rank));
+      worker_pointers.push_back(worker_nodes.back().get());
+    }
+    for (int rank = 0; rank < kServers; ++rank) {
+      server_nodes.push_back(std::make_shared<Node>(rank));
+      server_pointers.push_back(server_nodes.back().get());
+    }
+    for (auto& node : worker_nodes) node->Connect(server_pointers);
+    for (auto& node : server_nodes) node->Connect(worker_pointers);
+    for (auto& node : server_nodes) {
+      ServerOptions options;
+      options.workers = kWorkers;
+      options.slice_bytes = 1000;
+      options.timeout = 20;
+      servers.push_back(std::make_unique<Server>(options, node));
+    }
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      WorkerOptions options;
+      options.rank = rank;
+      options.servers = kServers;
+      options.slice_bytes = 1000;
+      options.timeout = 20;
+      workers.push_back(std::make_unique<Worker>(options, worker_nodes[rank]));
+      for (auto& server : servers) server->Greet(rank);
+    }
+  }
+
+  ~Cluster() {
+    for (auto& worker : workers) worker->Stop();
+    for (auto& server : servers) server->Stop();
+  }
+};
+
+// Runs one operation and returns the reason of its failure, if any.
+std::string Exchange(Worker* worker, uint64_t key, const std::vector<float>& input,
+                     std::vector<float>* output) {
+  auto ended = std::make_shared<std::promise<std::string>>();
+  Operation operation;
+  operation.key = key;
+  operation.contributes = true;
+  operation.input = reinterpret_cast<const char*>(input.data());
+  operation.output = reinterpret_cast<char*>(output->data());
+  operation.priority = -static_cast<int>(key);
+  operation.done = [ended](const std::string& error) { ended->set_value(error); };
+  worker->Start(std::move(operation));
+  return ended->get_future().get();
+}
+
+// One thread a key and worker, as the engine has them.
+template <typename Function>
+void OnEveryKey(Cluster* cluster, Function function) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      threads.emplace_back([=] { function(rank, cluster->workers[rank].get(), key); });
+    }
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+void Join(Cluster* cluster) {
+  std::vector<std::thread> threads;
+  for (auto& worker : cluster->workers) {
+    threads.emplace_back([&worker] {
+      Require(worker->AwaitServers(20).empty(), "a server did not say hello");
+      worker->Join();
+      for (uint64_t key = 0; key < kKeys; ++key) {
+        worker->Declare(key, std::to_string(key), DType::kFloat32, ElementsOf(key), "");
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+void EveryWorkerGetsTheSumOfEveryRound() {
+  Cluster cluster;
+  Join(&cluster);
+  OnEveryKey(&cluster, [](int rank, Worker* worker, uint64_t key) {
+    const std::vector<float> input(ElementsOf(key), rank + 1.0f);
+    std::vector<float> output(ElementsOf(key));
+    for (int round = 0; round < 30; ++round) {
+      Require(Exchange(worker, key, input, &output).empty(), "a round failed");
+      const float expected = round == 0 ? 1.0f : 6.0f;  // rank 0's value, then 1 + 2 + 3
+      for (float value : output) Require(value == expected, "a sum is wrong");
+    }
+  });
+  std::vector<std::thread> threads;
+  for (auto& worker : cluster.workers) threads.emplace_back([&worker] { worker->Leave(); });
+  for (auto& thread : threads) thread.join();
+}
+
+void AnAbortEndsEveryOperationEverywhere() {
+  Cluster cluster;
+  Join(&cluster);
+  std::thread aborting([&cluster] { cluster.workers[2]->Abort("as the test wants"); });
+  OnEveryKey(&cluster, [](int, Worker* worker, uint64_t key) {
+    const std::vector<float> input(ElementsOf(key), 1.0f);
+    std::vector<float> output(ElementsOf(key));
+    std::string error;
+    while (error.empty()) error = Exchange(worker, key, input, &output);
+    Require(error == "as the test wants", "an operation failed for another reason");
+  });
+  aborting.join();
+}
+
+}  // namespace
+}  // namespace kvstore_ext
+
+int main() {
+  kvstore_ext::EveryWorkerGetsTheSumOfEveryRound();
+  kvstore_ext::AnAbortEndsEveryOperationEverywhere();
+  std::puts("lane_test: passed");
+}
