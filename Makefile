@@ -37,9 +37,9 @@ CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -I
 
 sanitize:
 	@mkdir -p build
-	$(CXX) $(CORE_FLAGS) -fsanitize=thread tests/core/lane_test.cc $(CORE) -pthread -o build/lane_tsan
+	$(CXX) $(CORE_FLAGS) -fsanitize=thread $(CORE) -pthread -o build/lane_tsan
 	build/lane_tsan
-	$(CXX) $(CORE_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover tests/core/lane_test.cc \
+	$(CXX) $(CORE_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover \
 	    $(CORE) -pthread -o build/lane_asan
 	build/lane_asan
 
