@@ -7,7 +7,6 @@ from typing import Callable
 from cluster import LIMIT
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
 from kvstore_ext import _core
 
 SIZES = st.integers(0, 100)
