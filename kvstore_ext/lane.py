@@ -7,6 +7,7 @@ import json
 import queue
 import socket
 import threading
+import time
 from typing import Any, Callable, Optional, Tuple
 
 import mxnet as mx
@@ -37,22 +38,37 @@ class BoundedCalls:
     """Runs calls of MXNet's that may wait for ever, one at a time, and waits only so long.
 
     The thread that runs them starts now, because at exit, where the last call is made, Python
-    starts none any more. A call whose time is over stays behind in it, and later ones fail too.
+    starts none any more. A call that was given up stays behind in it, and later ones fail at once.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._calls: queue.SimpleQueue = queue.SimpleQueue()
+        self._given_up = ""  # why
         threading.Thread(target=self._run, daemon=True, name="bounded calls").start()
 
-    def __call__(self, call: Callable[[], Any], on_timeout: Callable[[], str]) -> Any:
-        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end."""
+    def __call__(
+        self,
+        call: Callable[[], Any],
+        on_timeout: Callable[[], str],
+        failure: Callable[[], str] = str,
+    ) -> Any:
+        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end.
+
+        It is given up, too, as soon as failure() returns a reason.
+        """
+        latest = time.monotonic() + self._seconds
         outcome: queue.SimpleQueue = queue.SimpleQueue()
         self._calls.put((call, outcome))
-        try:
-            value, error = outcome.get(timeout=self._seconds)
-        except queue.Empty:
-            raise ClusterError(on_timeout()) from None
+        while True:
+            if self._given_up:
+                raise ClusterError(self._given_up)
+            try:
+                value, error = outcome.get(timeout=0.2)
+                break
+            except queue.Empty:
+                late = time.monotonic() > latest
+                self._given_up = failure() or (on_timeout() if late else "")
         if error is not None:
             raise error
         return value
@@ -169,6 +185,7 @@ class ClusterLane:
             ),
             lambda: f"not all of {self._job.servers} servers have answered a command within "
             f"{self._options.timeout:g} s",
+            self.worker.failure,
         )
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer, native: KVStore) -> None:
@@ -183,6 +200,7 @@ class ClusterLane:
             lambda: check_call(_LIB.MXKVStoreBarrier(self.native)),
             lambda: f"not all of {self.workers} workers have come to the barrier within "
             f"{self._options.timeout:g} s",
+            self.worker.failure,
         )
 
     def close(self, native: KVStore) -> None:
@@ -199,8 +217,10 @@ class ClusterLane:
     def _let_go(self) -> None:
         """Ends ps-lite without the barriers in which the others might be missing."""
         check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self.native, 0))
-        with contextlib.suppress(ClusterError):
+        try:
             self._free()
+        except ClusterError:
+            time.sleep(1.0)  # for the news to leave for the other processes
 
     def _free(self) -> None:
         # ps-lite must find the customer of every message that it still receives, so ours goes last.
