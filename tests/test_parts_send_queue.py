@@ -44,7 +44,7 @@ class QueueMachine(RuleBasedStateMachine):
         if not self.waiting:
             return None
         _, item, size = self.waiting[0]
-        fits = self.in_flight == 0 or self.in_flight + size <= self.window
+        fits = self.in_flight == 0 or size <= max(0, self.window - self.in_flight)
         return item if fits else None
 
     @rule(size=SIZES)
