@@ -9,16 +9,25 @@ void OrderLearner::Ready(uint64_t key, uint64_t round, double pushed, double now
   std::vector<uint64_t> order;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (round < kFirstRound) known_.insert(key);
     if (done_ || round < kFirstRound || round > kLastRound) return;
-    if (!seen_.insert(key).second) {  // the next iteration begins: what did this one teach?
-      order = Order();
-      done_ = !order.empty();
-      iteration_.clear();
-      seen_ = {key};
+    // The next iteration begins although not all keys took part in this one.
+    if (seen_.count(key) != 0) order = Conclude();
+    if (!done_) {
+      seen_.insert(key);
+      iteration_.push_back({key, pushed, now - pushed > kWaited, callers_priority});
+      if (seen_ == known_) order = Conclude();
     }
-    iteration_.push_back({key, pushed, now - pushed > kWaited, callers_priority});
   }
   if (!order.empty()) learned_(order);
+}
+
+std::vector<uint64_t> OrderLearner::Conclude() {
+  const std::vector<uint64_t> order = Order();
+  done_ = !order.empty();
+  iteration_.clear();
+  seen_.clear();
+  return order;
 }
 
 std::vector<uint64_t> OrderLearner::Order() const {

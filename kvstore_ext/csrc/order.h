@@ -35,6 +35,8 @@ class OrderLearner {
     int callers_priority;
   };
 
+  // Ends the iteration: the order that it taught, or nothing.
+  std::vector<uint64_t> Conclude();
   std::vector<uint64_t> Order() const;
 
   // The first rounds allocate memory, tune kernels and start late; who has taught nothing by the
@@ -52,6 +54,7 @@ class OrderLearner {
   bool done_ = false;
   std::vector<Sighting> iteration_;  // in the order in which they became ready
   std::set<uint64_t> seen_;          // in this iteration
+  std::set<uint64_t> known_;         // in the rounds before kFirstRound
 };
 
 }  // namespace kvstore_ext
