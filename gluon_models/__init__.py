@@ -14,12 +14,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Callable
 
-from mxnet.gluon import HybridBlock
-
 from gluon_models.googlenet import GoogLeNet
 from gluon_models.lenet import LeNet
 from gluon_models.resnet50 import ResNet50
 from gluon_models.vgg import VGG
+from mxnet.gluon import HybridBlock
 
 __all__ = ["VGG", "GoogLeNet", "LeNet", "ResNet50", "get_model", "model_names"]
 

@@ -13,12 +13,11 @@ import kvstore_ext  # noqa: F401  before mxnet, which it makes importable on Pyt
 import mxnet as mx
 import numpy as np
 import pytest
+from gluon_models import VGG, get_model, model_names
 from gluoncv import model_zoo
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import HybridBlock
 from sklearn.datasets import load_digits
-
-from gluon_models import VGG, get_model, model_names
 
 # The same network: our name and options, gluoncv's name and options, height and width of the
 # images. gluoncv's GoogLeNet takes 224x224 only; the others are compared on small images.

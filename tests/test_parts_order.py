@@ -79,7 +79,7 @@ def test_keys_ready_at_once_come_last_by_the_callers_priority(sightings: list[Si
 
 
 @given(backward_passes())
-def test_the_first_rounds_teach_nothing_but_when_an_iteration_is_complete(sightings: list[Sighting]) -> None:
+def test_the_first_rounds_teach_nothing(sightings: list[Sighting]) -> None:
     watched = Watched()
     for number in range(FIRST_ROUND):
         watched.iteration(sightings[::-1], number)
