@@ -28,16 +28,17 @@ class KeyArrays:
     """
 
     def __init__(self, name: Union[int, str], identity: int, value: mx.nd.NDArray) -> None:
-        if value.dtype not in DTYPES:
+        dtype = np.dtype(value.dtype).type  # arrays of mx.np have a np.dtype, others the type
+        if dtype not in DTYPES:
             raise ArrayMismatch(
-                f"key {name!r}: got an array of {np.dtype(value.dtype).name}; allowed are "
-                f"{', '.join(np.dtype(dtype).name for dtype in DTYPES)}"
+                f"key {name!r}: got an array of {np.dtype(dtype).name}; allowed are "
+                f"{', '.join(np.dtype(known).name for known in DTYPES)}"
             )
         self.name = name
         self.stype = value.stype
         self.identity = identity
         self._shape: Tuple[int, ...] = value.shape
-        self._dtype = value.dtype
+        self._dtype = dtype
         # Every operation on the key writes this, so that they come one after the other.
         self._order = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None

@@ -318,7 +318,8 @@ def _pairs(
                 raise ArrayMismatch(f"key {key!r}: got a {type(array).__name__}, not an NDArray")
         if not arrays:
             raise ArrayMismatch(f"key {key!r}: got no array")
-        return [(key, arrays)]
+        # Arrays of mx.np refuse MXNet's older copies; this is the same memory.
+        return [(key, [array.as_nd_ndarray() for array in arrays])]
     if not isinstance(key, (list, tuple)):
         raise KVStoreError(f"a key is {key!r}; it must be an int, a str, or a list of them")
     if isinstance(value, mx.nd.NDArray) or len(key) != len(value):
