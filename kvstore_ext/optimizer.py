@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import copy
 import pickle
 import threading
 from typing import Any, Dict, Optional, Tuple
@@ -86,6 +87,7 @@ class SliceOptimizer:
             optimizer.param_dict = {
                 index: _Multiplier(*pair) for index, pair in factors.items()
             }
+        self._schedule = copy.deepcopy(optimizer.lr_scheduler)
         self._states: Dict[Tuple[int, int], Any] = {}
         self._counts: Dict[Tuple[int, int], int] = {}
 
@@ -98,7 +100,11 @@ class SliceOptimizer:
             self._states[place] = optimizer.create_state_multi_precision(index, value)
             self._counts[place] = optimizer.begin_num_update
         optimizer._index_update_count[index] = self._counts[place]
-        optimizer.num_update = optimizer.begin_num_update + update.step
+        step = optimizer.begin_num_update + update.step
+        if self._schedule is not None and step < optimizer.num_update:
+            # Another key was ahead. MXNet's schedulers cannot go back, but a new one gets anywhere.
+            optimizer.lr_scheduler = copy.deepcopy(self._schedule)
+        optimizer.num_update = step
         gradient = mx.nd.from_dlpack(update.gradient())
         optimizer.update_multi_precision(index, value, gradient, self._states[place])
         self._counts[place] += 1
