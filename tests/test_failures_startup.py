@@ -78,7 +78,6 @@ def errors(job: Job) -> list[str]:
     ("first", "others"),
     [
         ('{"slice_bytes": 1000}', '{"slice_bytes": 2000}'),
-        ('{"deterministic": true}', '{"deterministic": false}'),
         ('{"store": "p3"}', '{"store": "p4"}'),
     ],
 )
@@ -98,7 +97,6 @@ def test_workers_that_open_different_stores_say_so_at_once(
     ("key", "shape", "dtype", "found"),
     [
         ("b", "(3, 2)", "float32", "'b' of shape (3, 2), float32"),
-        ("b", "(6,)", "float32", "'b' of shape (6,), float32"),
         ("b", "(2, 3)", "float64", "'b' of shape (2, 3), float64"),
     ],
 )
@@ -130,10 +128,6 @@ def test_stock_servers_are_recognised(cluster: Cluster) -> None:
         assert "server 0, 1 of this job is not a P3Server" in error
         assert "python -m kvstore_ext.server" in error
     assert [process.wait() for process in [*job.servers, *job.scheduler]] == [0, 0, 0]
-
-
-def test_a_stock_worker_is_named(cluster: Cluster, tmp_path: Path) -> None:
-    pass
 
 
 def test_an_unreachable_scheduler_is_named(cluster: Cluster) -> None:
@@ -199,7 +193,7 @@ def test_whoever_never_comes_is_waited_for_only_so_long(
     for error in errors(job):
         assert "kvstore_ext.errors.ClusterError: the scheduler at 127.0.0.1:" in error
         assert f"within 8 s not all of {workers} workers and {servers} servers" in error
-    await_failure(*job.servers)
+    await_failure(*job.servers, *job.scheduler)
 
 
 def test_only_workers_have_stores(cluster: Cluster) -> None:
@@ -214,8 +208,3 @@ def test_only_workers_have_stores(cluster: Cluster) -> None:
     await_failure(*job.workers)
     (error,) = errors(job)
     assert "created by a server; only workers have stores" in error
-
-
-def test_the_scheduler_ends_when_somebody_never_comes(cluster: Cluster) -> None:
-    job = cluster.start(open_store, options=TIMEOUT, environment={"DMLC_NUM_SERVER": "3"})
-    await_failure(*job.workers, *job.servers, *job.scheduler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import pytest
@@ -87,7 +88,10 @@ def test_a_killed_server_is_named_by_all_survivors(cluster: Cluster) -> None:
     job.servers[0].send(signal.SIGKILL)
     await_failure(*job.workers, job.servers[1])
     for process in [*job.workers, job.servers[1]]:
-        assert "no answer from server" in process.output
+        # If it died between two results, the other server finds out first whom that one held up.
+        silent = re.search(r"no answer from server [01] for key '\w+', round \d+", process.output)
+        held_up = re.search(r"worker [01] has not pushed key '\w+', round \d+", process.output)
+        assert silent or held_up
         assert "within 10 s" in process.output
 
 
@@ -99,12 +103,6 @@ def test_all_workers_killed_ends_the_servers(cluster: Cluster) -> None:
     await_failure(*job.servers)
     for server in job.servers:
         assert "worker" in server.output
-
-
-def test_the_scheduler_ends_when_the_job_has_failed(cluster: Cluster) -> None:
-    job = cluster.start(train, "raises", options=TIMEOUT)
-    await_failure(*job.workers, *job.servers, *job.scheduler)
-    assert "LookupError: no more batches" in job.scheduler[0].output
 
 
 @pytest.mark.parametrize(
@@ -120,6 +118,24 @@ def test_the_scheduler_ends_when_the_job_has_failed(cluster: Cluster) -> None:
 def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, words: str) -> None:
     job = cluster.start(train, mishap, options=AT_ONCE)
     survivor = of_rank(job, 0)
-    await_failure(*job.workers, *job.servers)
-    for process in [survivor, *job.servers]:
+    await_failure(*job.processes)
+    for process in [survivor, *job.servers, *job.scheduler]:
         assert words in process.output
+
+
+def wait_for_the_other() -> None:
+    """Rank 0 goes to a barrier, to which rank 1 never comes."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    if store.rank == 1:
+        raise LookupError("no more batches")
+    store.barrier()
+
+
+def test_a_failed_script_ends_a_barrier_at_once(cluster: Cluster) -> None:
+    job = cluster.start(wait_for_the_other, options=AT_ONCE)
+    await_failure(*job.processes)
+    for process in job.workers:
+        assert "LookupError: no more batches" in process.output

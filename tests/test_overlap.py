@@ -74,7 +74,7 @@ def test_each_block_of_a_module_waits_for_its_own_parameters(cluster: Cluster) -
 
 @pytest.mark.parametrize(
     ("script", "arguments"),
-    [("forward_gluon.py", ["hybrid"]), ("forward_gluon.py", ["static"]), ("forward_module.py", [])],
+    [("forward_gluon.py", ["hybrid"]), ("forward_module.py", [])],
 )
 def test_layers_joined_by_mxnet_wait_for_each_others_parameters(
     cluster: Cluster, script: str, arguments: list[str]
