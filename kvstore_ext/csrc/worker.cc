@@ -299,11 +299,18 @@ void Worker::CheckDeadlines() {
 // Says for whom a key's operation has waited too long; empty if it has not.
 std::string Worker::Overdue(Key* key) {
   std::lock_guard<std::mutex> lock(key->mutex);
-  if (!key->busy || Now() - key->since < options_.timeout) return "";
+  if (!key->busy) return "";
   std::set<int> silent;
+  double last_heard = Now();
   for (const Slice& slice : key->slices) {
-    if (!key->arrived[slice.index]) silent.insert(slice.server);
+    if (key->arrived[slice.index]) continue;
+    silent.insert(slice.server);
+    last_heard = std::min(last_heard, links_[slice.server]->last_heard());
   }
+  // A server that is gone is named before the living ones say, at nine tenths of the time, that
+  // they wait for the workers which wait for it.
+  const double limit = options_.timeout * (Now() - last_heard > options_.timeout * 0.8 ? 0.8 : 1.0);
+  if (Now() - key->since < limit) return "";
   return "worker " + std::to_string(options_.rank) + ": no answer from server " + Ranks(silent) +
          " for key " + key->declaration.name + ", round " + std::to_string(key->rounds - 1) +
          ", within " + Seconds(options_.timeout);
