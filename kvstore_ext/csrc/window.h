@@ -47,9 +47,7 @@ class WindowEstimator {
   size_t window_bytes() const {
     if (fixed_bytes_ > 0) return fixed_bytes_;
     const double on_the_way = transfer_ == 0 ? 0 : (round_trip_ + kWakeUp) / transfer_;
-    const double slices = 1.25 + std::min(on_the_way, kMostSlices);
-    // Between one slice and two, only the second lets anything more onto the link.
-    return static_cast<size_t>((on_the_way > 0.25 ? std::max(slices, 2.0) : slices) * slice_bytes_);
+    return static_cast<size_t>((1.25 + std::min(on_the_way, kMostSlices)) * slice_bytes_);
   }
 
  private:
