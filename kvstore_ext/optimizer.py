@@ -134,6 +134,7 @@ class OptimizerLoop:
             self._thread.join()
 
     def _run(self) -> None:
+        mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
         while not self._stopping.is_set():
             update = self._server.next_update(0.2)
             if update is None:
