@@ -217,6 +217,7 @@ def arrays_of_one_element_no_dimension_or_no_element_work(store: KVStore) -> Non
                     store.pushpull(f"shape {shape}", values[0], out=out)
                     assert_equal(out, total(store, shape, 0))
                 assert out.shape == shape
+                mx.nd.waitall()  # asnumpy of an empty array does not wait
 
 
 def float64_keeps_all_its_digits(store: KVStore) -> None:
@@ -295,6 +296,17 @@ def servers_update_with_the_optimizer_that_was_set(store: KVStore) -> None:
         expected = expected - 0.5 * total(store, (30,), number)
         for key in ("updated", 20):
             assert_equal(pulled(store, key, (30,)), expected)
+
+
+def arrays_of_one_element_no_dimension_or_no_element_are_updated(store: KVStore) -> None:
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    with mx.util.np_shape(True):
+        for shape in ((1,), (), (0,), (3, 0, 2)):
+            store.init(f"update {shape}", mx.nd.ones(shape))
+            out = mx.nd.full(shape, 77)
+            store.pushpull(f"update {shape}", ours(store, shape), out=out)
+            assert_equal(out, 1 - total(store, shape))
+            mx.nd.waitall()  # asnumpy of an empty array does not wait
 
 
 def another_optimizer_begins_afresh(store: KVStore) -> None:
@@ -389,6 +401,7 @@ CHECKS = {
         sparse_keys_travel_through_the_stock_store,
         a_barrier_waits_for_all_workers,
         servers_update_with_the_optimizer_that_was_set,
+        arrays_of_one_element_no_dimension_or_no_element_are_updated,
         another_optimizer_begins_afresh,
         multipliers_are_found_by_key_and_by_name,
         every_key_counts_its_own_updates,

@@ -1,0 +1,109 @@
+"""A store in one process, compared with a dictionary whatever is asked of it in whatever order."""
+from __future__ import annotations
+
+import kvstore_ext
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
+
+SHAPES = st.lists(st.integers(0, 12), max_size=3).map(tuple)
+DTYPES = st.sampled_from(["float32", "float64", "float16"])
+SEEDS = st.integers(0, 2**32 - 1)
+DEVICES = (mx.cpu(0), mx.cpu(1))
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Values are small whole numbers, so that every sum is exact in every type."""
+
+    keys = Bundle("keys")
+
+    @initialize(slice_bytes=st.integers(8, 300), slices=st.integers(0, 3), ordered=st.booleans())
+    def open(self, slice_bytes: int, slices: int, ordered: bool) -> None:
+        # A scalar's shape is then (), and arrays may have no elements.
+        self.previous = mx.util.set_np_shape(True)
+        self.store = kvstore_ext.P3(
+            kvstore_ext.Options(
+                slice_bytes=slice_bytes, window_bytes=slices * slice_bytes, deterministic=ordered
+            )
+        )
+        self.values: dict[int | str, np.ndarray] = {}
+        self.updates = False
+
+    def teardown(self) -> None:
+        self.store.close()
+        mx.util.set_np_shape(self.previous)
+
+    @rule(
+        target=keys,
+        key=st.integers(0, 50) | st.text(max_size=3),
+        shape=SHAPES,
+        dtype=DTYPES,
+        seed=SEEDS,
+    )
+    def init(self, key: int | str, shape: tuple[int, ...], dtype: str, seed: int) -> int | str:
+        if key not in self.values:
+            self.values[key] = self._numbers(shape, dtype, seed)
+            self.store.init(key, mx.nd.array(self.values[key], dtype=dtype))
+        return key
+
+    @rule()
+    def set_optimizer(self) -> None:
+        self.updates = True
+        self.store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+
+    @rule(key=keys, seed=SEEDS, devices=st.integers(1, 2))
+    def push(self, key: int | str, seed: int, devices: int) -> None:
+        self.store.push(key, self._gradients(key, seed, devices))
+
+    @rule(key=keys, devices=st.integers(1, 2))
+    def pull(self, key: int | str, devices: int) -> None:
+        outs = self._outs(key, devices)
+        self.store.pull(key, out=outs)
+        self._check(key, outs)
+
+    @rule(key=keys, seed=SEEDS, devices=st.integers(1, 2), priority=st.integers(-9, 9))
+    def pushpull(self, key: int | str, seed: int, devices: int, priority: int) -> None:
+        outs = self._outs(key, devices)
+        self.store.pushpull(key, self._gradients(key, seed, devices), outs, priority)
+        self._check(key, outs)
+
+    @rule(key=keys, seed=SEEDS, devices=st.integers(1, 2))
+    def pushpull_in_place(self, key: int | str, seed: int, devices: int) -> None:
+        values = self._gradients(key, seed, devices)
+        self.store.pushpull(key, values)
+        self._check(key, values)
+
+    @rule(some=st.lists(keys, unique=True, min_size=1), seed=SEEDS)
+    def pushpull_several(self, some: list[int | str], seed: int) -> None:
+        outs = [self._outs(key, 1) for key in some]
+        self.store.pushpull(some, [self._gradients(key, seed, 1) for key in some], out=outs)
+        for key, out in zip(some, outs):
+            self._check(key, out)
+
+    def _numbers(self, shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
+        return np.asarray(np.random.RandomState(seed).randint(-4, 5, shape), dtype)
+
+    def _gradients(self, key: int | str, seed: int, devices: int) -> list[mx.nd.NDArray]:
+        """Arrays to push, which the dictionary's value takes into account."""
+        value = self.values[key]
+        parts = [self._numbers(value.shape, value.dtype, seed ^ i) for i in range(devices)]
+        total = np.asarray(sum(parts), value.dtype)
+        self.values[key] = np.asarray(value - total if self.updates else total, value.dtype)
+        return [mx.nd.array(part, DEVICES[i], part.dtype) for i, part in enumerate(parts)]
+
+    def _outs(self, key: int | str, devices: int) -> list[mx.nd.NDArray]:
+        value = self.values[key]
+        return [mx.nd.full(value.shape, 99, DEVICES[i], value.dtype) for i in range(devices)]
+
+    def _check(self, key: int | str, outs: list[mx.nd.NDArray]) -> None:
+        for out in outs:
+            np.testing.assert_array_equal(out.asnumpy(), self.values[key])
+
+
+StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
+# Of float16 updated in float16, which whole numbers survive.
+quiet = pytest.mark.filterwarnings("ignore:Accumulating with float16")
+TestStoreAgainstADictionary = quiet(StoreMachine.TestCase)
