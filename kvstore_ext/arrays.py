@@ -99,6 +99,10 @@ class KeyArrays:
                 if out is not target:
                     target.copyto(out)
 
+    def wait(self) -> None:
+        """Waits for all operations on the key; raises MXNetError where one failed."""
+        self._order.wait_to_read()
+
     def _gather(self, values: List[mx.nd.NDArray], priority: int) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""
         if len(values) == 1:

@@ -170,6 +170,8 @@ class P3(KVStore):
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Has the servers update with this optimizer, rank 0's, from its first step.
 
+        Waits for the rounds that were begun without it.
+
         Raises
         ------
         KVStoreError
@@ -177,6 +179,8 @@ class P3(KVStore):
         """
         self._check_open()
         check_elementwise(optimizer)
+        for key in self._keys.values():
+            key.wait()
         self._updates.clear()
         self._step = 0
         self._lane.set_optimizer(optimizer, self)
