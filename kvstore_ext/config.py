@@ -24,7 +24,7 @@ class Options:
     # Smaller slices keep priorities better and cost more messages. Equal on all workers.
     slice_bytes: int = 200_000
     # Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less keeps
-    # priorities. 0 measures the link and adapts.
+    # priorities. 0 measures the links and adapts, and sends slices in parts where they are slow.
     window_bytes: int = 0
     # Seconds that anything may wait for another process, before an error names who is missing.
     timeout: float = 300.0

@@ -171,12 +171,16 @@ void BindParts(py::module_* module) {
       .def("in_flight", &SendQueue<int>::in_flight)
       .def("__len__", &SendQueue<int>::size);
 
+  py::class_<Window>(*module, "Window")
+      .def_readonly("part_bytes", &Window::part_bytes)
+      .def_readonly("bytes", &Window::bytes);
   py::class_<WindowEstimator>(*module, "WindowEstimator")
-      .def(py::init<size_t, size_t>(), py::arg("slice_bytes"), py::arg("fixed_bytes"))
-      .def("round_trip", &WindowEstimator::RoundTrip)
-      .def("sent", &WindowEstimator::Sent)
-      .def("acknowledged", &WindowEstimator::Acknowledged)
-      .def("window_bytes", &WindowEstimator::window_bytes);
+      .def(py::init<size_t, int, std::function<void(const Window&)>>(), py::arg("slice_bytes"),
+           py::arg("links"), py::arg("changed"))
+      .def("round_trip", &WindowEstimator::RoundTrip, py::arg("peer"), py::arg("seconds"))
+      .def("acknowledged", &WindowEstimator::Acknowledged, py::arg("peer"), py::arg("bytes"),
+           py::arg("now"))
+      .def("advice", &WindowEstimator::advice);
 
   py::class_<OrderLearner>(*module, "OrderLearner")
       .def(py::init<std::function<void(const std::vector<uint64_t>&)>>())

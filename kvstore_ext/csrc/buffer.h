@@ -23,6 +23,11 @@ struct Buffer {
     return {bytes, bytes, std::shared_ptr<char>(static_cast<char*>(memory), std::free)};
   }
 
+  // A range of these bytes, which it keeps alive as any copy does.
+  Buffer Range(size_t offset, size_t bytes) const {
+    return {bytes, bytes, std::shared_ptr<char>(data, data.get() + offset)};
+  }
+
   // Memory that somebody else keeps alive until the message has been received.
   static Buffer Borrow(char* memory, size_t bytes) {
     return {bytes, bytes, std::shared_ptr<char>(std::shared_ptr<char>(), memory)};

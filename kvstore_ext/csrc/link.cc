@@ -1,17 +1,22 @@
 #include "link.h"
 
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
 #include "failure.h"
 
 namespace kvstore_ext {
 namespace {
 
-// Bytes that a message counts in the window: headers too, so that slices of a few bytes are
-// bounded.
-size_t Weight(const Message& message) { return message.payload.size + sizeof(Header); }
+// Bytes that a message counts in the window. Slices of a few bytes, or none, are bounded too.
+size_t Weight(const Message& message) { return std::max(message.payload.size, sizeof(Header)); }
 
 uint64_t NowInNanoseconds() { return static_cast<uint64_t>(Now() * 1e9); }
 
 constexpr double kSecondsBetweenPings = 0.05;
+// The first ones find caches cold and connections new.
+constexpr int kFirstPings = 10;
 
 bool IsData(const Message& message) {
   const MessageType type = message.header.type;
@@ -20,22 +25,36 @@ bool IsData(const Message& message) {
 
 }  // namespace
 
-Link::Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes,
-           std::function<void(const Message&)> on_send)
+Link::Link(std::shared_ptr<Transport> transport, int peer, const Window& window,
+           std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send)
     : transport_(std::move(transport)),
       peer_(peer),
       on_send_(std::move(on_send)),
       last_heard_(Now()),
-      estimator_(slice_bytes + sizeof(Header), window_bytes) {
-  queue_.SetWindow(estimator_.window_bytes());
+      estimator_(std::move(estimator)) {
+  SetWindow(window);
+}
+
+void Link::SetWindow(const Window& window) {
+  part_bytes_ = window.part_bytes;
+  queue_.SetWindow(window.bytes);
 }
 
 void Link::Send(Message message) {
+  Measure();
+  const size_t most = part_bytes_;
+  const Buffer whole = std::move(message.payload);
+  const size_t parts = std::max<size_t>(1, (whole.size + most - 1) / most);
   message.peer = peer_;
-  const int priority = message.priority;
-  const size_t bytes = Weight(message);
-  MeasureIfIdle();
-  queue_.Push(priority, bytes, std::move(message));
+  message.header.whole = static_cast<uint32_t>(whole.size);
+  for (size_t i = 0; i < parts; ++i) {
+    const size_t begin = whole.size * i / parts;
+    Message part = message;
+    if (i > 0) part.text.clear();
+    part.header.offset = static_cast<uint32_t>(begin);
+    part.payload = whole.Range(begin, whole.size * (i + 1) / parts - begin);
+    queue_.Push(part.priority, Weight(part), std::move(part));
+  }
   SendWhatFits();
 }
 
@@ -46,25 +65,54 @@ void Link::SendControl(Message message) {
   transport_->Send(message);
 }
 
-void Link::Received(const Message& message) {
+bool Link::Receive(Message* message) {
   last_heard_ = Now();
-  if (IsData(message)) owed_ += Weight(message);
-  if (message.header.type == MessageType::kPing) {
+  const Header& header = message->header;
+  if (IsData(*message)) owed_ += Weight(*message);
+  if (header.type == MessageType::kPing) {
     Message answer = ControlMessage(MessageType::kPong);
-    answer.header.key = message.header.key;
+    answer.header.key = header.key;
     SendControl(std::move(answer));
-  } else if (message.header.type == MessageType::kPong) {
-    std::lock_guard<std::mutex> lock(estimator_mutex_);
-    estimator_.RoundTrip((NowInNanoseconds() - message.header.key) * 1e-9);
+  } else if (header.type == MessageType::kPong) {
+    estimator_->RoundTrip(peer_, (NowInNanoseconds() - header.key) * 1e-9);
+    if (++first_pings_ < kFirstPings) Ping();
   }
-  if (message.header.credit == 0) return;
-  {
-    std::lock_guard<std::mutex> lock(estimator_mutex_);
-    estimator_.Acknowledged(message.header.credit, Now());
-    queue_.SetWindow(estimator_.window_bytes());
-  }
-  queue_.Release(message.header.credit);
+  if (header.credit > 0) TakeCredit(header.credit);
+  return message->payload.size == header.whole || Assemble(message);
+}
+
+void Link::TakeCredit(size_t credit) {
+  if (estimator_) estimator_->Acknowledged(peer_, credit, Now());
+  queue_.Release(credit);
   SendWhatFits();
+}
+
+bool Link::Assemble(Message* part) {
+  const Header& header = part->header;
+  const auto id = std::make_tuple(header.type, header.key, header.slice, header.round);
+  Assembly& assembly = assemblies_[id];
+  if (assembly.payload.data == nullptr) {
+    assembly.payload = Buffer::Allocate(header.whole);
+    assembly.missing = header.whole;
+  }
+  const Buffer& bytes = part->payload;
+  if (header.whole != assembly.payload.size || bytes.size > assembly.missing ||
+      header.offset + bytes.size > header.whole) {
+    throw std::runtime_error("peer " + std::to_string(peer_) + " sent bytes " +
+                             std::to_string(header.offset) + " to " +
+                             std::to_string(header.offset + bytes.size) + " of a slice of " +
+                             std::to_string(assembly.payload.size) + ", of which only " +
+                             std::to_string(assembly.missing) + " are missing");
+  }
+  if (!part->text.empty()) assembly.text = std::move(part->text);
+  std::memcpy(assembly.payload.data.get() + header.offset, bytes.data.get(), bytes.size);
+  assembly.missing -= bytes.size;
+  if (assembly.missing > 0) return false;
+  part->text = std::move(assembly.text);
+  part->payload = std::move(assembly.payload);
+  part->payload_is_ours = true;
+  assemblies_.erase(id);
+  return true;
 }
 
 void Link::Acknowledge() {
@@ -74,27 +122,32 @@ void Link::Acknowledge() {
 void Link::SendWhatFits() {
   Message message;
   while (queue_.TryPop(&message)) {
-    {
-      std::lock_guard<std::mutex> lock(estimator_mutex_);
-      estimator_.Sent(Weight(message), Now());
-    }
     message.header.credit = owed_.exchange(0);
-    if (on_send_) on_send_(message);
+    if (on_send_ && message.header.offset == 0) on_send_(message);
     transport_->Send(message);
   }
 }
 
 // Only while nothing is under way does an answer's time tell the distance and not the queue's
 // length.
-void Link::MeasureIfIdle() {
-  {
-    std::lock_guard<std::mutex> lock(estimator_mutex_);
-    if (Now() - pinged_ < kSecondsBetweenPings || !queue_.Idle()) return;
-    pinged_ = Now();
-  }
+void Link::Measure() {
+  if (!estimator_ || Now() - pinged_ < kSecondsBetweenPings || !queue_.Idle()) return;
+  Ping();
+}
+
+void Link::Ping() {
+  pinged_ = Now();
   Message ping = ControlMessage(MessageType::kPing);
   ping.header.key = NowInNanoseconds();
   SendControl(std::move(ping));
+}
+
+bool FollowWindow(const Message& announcement, uint64_t* latest,
+                  const std::vector<std::unique_ptr<Link>>& links) {
+  if (announcement.header.round <= *latest) return false;
+  *latest = announcement.header.round;
+  for (auto& link : links) link->SetWindow(Window::Unpack(announcement.text));
+  return true;
 }
 
 }  // namespace kvstore_ext

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
+#include <vector>
 
 #include "send_queue.h"
 #include "transport.h"
@@ -12,7 +15,8 @@
 namespace kvstore_ext {
 
 // Sends data by priority within a window of bytes in flight, and acknowledges what it receives.
-// Every peer has a link of its own: one that is slow holds nobody else up.
+// Every peer has a link of its own: one that is slow holds nobody else up. On a slow one a slice
+// travels in parts, between which something more urgent may go, and is put together again here.
 //
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
@@ -20,9 +24,14 @@ namespace kvstore_ext {
 // Thread-safe; sends on the calling thread, since Transport::Send does not wait.
 class Link {
  public:
-  // on_send, if any, is called with each message of data just before it leaves.
-  Link(std::shared_ptr<Transport> transport, int peer, size_t slice_bytes, size_t window_bytes,
+  // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if
+  // any, is called with each message of data just before its first part leaves.
+  Link(std::shared_ptr<Transport> transport, int peer, const Window& window,
+       std::shared_ptr<WindowEstimator> estimator = nullptr,
        std::function<void(const Message&)> on_send = nullptr);
+
+  // Parts of what is queued already stay as they are.
+  void SetWindow(const Window& window);
 
   // Queues a message with data; it leaves when its turn has come and the window has room.
   void Send(Message message);
@@ -30,18 +39,21 @@ class Link {
   // Sends a message without data at once.
   void SendControl(Message message);
 
-  // To be called with everything that the peer sent, before it is acted upon. Answers what concerns
-  // the link alone.
-  void Received(const Message& message);
+  // To be called with everything that the peer sent, by one thread, before it is acted upon.
+  // Answers what concerns the link alone. False for all parts of a message but the last to come,
+  // which it turns into the message. Throws std::runtime_error for parts that do not fit each
+  // other.
+  bool Receive(Message* message);
 
-  // To be called after it was acted upon: sends the credit that no answer has carried.
+  // To be called after that: sends the credit that no answer has carried.
   void Acknowledge();
 
   // When the peer was last heard of, by Now().
   double last_heard() const { return last_heard_; }
 
-  // Whether all data has been sent and acknowledged.
-  bool Idle() const { return queue_.Idle(); }
+  // Measures the round trip, unless the link is busy or that was done just now. Only after the peer
+  // has been heard of.
+  void Measure();
 
   // Drops all data, now and later; control messages still leave.
   void Close() { queue_.Close(); }
@@ -50,8 +62,16 @@ class Link {
   void Hush() { hushed_ = true; }
 
  private:
+  struct Assembly {
+    std::string text;
+    Buffer payload;
+    size_t missing = 0;  // bytes
+  };
+
+  void TakeCredit(size_t credit);
+  bool Assemble(Message* part);
   void SendWhatFits();
-  void MeasureIfIdle();
+  void Ping();
 
   const std::shared_ptr<Transport> transport_;
   const int peer_;
@@ -60,9 +80,17 @@ class Link {
   std::atomic<bool> hushed_{false};
   std::atomic<double> last_heard_;
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
-  std::mutex estimator_mutex_;
-  WindowEstimator estimator_;
-  double pinged_ = 0;  // when
+  // By type, key, slice and round; only the receiving thread's.
+  std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;
+  const std::shared_ptr<WindowEstimator> estimator_;
+  std::atomic<size_t> part_bytes_{0};
+  std::atomic<double> pinged_{0};    // when
+  std::atomic<int> first_pings_{0};  // made, of those that follow each other
 };
+
+// Takes the window that rank 0 announces for all links, unless a later one is known: `latest` is
+// the number of the last. Returns whether it did.
+bool FollowWindow(const Message& announcement, uint64_t* latest,
+                  const std::vector<std::unique_ptr<Link>>& links);
 
 }  // namespace kvstore_ext

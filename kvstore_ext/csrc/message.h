@@ -21,6 +21,7 @@ enum class MessageType : uint8_t {
               // now and then with none, as a sign of life
   kPing,      // either way: measures the link; key is the sender's time
   kPong,      // the answer to kPing, with its key
+  kWindow,    // rank 0 -> servers -> other workers: the window of all links; round counts them
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
   kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left
@@ -37,10 +38,12 @@ struct Header {
   uint32_t workers_step = 0;  // see Operation::step
   uint64_t round = 0;
   uint64_t credit = 0;  // payload bytes received from the addressee and not yet acknowledged
+  uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
+  uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760001;
+  static constexpr uint32_t kProtocol = 0x6b760002;
 };
-static_assert(sizeof(Header) == 40, "the header crosses the wire as it lies in memory");
+static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
 // Control messages overtake all data in the receiver's inbox.
 constexpr int kControlPriority = std::numeric_limits<int>::max();

@@ -9,15 +9,14 @@ namespace kvstore_ext {
 
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options), transport_(std::move(transport)) {
+  const Window window = WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes);
   for (int worker = 0; worker < options_.workers; ++worker) {
-    links_.push_back(
-        std::make_unique<Link>(transport_, worker, options_.slice_bytes, options_.window_bytes));
+    links_.push_back(std::make_unique<Link>(transport_, worker, window));
   }
   transport_->Start([this](Message message) {
     Link& link = *links_[message.peer];
-    link.Received(message);
     try {
-      OnMessage(message);
+      if (link.Receive(&message)) OnMessage(message);
     } catch (const std::exception& error) {
       Abort("server " + std::to_string(rank_) + ": " + error.what());
     }
@@ -47,7 +46,10 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kInit: return OnInit(message);
     case MessageType::kPush: return OnPush(message);
     case MessageType::kPull: return OnPull(message);
-    case MessageType::kOrder: return OnOrder(message);
+    case MessageType::kOrder: return Forward(message);
+    case MessageType::kWindow:
+      if (FollowWindow(message, &windows_, links_)) Forward(message);
+      return;
     case MessageType::kLeave: return OnLeave(message.peer);
     default: return;
   }
@@ -201,10 +203,10 @@ void Server::OnPull(const Message& message) {
   SendValue(message.peer, message.header.key, message.header.slice, slice.round - 1, slice);
 }
 
-void Server::OnOrder(const Message& message) {
+// What rank 0 tells the other workers.
+void Server::Forward(const Message& message) {
   for (int worker = 0; worker < options_.workers; ++worker) {
-    if (worker == message.peer) continue;
-    links_[worker]->SendControl(ControlMessage(MessageType::kOrder, message.text));
+    if (worker != message.peer) links_[worker]->SendControl(message);
   }
 }
 

@@ -102,7 +102,7 @@ class Server {
   void OnInit(const Message& message);
   void OnPush(const Message& message);
   void OnPull(const Message& message);
-  void OnOrder(const Message& message);
+  void Forward(const Message& message);
   void OnLeave(int worker);
   void Describe(Key* key, const Message& message);
   void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
@@ -123,6 +123,7 @@ class Server {
 
   mutable std::mutex mutex_;  // of all below
   std::unordered_map<uint64_t, Key> keys_;
+  uint64_t windows_ = 0;  // rank 0's, followed
   std::set<int> greeted_;
   std::map<int, std::string> joined_;  // configurations by rank
   double joining_since_ = 0;

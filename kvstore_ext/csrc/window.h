@@ -1,84 +1,158 @@
-// How many bytes a peer may be sent before it acknowledges: enough to keep the link busy, no more.
+// How much a peer may be sent before it acknowledges: enough to keep the link busy, no more; and in
+// which parts.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace kvstore_ext {
 
-// Advises a window from a link's bandwidth and round-trip time: a little over one slice, so that
-// the next one leaves when the last arrives, plus what the link holds during a round trip. On a
-// slow near link that is stop-and-wait, which keeps priorities best; on a fast or long one it grows
-// with bandwidth times delay.
+struct Window {
+  uint64_t part_bytes = 0;  // a slice is sent in parts of at most so many bytes
+  uint64_t bytes = 0;       // so many may be under way
+
+  // As it travels.
+  std::string Pack() const {
+    return std::string(reinterpret_cast<const char*>(this), sizeof *this);
+  }
+  // Throws std::invalid_argument for a text that Pack did not make.
+  static Window Unpack(const std::string& text) {
+    Window window;
+    if (text.size() != sizeof window) {
+      throw std::invalid_argument("a window of " + std::to_string(text.size()) + " bytes");
+    }
+    std::memcpy(&window, text.data(), sizeof window);
+    return window;
+  }
+
+  bool operator!=(const Window& other) const {
+    return part_bytes != other.part_bytes || bytes != other.bytes;
+  }
+};
+
+// Advises a window from how much the links of a process carry at a time and from their round-trip
+// times. Whatever is under way can no longer be overtaken, and waits at the wire for what else is.
+// So a slow near network gets one part of a slice at a time on every link; what a fast or long one
+// holds during a round trip comes on top.
 //
-// The round trip is the shortest seen of late, since everything that disturbs it makes it longer.
-// What a slice takes is an average: the shortest would be one that a burst allowance let through at
-// once. Not thread-safe.
+// One process's advice is to hold for all links of the job: a link with twice the window of another
+// takes twice its share of the wire, and then everybody waits for the other. Measured, that costs a
+// fifth of the speed. Thread-safe.
 class WindowEstimator {
  public:
-  // fixed_bytes > 0 turns the estimate off.
-  WindowEstimator(size_t slice_bytes, size_t fixed_bytes)
-      : slice_bytes_(slice_bytes), fixed_bytes_(fixed_bytes) {}
+  // `changed` is called with every new advice, one call at a time.
+  WindowEstimator(size_t slice_bytes, int links, std::function<void(const Window&)> changed)
+      : slice_bytes_(slice_bytes),
+        changed_(std::move(changed)),
+        round_trips_(links),
+        bytes_(links),
+        advice_(Initial(slice_bytes, 0)) {}
 
-  // A message without data, sent while nothing else was under way, was answered after so long.
-  void RoundTrip(double seconds) {
-    round_trip_ = round_trip_ == 0 ? seconds : std::min(round_trip_ * kFade, seconds);
+  // What every link begins with; fixed_bytes > 0 stay as they are.
+  static Window Initial(size_t slice_bytes, size_t fixed_bytes) {
+    if (fixed_bytes > 0) return {slice_bytes, fixed_bytes};
+    const size_t part = PartBytes(slice_bytes, 0);
+    return {part, part};
   }
 
-  // bytes were handed to the network at a time in seconds.
-  void Sent(size_t bytes, double now) {
-    sent_.push_back({bytes, now, outstanding_ <= slice_bytes_ / 16});
-    outstanding_ += bytes;
+  // A message without data, sent while its link carried nothing else, was answered after so long.
+  // The shortest counts, since everything that disturbs it makes it longer.
+  void RoundTrip(int peer, double seconds) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    double& shortest = round_trips_[peer];
+    shortest = shortest == 0 ? seconds : std::min(shortest * kRoundTripFades, seconds);
+    Advise();
   }
 
-  // The peer acknowledged further bytes, in the order in which they were sent.
-  void Acknowledged(size_t bytes, double now) {
-    credit_ += bytes;
-    while (!sent_.empty() && sent_.front().bytes <= credit_) {
-      const Flight flight = sent_.front();
-      sent_.pop_front();
-      credit_ -= flight.bytes;
-      outstanding_ -= flight.bytes;
-      if (flight.alone && flight.bytes >= slice_bytes_ / 2) Observe(flight, now - flight.time);
+  // A peer acknowledged further bytes, at a time in seconds.
+  void Acknowledged(int peer, size_t bytes, double now) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const bool idle = now - last_ > kIdleSeconds + 4 * TypicalRoundTrip();
+    last_ = now;
+    bytes_[peer] += static_cast<double>(bytes);
+    total_ += bytes;
+    if (!idle) {
+      if (total_ < bytes_.size() * std::max(kLeastMeasured, 2 * advice_.bytes)) return;
+      if (now - since_ < kLeastSeconds) return;
+      const double rate = Sorted(bytes_)[(bytes_.size() - 1) / 2] / (now - since_);
+      rate_ = std::max(rate_ / kRateFades, rate);
+      Advise();
     }
+    since_ = now;
+    total_ = 0;
+    std::fill(bytes_.begin(), bytes_.end(), 0);
   }
 
-  size_t window_bytes() const {
-    if (fixed_bytes_ > 0) return fixed_bytes_;
-    const double on_the_way = transfer_ == 0 ? 0 : (round_trip_ + kWakeUp) / transfer_;
-    return static_cast<size_t>((1.25 + std::min(on_the_way, kMostSlices)) * slice_bytes_);
+  Window advice() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return advice_;
   }
 
  private:
-  struct Flight {
-    size_t bytes;
-    double time;
-    bool alone;  // next to nothing else was under way, so its time says something of the link
-  };
-
-  void Observe(const Flight& flight, double seconds) {
-    if (round_trip_ == 0) return;
-    const double beyond = std::max(seconds - round_trip_, seconds / kMostSlices);
-    const double transfer = beyond * slice_bytes_ / flight.bytes;
-    transfer_ = transfer_ == 0 ? transfer : transfer_ + kNewest * (transfer - transfer_);
+  void Advise() {
+    const auto part = PartBytes(slice_bytes_, rate_);
+    // Bounded, or priorities would be worth nothing.
+    const double bytes = std::min(kGrowth * rate_ * (TypicalRoundTrip() + kWakeUp),
+                                  kMostSlices * static_cast<double>(slice_bytes_));
+    const double held = bytes / static_cast<double>(part);
+    const Window advice = {part, part * (1 + static_cast<size_t>(std::round(held)))};
+    // Between two numbers of parts it must not go to and fro.
+    const bool hardly_less = part == advice_.part_bytes && advice.bytes + part == advice_.bytes &&
+                             held - std::round(held) > 0.25;
+    if (hardly_less || !(advice != advice_)) return;
+    advice_ = advice;
+    changed_(advice);
   }
 
-  // Seconds by which a busy machine's threads come late to an acknowledgement: most of a slice's
-  // time on a fast link, where more on the way costs priorities nothing, and next to none on a slow
-  // one.
+  static size_t PartBytes(size_t slice_bytes, double rate) {
+    const auto least = std::max(kLeastPart, static_cast<size_t>(rate * kPartSeconds));
+    size_t part = slice_bytes;
+    while (part / 2 >= least) part /= 2;
+    return part;
+  }
+
+  // Of the links, the one in the middle counts: one to a peer on this machine is much faster.
+  double TypicalRoundTrip() const { return Sorted(round_trips_)[round_trips_.size() / 2]; }
+
+  static std::vector<double> Sorted(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values;
+  }
+
+  // Several times what a burst allowance lets through at once, or a busy machine acknowledges at
+  // once.
+  static constexpr uint64_t kLeastMeasured = 256000;
+  static constexpr double kLeastSeconds = 0.002;
+  static constexpr double kIdleSeconds = 0.02;
+  static constexpr double kRateFades = 1.01;        // a measurement
+  static constexpr double kRoundTripFades = 1.003;  // a measurement
+  // Seconds by which a busy machine's threads come late to an acknowledgement.
   static constexpr double kWakeUp = 0.0002;
-  static constexpr double kFade = 1.01;      // a ping
-  static constexpr double kNewest = 0.1;     // share of the average
-  static constexpr double kMostSlices = 64;  // beyond that, priorities would be worth nothing
+  // What a part takes at the least, which bounds the messages a second and what they cost.
+  static constexpr double kPartSeconds = 0.0006;
+  static constexpr size_t kLeastPart = 50000;
+  // A rate that the window itself bounds would never grow otherwise.
+  static constexpr double kGrowth = 1.1;
+  static constexpr double kMostSlices = 64;
 
   const size_t slice_bytes_;
-  const size_t fixed_bytes_;
-  std::deque<Flight> sent_;
-  size_t outstanding_ = 0;
-  size_t credit_ = 0;
-  double round_trip_ = 0;  // seconds; 0: not known yet
-  double transfer_ = 0;    // seconds that a slice takes beyond a round trip; 0: not known yet
+  const std::function<void(const Window&)> changed_;
+  mutable std::mutex mutex_;         // of all below
+  std::vector<double> round_trips_;  // by peer, in seconds; 0: not known yet
+  std::vector<double> bytes_;        // by peer, acknowledged since the measurement began
+  size_t total_ = 0;                 // of them
+  double since_ = 0;                 // when it began
+  double last_ = 0;                  // when anything was acknowledged
+  double rate_ = 0;                  // of a link beside the others, bytes a second
+  Window advice_;
 };
 
 }  // namespace kvstore_ext

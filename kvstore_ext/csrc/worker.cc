@@ -10,14 +10,20 @@ namespace kvstore_ext {
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
-      learner_([this](const std::vector<uint64_t>& order) { Announce(order); }) {
+      learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }) {
+  const Window window = WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes);
+  std::shared_ptr<WindowEstimator> estimator;
+  if (options_.window_bytes == 0 && options_.rank == 0) {
+    estimator =
+        std::make_shared<WindowEstimator>(options_.slice_bytes, options_.servers,
+                                          [this](const Window& advice) { AnnounceWindow(advice); });
+  }
   for (int server = 0; server < options_.servers; ++server) {
-    links_.push_back(std::make_unique<Link>(transport_, server, options_.slice_bytes,
-                                            options_.window_bytes, [this](const Message& message) {
-                                              trace_.Record("send", message.header.key,
-                                                            message.header.slice,
-                                                            message.header.round, message.priority);
-                                            }));
+    links_.push_back(std::make_unique<Link>(
+        transport_, server, window, estimator, [this](const Message& message) {
+          const Header& header = message.header;
+          trace_.Record("send", header.key, header.slice, header.round, message.priority);
+        }));
   }
   transport_->Start([this](Message message) {
     try {
@@ -48,6 +54,8 @@ void Worker::Join() {
   }
   AwaitAll(welcomed_, "answered that all workers have opened the same store");
   joined_ = true;
+  // While nothing else is under way.
+  for (auto& link : links_) link->Measure();
 }
 
 void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
@@ -140,7 +148,11 @@ void Worker::SendSlice(Key* key, const Slice& slice, const Operation& operation)
 
 void Worker::OnMessage(Message message) {
   Link& link = *links_[message.peer];
-  link.Received(message);
+  if (link.Receive(&message)) ActUpon(message);
+  link.Acknowledge();
+}
+
+void Worker::ActUpon(const Message& message) {
   switch (message.header.type) {
     case MessageType::kResult: OnResult(message); break;
     // Servers have no connection to each other: the others hear of it from the workers.
@@ -150,6 +162,7 @@ void Worker::OnMessage(Message message) {
       SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
       break;
     }
+    case MessageType::kWindow: FollowWindow(message, &windows_, links_); break;
     case MessageType::kHello:
     case MessageType::kWelcome:
     case MessageType::kFarewell: {
@@ -163,7 +176,6 @@ void Worker::OnMessage(Message message) {
     }
     default: break;
   }
-  link.Acknowledge();
 }
 
 void Worker::OnResult(const Message& message) {
@@ -236,9 +248,18 @@ void Worker::SetOrder(const std::vector<uint64_t>& order) {
   }
 }
 
+void Worker::AnnounceWindow(const Window& window) {
+  Message message = ControlMessage(MessageType::kWindow, window.Pack());
+  message.header.round = ++windows_;
+  for (auto& link : links_) {
+    link->SetWindow(window);
+    link->SendControl(message);
+  }
+}
+
 // Rank 0's order holds for all workers: a slice that they rank differently would wait at each in
 // turn.
-void Worker::Announce(const std::vector<uint64_t>& order) {
+void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
   if (options_.rank != 0) return;
   SetOrder(order);
   const std::string text(reinterpret_cast<const char*>(order.data()),

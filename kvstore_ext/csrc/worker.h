@@ -105,12 +105,14 @@ class Worker {
   };
 
   void OnMessage(Message message);
+  void ActUpon(const Message& message);
   void OnResult(const Message& message);
   void SendSlice(Key* key, const Slice& slice, const Operation& operation);
   void TakeKept(Key* key);
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void SetOrder(const std::vector<uint64_t>& order);
-  void Announce(const std::vector<uint64_t>& order);
+  void AnnounceOrder(const std::vector<uint64_t>& order);
+  void AnnounceWindow(const Window& window);
   void EndOperations(const std::string& reason);
   void CheckDeadlines();
   std::string Overdue(Key* key);
@@ -121,6 +123,7 @@ class Worker {
   const WorkerOptions options_;
   std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by server
+  uint64_t windows_ = 0;                      // announced, by rank 0's estimator; or followed
   std::atomic<bool> joined_{false};
   Failure failure_;
   Trace trace_;
