@@ -7,9 +7,9 @@ gradient from a script to the server and back, read in this order:
     arrays.py           gives MXNet's engine an operation on a key's arrays
     lane.py             how a store gets its worker: a cluster's, or one inside the process
     csrc/engine.cc      the engine starts the operation when the gradient is computed
-    csrc/worker.cc      slices it, and takes the results back
+    csrc/worker.cc      slices it, and takes the results back; csrc/message.h says what travels
     csrc/link.cc        sends by priority within a window (csrc/window.h), over csrc/pslite.cc
-    csrc/server.cc      adds what the workers send and sends the result to all of them
+    csrc/server.cc      adds what the workers send (csrc/aggregator.cc), answers all of them
     optimizer.py        updates the parameters on a server, slice by slice
     server.py           the process around it: python -m kvstore_ext.server
 """

@@ -23,8 +23,8 @@ class KeyArrays:
     """A key's arrays.
 
     A single array on the CPU is read and written by the lane where it lies. Arrays on several
-    devices, or on a GPU, meet in one buffer on the CPU: MXNet's own reduction and copies fill it
-    and empty it, in order with the computation.
+    devices, or on a GPU, meet in one buffer on the CPU: MXNet's own sum and copies fill it and
+    empty it, in order with the computation.
     """
 
     def __init__(self, name: Union[int, str], identity: int, value: mx.nd.NDArray) -> None:
@@ -42,7 +42,6 @@ class KeyArrays:
         # Every operation on the key writes this, so that they come one after the other.
         self._order = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
-        self._reducer: Optional[mx.kvstore.KVStore] = None
 
     def declaration(self) -> Tuple[int, str, int, int, str]:
         """What the lane has to know: identity, name, type flag, elements, description."""
@@ -83,7 +82,7 @@ class KeyArrays:
         contributes, outs get the result of the last round.
         """
         priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
-        source = None if values is None else self._gather(values, priority)
+        source = None if values is None else self._gather(values)
         target = None if not outs else self._target(outs)
         worker.push_to_engine(
             self.identity,
@@ -103,19 +102,18 @@ class KeyArrays:
         """Waits for all operations on the key; raises MXNetError where one failed."""
         self._order.wait_to_read()
 
-    def _gather(self, values: List[mx.nd.NDArray], priority: int) -> mx.nd.NDArray:
+    def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""
         if len(values) == 1:
             if values[0].context.device_type == "cpu":
                 return values[0]
             return values[0].copyto(self._staging(values))
-        buffer = self._staging(values)
-        if self._reducer is None:
-            self._reducer = mx.kv.create("local")
-            self._reducer.init(0, values[0])
-        self._reducer.push(0, values, priority=priority)
-        self._reducer.pull(0, out=buffer, priority=priority)
-        return buffer
+        if all(value.context.device_type == "cpu" for value in values):
+            # Needs no copies, unlike MXNet's stores, which keep one a device.
+            return mx.nd.add_n(*values, out=self._staging(values))
+        device = values[0].context
+        total = mx.nd.add_n(*[value.as_in_context(device) for value in values])
+        return total.copyto(self._staging(values))
 
     def _target(self, outs: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """Where the lane writes a result for outs."""

@@ -49,7 +49,8 @@ def prepare_engine() -> None:
 
 def engine_overlaps() -> bool:
     """Whether MXNet was told to run layers one by one before it was imported."""
-    return os.environ.get("MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN") is not None
+    name = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN"
+    return os.environ.get(name) == ENGINE_VARIABLES[name]
 
 
 @contextmanager

@@ -25,6 +25,7 @@ class Options:
     slice_bytes: int = 200_000
     # Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less keeps
     # priorities. 0 measures the links and adapts, and sends slices in parts where they are slow.
+    # Rank 0's holds for the job.
     window_bytes: int = 0
     # Seconds that anything may wait for another process, before an error names who is missing.
     timeout: float = 300.0

@@ -94,12 +94,10 @@ class LocalLane:
         self._server = _core.Server(
             servers,
             workers=1,
-            slice_bytes=options.slice_bytes,
-            window_bytes=options.window_bytes,
             timeout=options.timeout,
-            deterministic=options.deterministic,
         )
         self.worker = make_worker(ours, name, options, rank=0, servers=1)
+        self._server.greet(0)
         self.worker.join()
         self._loop: Optional[OptimizerLoop] = None
 
@@ -116,6 +114,8 @@ class LocalLane:
     def close(self, native: KVStore) -> None:
         try:
             self.worker.leave()
+        except RuntimeError as error:
+            raise ClusterError(str(error)) from None
         finally:
             if self._loop is not None:
                 self._loop.stop()
@@ -253,6 +253,7 @@ def make_worker(
         slice_bytes=options.slice_bytes,
         window_bytes=options.window_bytes,
         timeout=options.timeout,
+        deterministic=options.deterministic,
         configuration=json.dumps({"store": name, **options.shared()}),
     )
     worker.enable_trace(options.trace)

@@ -55,10 +55,7 @@ class P3Server(KVStoreServer):
         self._lane = _core.Server(
             transport,
             workers=job.workers,
-            slice_bytes=options.slice_bytes,
-            window_bytes=options.window_bytes,
             timeout=options.timeout,
-            deterministic=options.deterministic,
         )
         self._loop = OptimizerLoop(self._lane)
         self._greeted = threading.Event()
@@ -194,6 +191,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         run_scheduler(job, options)
         return
     sys.path.insert(0, os.getcwd())  # where a trusted module is most likely to be
+    _core.use_one_heap()
     stock = mx.kvstore.KVStore(native_store("dist"))
     P3Server(stock, job, options, tuple(parsed.trust)).run()
 

@@ -39,7 +39,7 @@ py::capsule ToCapsule(const Buffer& buffer, DType dtype) {
 void BindWorker(py::module_* module) {
   py::class_<Worker, std::shared_ptr<Worker>>(*module, "Worker")
       .def(py::init([](std::shared_ptr<Transport> transport, int rank, int servers,
-                       size_t slice_bytes, size_t window_bytes, double timeout,
+                       size_t slice_bytes, size_t window_bytes, double timeout, bool deterministic,
                        const std::string& configuration) {
              WorkerOptions options;
              options.rank = rank;
@@ -47,12 +47,13 @@ void BindWorker(py::module_* module) {
              options.slice_bytes = slice_bytes;
              options.window_bytes = window_bytes;
              options.timeout = timeout;
+             options.deterministic = deterministic;
              options.configuration = configuration;
              return std::make_shared<Worker>(options, std::move(transport));
            }),
            py::arg("transport"), py::kw_only(), py::arg("rank"), py::arg("servers"),
            py::arg("slice_bytes"), py::arg("window_bytes"), py::arg("timeout"),
-           py::arg("configuration"))
+           py::arg("deterministic"), py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def(
@@ -100,18 +101,13 @@ void BindServer(py::module_* module) {
       .def("value", [](const Update& update) { return ToCapsule(update.value, update.dtype); });
 
   py::class_<Server, std::shared_ptr<Server>>(*module, "Server")
-      .def(py::init([](std::shared_ptr<Transport> transport, int workers, size_t slice_bytes,
-                       size_t window_bytes, double timeout, bool deterministic) {
+      .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout) {
              ServerOptions options;
              options.workers = workers;
-             options.slice_bytes = slice_bytes;
-             options.window_bytes = window_bytes;
              options.timeout = timeout;
-             options.deterministic = deterministic;
              return std::make_shared<Server>(options, std::move(transport));
            }),
-           py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("slice_bytes"),
-           py::arg("window_bytes"), py::arg("timeout"), py::arg("deterministic"))
+           py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("timeout"))
       .def("set_rank", &Server::SetRank)
       .def("greet", &Server::Greet, WithoutGil())
       .def("use_optimizer", &Server::UseOptimizer)
@@ -222,6 +218,7 @@ PYBIND11_MODULE(_core, module) {
                                                                            "PsLiteTransport")
       .def(py::init<Role, int, bool>(), py::kw_only(), py::arg("role"), py::arg("peers"),
            py::arg("copies"));
+  module.def("use_one_heap", &UseOneHeap);
   py::class_<Listener>(module, "Listener")
       .def(py::init<std::shared_ptr<Transport>>())
       .def("await_failure", &Listener::AwaitFailure, WithoutGil())

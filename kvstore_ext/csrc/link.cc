@@ -25,14 +25,14 @@ bool IsData(const Message& message) {
 
 }  // namespace
 
-Link::Link(std::shared_ptr<Transport> transport, int peer, const Window& window,
+Link::Link(std::shared_ptr<Transport> transport, int peer,
            std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send)
     : transport_(std::move(transport)),
       peer_(peer),
       on_send_(std::move(on_send)),
       last_heard_(Now()),
       estimator_(std::move(estimator)) {
-  SetWindow(window);
+  SetWindow(Window());
 }
 
 void Link::SetWindow(const Window& window) {
@@ -75,7 +75,7 @@ bool Link::Receive(Message* message) {
     SendControl(std::move(answer));
   } else if (header.type == MessageType::kPong) {
     estimator_->RoundTrip(peer_, (NowInNanoseconds() - header.key) * 1e-9);
-    if (++first_pings_ < kFirstPings) Ping();
+    if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
   }
   if (header.credit > 0) TakeCredit(header.credit);
   return message->payload.size == header.whole || Assemble(message);
@@ -121,7 +121,7 @@ void Link::Acknowledge() {
 
 void Link::SendWhatFits() {
   Message message;
-  while (queue_.TryPop(&message)) {
+  while (!hushed_ && queue_.TryPop(&message)) {
     message.header.credit = owed_.exchange(0);
     if (on_send_ && message.header.offset == 0) on_send_(message);
     transport_->Send(message);
@@ -145,8 +145,9 @@ void Link::Ping() {
 bool FollowWindow(const Message& announcement, uint64_t* latest,
                   const std::vector<std::unique_ptr<Link>>& links) {
   if (announcement.header.round <= *latest) return false;
+  const Window window = Window::Unpack(announcement.text);
   *latest = announcement.header.round;
-  for (auto& link : links) link->SetWindow(Window::Unpack(announcement.text));
+  for (auto& link : links) link->SetWindow(window);
   return true;
 }
 

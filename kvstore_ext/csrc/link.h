@@ -26,7 +26,7 @@ class Link {
  public:
   // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if
   // any, is called with each message of data just before its first part leaves.
-  Link(std::shared_ptr<Transport> transport, int peer, const Window& window,
+  Link(std::shared_ptr<Transport> transport, int peer,
        std::shared_ptr<WindowEstimator> estimator = nullptr,
        std::function<void(const Message&)> on_send = nullptr);
 

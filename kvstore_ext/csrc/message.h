@@ -11,7 +11,8 @@ namespace kvstore_ext {
 
 enum class MessageType : uint8_t {
   kHello,     // server -> worker: this server has a lane; nothing may be sent to it before
-  kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's
+  kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's;
+              // slice is 1 where sums are to be deterministic
   kWelcome,   // server -> worker: all workers have joined with one configuration
   kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
   kPush,      // worker -> server: a gradient slice of a round
@@ -19,7 +20,7 @@ enum class MessageType : uint8_t {
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,    // either way: payload bytes received, where no other message carries the number; sent
               // now and then with none, as a sign of life
-  kPing,      // either way: measures the link; key is the sender's time
+  kPing,      // rank 0 -> server: measures the link; key is the sender's time
   kPong,      // the answer to kPing, with its key
   kWindow,    // rank 0 -> servers -> other workers: the window of all links; round counts them
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
@@ -37,7 +38,7 @@ struct Header {
   uint32_t slice = 0;
   uint32_t workers_step = 0;  // see Operation::step
   uint64_t round = 0;
-  uint64_t credit = 0;  // payload bytes received from the addressee and not yet acknowledged
+  uint64_t credit = 0;  // bytes received from the addressee and not yet acknowledged
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 

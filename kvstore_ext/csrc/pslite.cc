@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -28,6 +29,8 @@ void KeepMessageMemory() {
 }
 
 }  // namespace
+
+void UseOneHeap() { mallopt(M_ARENA_MAX, 1); }
 
 PsLiteTransport::PsLiteTransport(Role role, int peers, bool copies)
     : role_(role), copies_(copies), timestamps_(peers + 1) {}
@@ -83,17 +86,17 @@ void PsLiteTransport::Send(const Message& message) {
 void PsLiteTransport::Receive(const ps::Message& received) const {
   const std::string& body = received.meta.body;
   Message message;
-  if (body.size() < sizeof(Header)) return;
-  std::memcpy(&message.header, body.data(), sizeof(Header));
+  // Other versions' may be shorter.
+  std::memcpy(&message.header, body.data(), std::min(body.size(), sizeof(Header)));
   message.peer = RankOf(received.meta.sender);
   message.priority = received.meta.priority;
-  if (message.header.protocol != Header::kProtocol) {
+  if (body.size() < sizeof(Header) || message.header.protocol != Header::kProtocol) {
     message.header = Header();
     message.header.type = MessageType::kAbort;
     message.text = "a process of this job runs another version of kvstore_ext";
-  } else {
-    message.text = body.substr(sizeof(Header));
+    return handler_(std::move(message));
   }
+  message.text = body.substr(sizeof(Header));
   if (!received.data.empty()) {
     message.payload = received.data.front();
     message.payload_is_ours = true;

@@ -98,4 +98,9 @@ class PsLiteTransport : public Transport {
   bool running_ = false;
 };
 
+// Has all threads that start from now on allocate from one heap. A server's slices are allocated by
+// one thread and freed by another; with a heap for each, as by default, a server's process was
+// measured to hold 3.5 times its share of the parameters instead of 2.5.
+void UseOneHeap();
+
 }  // namespace kvstore_ext

@@ -9,9 +9,8 @@ namespace kvstore_ext {
 
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options), transport_(std::move(transport)) {
-  const Window window = WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes);
   for (int worker = 0; worker < options_.workers; ++worker) {
-    links_.push_back(std::make_unique<Link>(transport_, worker, window));
+    links_.push_back(std::make_unique<Link>(transport_, worker));
   }
   transport_->Start([this](Message message) {
     Link& link = *links_[message.peer];
@@ -58,6 +57,7 @@ void Server::OnMessage(const Message& message) {
 void Server::OnJoin(const Message& message) {
   if (joined_.empty()) joining_since_ = Now();
   joined_[message.peer] = message.text;
+  deterministic_ = message.header.slice != 0;  // the text has it too, so it is everybody's
   const auto& first = *joined_.begin();
   for (const auto& other : joined_) {
     if (other.second == first.second) continue;
@@ -84,8 +84,8 @@ void Server::Describe(Key* key, const Message& message) {
   key->elements.emplace(message.header.slice, declaration.elements);
   auto& slice = key->slices[message.header.slice];
   if (slice.sum.heard().empty() && slice.round == 0) {
-    slice.sum = Aggregator(declaration.dtype, declaration.elements, options_.workers,
-                           options_.deterministic);
+    slice.sum =
+        Aggregator(declaration.dtype, declaration.elements, options_.workers, deterministic_);
   }
 }
 

@@ -22,10 +22,7 @@ namespace kvstore_ext {
 
 struct ServerOptions {
   int workers = 1;
-  size_t slice_bytes = 200000;
-  size_t window_bytes = 0;  // a peer; 0: measured and adapted
-  double timeout = 300;     // seconds that a round may wait for a worker
-  bool deterministic = false;
+  double timeout = 300;  // seconds that a round may wait for a worker
 };
 
 // A completed sum that waits for the optimizer, which overwrites `value`.
@@ -126,6 +123,7 @@ class Server {
   uint64_t windows_ = 0;  // rank 0's, followed
   std::set<int> greeted_;
   std::map<int, std::string> joined_;  // configurations by rank
+  bool deterministic_ = false;         // as the workers want it
   double joining_since_ = 0;
   std::set<int> left_;
 

@@ -15,9 +15,10 @@
 
 namespace kvstore_ext {
 
+// What a link begins with, until rank 0 has announced another.
 struct Window {
-  uint64_t part_bytes = 0;  // a slice is sent in parts of at most so many bytes
-  uint64_t bytes = 0;       // so many may be under way
+  uint64_t part_bytes = 50000;  // a slice is sent in parts of at most so many bytes
+  uint64_t bytes = 50000;       // so many may be under way
 
   // As it travels.
   std::string Pack() const {
@@ -30,6 +31,7 @@ struct Window {
       throw std::invalid_argument("a window of " + std::to_string(text.size()) + " bytes");
     }
     std::memcpy(&window, text.data(), sizeof window);
+    if (window.part_bytes == 0) throw std::invalid_argument("a window of parts of 0 bytes");
     return window;
   }
 
@@ -56,7 +58,7 @@ class WindowEstimator {
         bytes_(links),
         advice_(Initial(slice_bytes, 0)) {}
 
-  // What every link begins with; fixed_bytes > 0 stay as they are.
+  // What a job begins with; fixed_bytes > 0 stay as they are.
   static Window Initial(size_t slice_bytes, size_t fixed_bytes) {
     if (fixed_bytes > 0) return {slice_bytes, fixed_bytes};
     const size_t part = PartBytes(slice_bytes, 0);

@@ -11,16 +11,15 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
     : options_(options),
       transport_(std::move(transport)),
       learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }) {
-  const Window window = WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes);
   std::shared_ptr<WindowEstimator> estimator;
-  if (options_.window_bytes == 0 && options_.rank == 0) {
+  if (options_.rank == 0 && options_.window_bytes == 0) {
     estimator =
         std::make_shared<WindowEstimator>(options_.slice_bytes, options_.servers,
                                           [this](const Window& advice) { AnnounceWindow(advice); });
   }
   for (int server = 0; server < options_.servers; ++server) {
-    links_.push_back(std::make_unique<Link>(
-        transport_, server, window, estimator, [this](const Message& message) {
+    links_.push_back(
+        std::make_unique<Link>(transport_, server, estimator, [this](const Message& message) {
           const Header& header = message.header;
           trace_.Record("send", header.key, header.slice, header.round, message.priority);
         }));
@@ -49,12 +48,14 @@ std::vector<int> Worker::AwaitServers(double seconds) {
 }
 
 void Worker::Join() {
-  for (auto& link : links_) {
-    link->SendControl(ControlMessage(MessageType::kJoin, options_.configuration));
-  }
+  Message join = ControlMessage(MessageType::kJoin, options_.configuration);
+  join.header.slice = options_.deterministic ? 1 : 0;
+  for (auto& link : links_) link->SendControl(join);
   AwaitAll(welcomed_, "answered that all workers have opened the same store");
   joined_ = true;
-  // While nothing else is under way.
+  if (options_.rank != 0) return;
+  // Before the first data, whose results are to find it, and while nothing disturbs the measuring.
+  AnnounceWindow(WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes));
   for (auto& link : links_) link->Measure();
 }
 
@@ -110,13 +111,24 @@ void Worker::Start(Operation operation) {
     ++key->rounds;
     key->kept.clear();
   }
-  if (!key->priority_learned) key->priority = current.priority;
+  {
+    std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
+    if (!key->priority_learned) key->priority = current.priority;
+  }
   key->arrived.assign(key->slices.size(), false);
   key->missing = key->slices.size();
   trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
   // Results of the first slices may finish the operation while the last are being sent; they wait
   // for the key's mutex.
-  for (const Slice& slice : key->slices) SendSlice(key, slice, current);
+  try {
+    for (const Slice& slice : key->slices) SendSlice(key, slice, current);
+  } catch (const std::exception& error) {
+    // What was sent cannot be taken back, so nobody can go on.
+    const std::string reason = "worker " + std::to_string(options_.rank) + ": key " +
+                               key->declaration.name + " cannot be sent: " + error.what();
+    lock.unlock();
+    Abort(reason);
+  }
 }
 
 void Worker::SendSlice(Key* key, const Slice& slice, const Operation& operation) {
@@ -248,6 +260,7 @@ void Worker::SetOrder(const std::vector<uint64_t>& order) {
   }
 }
 
+// On the thread that joins; then on the receiving one, from the estimator, under its lock.
 void Worker::AnnounceWindow(const Window& window) {
   Message message = ControlMessage(MessageType::kWindow, window.Pack());
   message.header.round = ++windows_;

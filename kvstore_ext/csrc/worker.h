@@ -27,8 +27,9 @@ struct WorkerOptions {
   int rank = 0;
   int servers = 1;
   size_t slice_bytes = 200000;
-  size_t window_bytes = 0;    // a peer; 0: measured and adapted
-  double timeout = 300;       // seconds that any wait may take
+  size_t window_bytes = 0;  // a peer; 0: measured and adapted. Rank 0's holds for the job
+  double timeout = 300;     // seconds that any wait may take
+  bool deterministic = false;
   std::string configuration;  // what must be equal on all workers, as text that an error can show
 };
 

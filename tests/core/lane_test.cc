@@ -102,7 +102,6 @@ struct Cluster {
     for (auto& node : server_nodes) {
       ServerOptions options;
       options.workers = kWorkers;
-      options.slice_bytes = 150000;
       options.timeout = 20;
       servers.push_back(std::make_unique<Server>(options, node));
     }

@@ -1,0 +1,47 @@
+"""What a store without a cluster does when something fails: what one in a cluster does."""
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import kvstore_ext
+import mxnet as mx
+import pytest
+
+
+class Failing(mx.optimizer.SGD):
+    """An optimizer that fails in a step."""
+
+    def update_multi_precision(self, index, weight, grad, state) -> None:  # type: ignore
+        raise ZeroDivisionError("as the test wants")
+
+
+def test_an_optimizer_that_fails_is_told_at_once() -> None:
+    store = kvstore_ext.P3(kvstore_ext.Options(timeout=60))
+    store.set_optimizer(Failing())
+    weight = mx.nd.zeros((3,))
+    store.broadcast(0, weight, out=weight)
+    begun = time.monotonic()
+    store.pushpull(0, mx.nd.ones((3,)), out=weight)
+    with pytest.raises(mx.MXNetError, match="as the test wants"):
+        weight.wait_to_read()
+    with pytest.raises(kvstore_ext.ClusterError, match="as the test wants"):
+        store.push(0, weight)
+    with pytest.raises(kvstore_ext.ClusterError, match="as the test wants"):
+        store.close()
+    assert time.monotonic() - begun < 30, "nobody waited for the store's limit"
+
+
+@pytest.mark.parametrize("ending", ["raise ValueError('as the test wants')", "store.fail('so')"])
+def test_a_script_that_fails_exits_with_an_error(ending: str) -> None:
+    script = (
+        "import kvstore_ext, mxnet as mx\n"
+        "store = mx.kv.create('p3')\n"
+        "store.init(0, mx.nd.zeros((3,)))\n" + ending
+    )
+    for _ in range(5):  # threads race in it
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 1, done.stderr
