@@ -51,7 +51,7 @@ class BoundedCalls:
         self,
         call: Callable[[], Any],
         on_timeout: Callable[[], str],
-        failure: Callable[[], str] = str,
+        failure: Callable[[], str] = lambda: "",
     ) -> Any:
         """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end.
 
