@@ -110,6 +110,7 @@ class Supervisor:
         left = self._end_descendants()
         self._reap()
         self._forward_output(_PIPE_PIECES)
+        signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 
     def _end_descendants(self) -> list[int]:
