@@ -241,7 +241,6 @@ class ClusterLane:
         self.worker.stop()
 
 
-
 def make_worker(
     transport: _core.Transport, name: str, options: Options, rank: int, servers: int
 ) -> _core.Worker:
@@ -265,5 +264,3 @@ def _rank_and_size(handle: Any) -> Tuple[int, int]:
     check_call(_LIB.MXKVStoreGetRank(handle, ctypes.byref(rank)))
     check_call(_LIB.MXKVStoreGetGroupSize(handle, ctypes.byref(size)))
     return rank.value, size.value
-
-

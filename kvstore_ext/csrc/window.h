@@ -15,10 +15,13 @@
 
 namespace kvstore_ext {
 
+// Smaller parts cost more messages than they gain.
+constexpr size_t kLeastPart = 50000;
+
 // What a link begins with, until rank 0 has announced another.
 struct Window {
-  uint64_t part_bytes = 50000;  // a slice is sent in parts of at most so many bytes
-  uint64_t bytes = 50000;       // so many may be under way
+  uint64_t part_bytes = kLeastPart;  // a slice is sent in parts of at most so many bytes
+  uint64_t bytes = kLeastPart;       // so many may be under way
 
   // As it travels.
   std::string Pack() const {
@@ -35,8 +38,8 @@ struct Window {
     return window;
   }
 
-  bool operator!=(const Window& other) const {
-    return part_bytes != other.part_bytes || bytes != other.bytes;
+  bool operator==(const Window& other) const {
+    return part_bytes == other.part_bytes && bytes == other.bytes;
   }
 };
 
@@ -71,13 +74,14 @@ class WindowEstimator {
     std::lock_guard<std::mutex> lock(mutex_);
     double& shortest = round_trips_[peer];
     shortest = shortest == 0 ? seconds : std::min(shortest * kRoundTripFades, seconds);
+    round_trip_ = Sorted(round_trips_)[round_trips_.size() / 2];
     Advise();
   }
 
   // A peer acknowledged further bytes, at a time in seconds.
   void Acknowledged(int peer, size_t bytes, double now) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const bool idle = now - last_ > kIdleSeconds + 4 * TypicalRoundTrip();
+    const bool idle = now - last_ > kIdleSeconds + 4 * round_trip_;
     last_ = now;
     bytes_[peer] += static_cast<double>(bytes);
     total_ += bytes;
@@ -102,14 +106,14 @@ class WindowEstimator {
   void Advise() {
     const auto part = PartBytes(slice_bytes_, rate_);
     // Bounded, or priorities would be worth nothing.
-    const double bytes = std::min(kGrowth * rate_ * (TypicalRoundTrip() + kWakeUp),
+    const double bytes = std::min(kGrowth * rate_ * (round_trip_ + kWakeUp),
                                   kMostSlices * static_cast<double>(slice_bytes_));
     const double held = bytes / static_cast<double>(part);
     const Window advice = {part, part * (1 + static_cast<size_t>(std::round(held)))};
     // Between two numbers of parts it must not go to and fro.
     const bool hardly_less = part == advice_.part_bytes && advice.bytes + part == advice_.bytes &&
                              held - std::round(held) > 0.25;
-    if (hardly_less || !(advice != advice_)) return;
+    if (hardly_less || advice == advice_) return;
     advice_ = advice;
     changed_(advice);
   }
@@ -122,8 +126,6 @@ class WindowEstimator {
   }
 
   // Of the links, the one in the middle counts: one to a peer on this machine is much faster.
-  double TypicalRoundTrip() const { return Sorted(round_trips_)[round_trips_.size() / 2]; }
-
   static std::vector<double> Sorted(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values;
@@ -140,7 +142,6 @@ class WindowEstimator {
   static constexpr double kWakeUp = 0.0002;
   // What a part takes at the least, which bounds the messages a second and what they cost.
   static constexpr double kPartSeconds = 0.0006;
-  static constexpr size_t kLeastPart = 50000;
   // A rate that the window itself bounds would never grow otherwise.
   static constexpr double kGrowth = 1.1;
   static constexpr double kMostSlices = 64;
@@ -149,6 +150,7 @@ class WindowEstimator {
   const std::function<void(const Window&)> changed_;
   mutable std::mutex mutex_;         // of all below
   std::vector<double> round_trips_;  // by peer, in seconds; 0: not known yet
+  double round_trip_ = 0;            // the one in the middle
   std::vector<double> bytes_;        // by peer, acknowledged since the measurement began
   size_t total_ = 0;                 // of them
   double since_ = 0;                 // when it began
