@@ -3,15 +3,22 @@
 `import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. To follow one
 gradient from a script to the server and back, read in this order:
 
-    store.py            the KVStore that the script sees: checks its arguments
+    store.py            the KVStore that the script sees
+    exchange.py         its keys: which way each goes, and who updates it
     arrays.py           gives MXNet's engine an operation on a key's arrays
-    lane.py             how a store gets its worker: a cluster's, or one inside the process
+    lane.py             how a store gets its worker: a cluster's (local_lane.py: the process's own)
     csrc/engine.cc      the engine starts the operation when the gradient is computed
-    csrc/worker.cc      slices it, and takes the results back; csrc/message.h says what travels
+    csrc/worker.cc      slices it, encodes slices where asked (csrc/codec.h), and takes the results
+                        back; csrc/message.h says what travels
     csrc/link.cc        sends by priority within a window (csrc/window.h), over csrc/pslite.cc
     csrc/server.cc      adds what the workers send (csrc/aggregator.cc), answers all of them
     optimizer.py        updates the parameters on a server, slice by slice
     server.py           the process around it: python -m kvstore_ext.server
+
+Beside that way lie settings.py (what servers hear of a changed optimizer), states.py (saving and
+loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
+sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
+runner.py (python -m kvstore_ext: scripts as they are).
 """
 from __future__ import annotations
 

@@ -8,12 +8,10 @@ import numpy as np
 
 from . import _core
 from .errors import ArrayMismatch
+from .keys import storage, stype_of
 
 # MXNet's type flags, which csrc/dtype.h knows.
 DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
-
-# MXNet's storage types, where users call them otherwise.
-_DENSE = {"default": "dense"}
 
 # Above these the lane's own control messages have their place.
 _PRIORITY_LIMIT = (1 << 31) - 2
@@ -35,36 +33,69 @@ class KeyArrays:
                 f"{', '.join(np.dtype(known).name for known in DTYPES)}"
             )
         self.name = name
-        self.stype = value.stype
         self.identity = identity
-        self._shape: Tuple[int, ...] = value.shape
-        self._dtype = dtype
+        self.shape: Tuple[int, ...] = value.shape
+        self.dtype = dtype
         # Every operation on the key writes this, so that they come one after the other.
         self._order = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
 
-    def declaration(self) -> Tuple[int, str, int, int, str]:
-        """What the lane has to know: identity, name, type flag, elements, description."""
-        text = f"of shape {self._shape}, {np.dtype(self._dtype).name}"
-        elements = int(np.prod(self._shape, dtype=np.int64))
-        return self.identity, repr(self.name), DTYPES[self._dtype], elements, text
+    @property
+    def elements(self) -> int:
+        """How many numbers it has."""
+        return int(np.prod(self.shape, dtype=np.int64))
 
-    def check(self, array: mx.nd.NDArray) -> None:
-        """Raises ArrayMismatch for an array that is not as the key was initialised."""
-        if array.stype != self.stype:
+    def declare(self, worker: _core.Worker, store: int, compression: str) -> None:
+        """Tells the lane what it has to know, once.
+
+        Parameters
+        ----------
+        store
+            The number of the store that has the key.
+        compression
+            Of its gradients, as csrc/codec.h has it; empty for none.
+        """
+        text = f"of shape {self.shape}, {np.dtype(self.dtype).name}"
+        if compression:
+            text += f", compressed by {compression}"
+        worker.declare(
+            self.identity,
+            store,
+            repr(self.name),
+            DTYPES[self.dtype],
+            self.elements,
+            compression,
+            text,
+        )
+
+    def check_pushed(self, arrays: List[mx.nd.NDArray]) -> None:
+        """Raises ArrayMismatch for gradients that are not as the key was initialised; they may be
+        row-sparse."""
+        stype = stype_of(arrays[0])
+        for array in arrays:
+            self.check(array, stype if stype == "row_sparse" else "default")
+
+    def check_pulled(self, arrays: List[mx.nd.NDArray]) -> None:
+        """Raises ArrayMismatch for arrays that cannot take the key's value."""
+        for array in arrays:
+            self.check(array, "default")
+
+    def check(self, array: mx.nd.NDArray, stype: str) -> None:
+        """Raises ArrayMismatch for an array of another storage, shape or type than the key's."""
+        if stype_of(array) != stype:
             raise ArrayMismatch(
-                f"key {self.name!r}: got a {_DENSE.get(array.stype, array.stype)} array; it was "
-                f"initialised as {_DENSE.get(self.stype, self.stype)}"
+                f"key {self.name!r}: got a {storage(array.stype)} array; it must be "
+                f"{storage(stype)}"
             )
-        if array.shape != self._shape:
+        if array.shape != self.shape:
             raise ArrayMismatch(
                 f"key {self.name!r}: got an array of shape {array.shape}; it was initialised with "
-                f"shape {self._shape}"
+                f"shape {self.shape}"
             )
-        if array.dtype != self._dtype:
+        if array.dtype != self.dtype:
             raise ArrayMismatch(
                 f"key {self.name!r}: got an array of {np.dtype(array.dtype).name}; it was "
-                f"initialised as {np.dtype(self._dtype).name}"
+                f"initialised as {np.dtype(self.dtype).name}"
             )
 
     def exchange(
@@ -75,11 +106,13 @@ class KeyArrays:
         outs: Optional[List[mx.nd.NDArray]],
         priority: int,
         step: int,
+        settings: str = "",
     ) -> None:
         """Queues one operation of the lane, with what moves arrays to it and from it.
 
         contributes opens the key's next round with the sum of values; outs get its result. Without
-        contributes, outs get the result of the last round.
+        contributes, outs get the result of the last round. The settings are rank 0's for the
+        servers' optimizer (settings.py).
         """
         priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
         source = None if values is None else self._gather(values)
@@ -92,6 +125,7 @@ class KeyArrays:
             self._order.handle.value,
             priority,
             step,
+            settings,
         )
         if target is not None and outs is not None:
             for out in outs:
@@ -125,5 +159,5 @@ class KeyArrays:
         if self._buffer is None:
             on_gpu = any(array.context.device_type == "gpu" for array in arrays)
             context = mx.cpu_pinned() if on_gpu else mx.cpu()
-            self._buffer = mx.nd.empty(self._shape, context, self._dtype)
+            self._buffer = mx.nd.empty(self.shape, context, self.dtype)
         return self._buffer

@@ -101,6 +101,8 @@ class Job:
     servers: int
     scheduler: str  # host:port
     resends: bool  # PS_RESEND: ps-lite may send a message again later
+    big_array: int  # elements of an array that MXNet's own store deals to all servers
+    launch_rank: Optional[int]  # what tools/launch.py takes for this process's rank
 
     @classmethod
     def from_environment(cls) -> Optional[Job]:
@@ -125,7 +127,19 @@ class Job:
             servers=_count("DMLC_NUM_SERVER"),
             scheduler=f"{host}:{_count('DMLC_PS_ROOT_PORT', 65535)}",
             resends=os.environ.get("PS_RESEND", "0") not in ("", "0"),
+            big_array=_big_array(),
+            launch_rank=_launch_rank(),
         )
+
+
+def _big_array() -> int:
+    name = "MXNET_KVSTORE_BIGARRAY_BOUND"
+    return _count(name, 1 << 62) if name in os.environ else 1_000_000
+
+
+def _launch_rank() -> Optional[int]:
+    text = os.environ.get("KVSTORE_EXT_LAUNCH_RANK", "")
+    return int(text) if re.fullmatch("[0-9]+", text) else None
 
 
 def _count(name: str, most: int = 1 << 20) -> int:

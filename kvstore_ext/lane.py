@@ -1,28 +1,31 @@
-"""How a store gets a worker of the lane: in a cluster, or with a server in the same process."""
+"""How a store gets a worker of the lane in a cluster (in one process: local_lane.py)."""
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import json
-import queue
 import socket
+import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any, Callable, Optional, Tuple
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
-from mxnet.kvstore import KVStore
 
 from . import _core
+from .bounded_calls import BoundedCalls, exit_when_stuck
 from .config import Job, Options
-from .errors import ClusterError
-from .optimizer import OptimizerLoop, multipliers, pack_optimizer
+from .errors import ClusterError, KVStoreError, OptionError
+from .optimizer import pack_optimizer
+from .sparse import Servers
 
 # What commands on the stock store's channel begin with. Only head 0 reaches a server's Python;
 # there a stock server expects a pickled optimizer, and complains of our words in its log.
 GREET = "kvstore_ext greet "
-SET_OPTIMIZER = "kvstore_ext optimizer "
+SET_OPTIMIZER = "kvstore_ext optimizer "  # then the store's number, its keys, the optimizer
+SPARSE_SETTINGS = "kvstore_ext settings "  # then a sparse key's number, and the settings
 _CONTROLLER = 0
 _MULTI_PRECISION = 1
 
@@ -34,98 +37,37 @@ def native_store(kind: str) -> Any:
     return handle
 
 
-class BoundedCalls:
-    """Runs calls of MXNet's that may wait for ever, one at a time, and waits only so long.
-
-    The thread that runs them starts now, because at exit, where the last call is made, Python
-    starts none any more. A call that was given up stays behind in it, and later ones fail at once.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._calls: queue.SimpleQueue = queue.SimpleQueue()
-        self._given_up = ""  # why
-        threading.Thread(target=self._run, daemon=True, name="bounded calls").start()
-
-    def __call__(
-        self,
-        call: Callable[[], Any],
-        on_timeout: Callable[[], str],
-        failure: Callable[[], str] = lambda: "",
-    ) -> Any:
-        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end.
-
-        It is given up, too, as soon as failure() returns a reason.
-        """
-        latest = time.monotonic() + self._seconds
-        outcome: queue.SimpleQueue = queue.SimpleQueue()
-        self._calls.put((call, outcome))
-        while True:
-            if self._given_up:
-                raise ClusterError(self._given_up)
-            try:
-                value, error = outcome.get(timeout=0.2)
-                break
-            except queue.Empty:
-                late = time.monotonic() > latest
-                self._given_up = failure() or (on_timeout() if late else "")
-        if error is not None:
-            raise error
-        return value
-
-    def _run(self) -> None:
-        while True:
-            call, outcome = self._calls.get()
-            try:
-                outcome.put((call(), None))
-            except Exception as error:
-                outcome.put((None, error))
-
-
-class LocalLane:
-    """Rank 0 of 1: worker and server in this process, joined through memory."""
-
-    rank = 0
-    workers = 1
-
-    def __init__(self, name: str, options: Options) -> None:
-        self.native = native_store("local")
-        ours, servers = _core.LocalTransport.make_pair()
-        self._server = _core.Server(
-            servers,
-            workers=1,
-            timeout=options.timeout,
-        )
-        self.worker = make_worker(ours, name, options, rank=0, servers=1)
-        self._server.greet(0)
-        self.worker.join()
-        self._loop: Optional[OptimizerLoop] = None
-
-    def set_optimizer(self, optimizer: mx.optimizer.Optimizer, native: KVStore) -> None:
-        """Updates with this very optimizer, so that changes to it take effect, as stock's do."""
-        native._set_updater(mx.optimizer.get_updater(optimizer))
-        if self._loop is None:
-            self._loop = OptimizerLoop(self._server)
-        self._loop.set_optimizer(optimizer, multipliers(optimizer))
-
-    def barrier(self) -> None:
-        """There is nobody to wait for."""
-
-    def close(self, native: KVStore) -> None:
-        try:
-            self.worker.leave()
-        except RuntimeError as error:
-            raise ClusterError(str(error)) from None
-        finally:
-            if self._loop is not None:
-                self._loop.stop()
-            self.worker.stop()
-            self._server.stop()
-            check_call(_LIB.MXKVStoreFree(native.handle))
+def stock_store(kind: str) -> Any:
+    """A store of MXNet's own, to be called by the methods of KVStore, which would free it twice."""
+    return SimpleNamespace(handle=native_store(kind))
 
 
 class ClusterLane:
-    """A worker of a launched job, beside MXNet's own dist_sync store."""
+    """A worker of a launched job, beside MXNet's own dist_sync store.
+
+    A process has one, whatever the number of its stores: ps-lite knows processes, not stores.
+    """
+
+    _current: Optional[ClusterLane] = None
+
+    @classmethod
+    def shared(cls, name: str, options: Options, job: Job) -> ClusterLane:
+        """This process's lane, opened if it is not.
+
+        Raises
+        ------
+        OptionError
+            For a second store with other options.
+        """
+        current = cls._current
+        if current is None or current._stores == 0:
+            current = cls._current = cls(name, options, job)
+        elif current._options != options:
+            raise OptionError(
+                f"the stores of a process share their options; found {options}, and "
+                f"{current._options} before"
+            )
+        return current
 
     def __init__(self, name: str, options: Options, job: Job) -> None:
         if job.role != "worker":
@@ -135,9 +77,22 @@ class ClusterLane:
             )
         self._options = options
         self._job = job
+        self._stores = 0  # open
+        self._opened = 0
+        self._watched = False
+        self._left = threading.Event()
         self._bounded = BoundedCalls(options.timeout)
-        self.native = self._bounded(lambda: native_store("dist_sync"), self._cluster_incomplete)
-        self.rank, self.workers = _rank_and_size(self.native)
+        self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
+        self._native = self.stock.handle
+        self.servers = Servers(job.servers, job.big_array, flat=True)
+        self.rank, self.workers = _rank_and_size(self._native)
+        if job.launch_rank not in (None, self.rank):
+            # Its port was taken, or --env has set another: errors name the ranks of the job.
+            print(
+                f"kvstore_ext: this is worker {self.rank} of the job, although the launcher calls "
+                f"it worker {job.launch_rank}",
+                file=sys.stderr,
+            )
         transport = _core.PsLiteTransport(
             role=_core.Role.WORKER, peers=job.servers, copies=job.resends
         )
@@ -181,30 +136,87 @@ class ClusterLane:
         """Has all servers execute a command, on the stock store's channel."""
         self._bounded(
             lambda: check_call(
-                _LIB.MXKVStoreSendCommmandToServers(self.native, head, body.encode())
+                _LIB.MXKVStoreSendCommmandToServers(self._native, head, body.encode())
             ),
             lambda: f"not all of {self._job.servers} servers have answered a command within "
             f"{self._options.timeout:g} s",
             self.worker.failure,
         )
 
-    def set_optimizer(self, optimizer: mx.optimizer.Optimizer, native: KVStore) -> None:
-        """Sends rank 0's optimizer to the servers; the other workers' push nothing before that."""
+    def open_store(self) -> int:
+        """The number of one more store: how many this process has opened before."""
+        self._stores += 1
+        self._opened += 1
+        return self._opened - 1
+
+    def set_optimizer(
+        self, store: int, optimizer: mx.optimizer.Optimizer, sparse_only: bool
+    ) -> None:
+        """Sends rank 0's optimizer to the servers; none updates before it has come.
+
+        Raises
+        ------
+        KVStoreError
+            On all workers, for an optimizer that cannot be pickled.
+        ClusterError
+            On rank 0, for one that the servers refuse; the others hear of it at their next call.
+        """
+        try:
+            packed = pack_optimizer(optimizer)
+        except Exception as error:
+            raise KVStoreError(
+                f"optimizer {type(optimizer).__name__} cannot travel to the servers: {error}; "
+                "leave out what cannot be pickled, or update on the workers, with "
+                "Trainer(..., update_on_kvstore=False) or MXNET_UPDATE_ON_KVSTORE=0 for a Module"
+            ) from None
         if self.rank == 0:
-            self.command(SET_OPTIMIZER + pack_optimizer(optimizer))
+            keys = "sparse" if sparse_only else "all"
+            self.command(f"{SET_OPTIMIZER}{store} {keys} {packed}")
+            self._await_all_servers()
             if getattr(optimizer, "multi_precision", False):
                 self.command("", _MULTI_PRECISION)
 
-    def barrier(self) -> None:
-        self._bounded(
-            lambda: check_call(_LIB.MXKVStoreBarrier(self.native)),
-            lambda: f"not all of {self.workers} workers have come to the barrier within "
+    def _await_all_servers(self) -> None:
+        """Returns once all servers have survived what they were told before."""
+        try:
+            servers = range(self.servers.count)
+            questions = [self.worker.ask(server, '{"here": true}', b"") for server in servers]
+            for question in questions:
+                self.worker.await_answer(question)
+        except RuntimeError as error:
+            raise ClusterError(str(error)) from None
+
+    def begin_sparse(self) -> None:
+        """To be called before the first sparse key."""
+        if not self._watched:
+            self._watched = True
+            exit_when_stuck(self.worker.failure, self._options.timeout, self._left)
+
+    def sparse_settings(self, number: int, settings: str) -> None:
+        """Has the servers update a sparse key with these settings from now on."""
+        self.command(f"{SPARSE_SETTINGS}{number} {settings}")
+
+    def call(self, call: Callable[[], Any], what: str) -> Any:
+        """What the call returns; raises ClusterError where the other workers do not do likewise."""
+        return self._bounded(
+            call,
+            lambda: f"not all of {self.workers} workers have {what} within "
             f"{self._options.timeout:g} s",
             self.worker.failure,
         )
 
-    def close(self, native: KVStore) -> None:
-        """Waits for the other workers, then ends ps-lite; after a failure it waits for nobody."""
+    def barrier(self) -> None:
+        """Waits for all workers; raises ClusterError after the option `timeout`."""
+        self.call(
+            lambda: check_call(_LIB.MXKVStoreBarrier(self._native)), "come to the barrier"
+        )
+
+    def close(self) -> None:
+        """Closes a store. The last one waits for the other workers, then ends ps-lite; after a
+        failure it waits for nobody."""
+        self._stores -= 1
+        if self._stores > 0:
+            return
         try:
             if self.worker.failure():
                 raise RuntimeError(self.worker.failure())
@@ -216,13 +228,14 @@ class ClusterLane:
 
     def _let_go(self) -> None:
         """Ends ps-lite without the barriers in which the others might be missing."""
-        check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self.native, 0))
+        check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self._native, 0))
         try:
             self._free()
         except ClusterError:
             time.sleep(1.0)  # for the news to leave for the other processes
 
     def _free(self) -> None:
+        self._left.set()
         # ps-lite must find the customer of every message that it still receives, so ours goes last.
         self.worker.hush()
 
@@ -231,7 +244,7 @@ class ClusterLane:
             # destructor would raise it, which ends the process.
             with contextlib.suppress(MXNetError):
                 mx.nd.waitall()
-            check_call(_LIB.MXKVStoreFree(self.native))
+            check_call(_LIB.MXKVStoreFree(self._native))
 
         self._bounded(
             free,

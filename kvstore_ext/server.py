@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import logging
 import os
 import sys
 import threading
@@ -18,11 +17,11 @@ from mxnet.kvstore.kvstore_server import KVStoreServer
 
 from . import _core
 from .config import Job, Options
-from .errors import OptionError
-from .lane import GREET, SET_OPTIMIZER, native_store
-from .optimizer import OptimizerLoop, unpack_optimizer
-
-logger = logging.getLogger("kvstore_ext.server")
+from .errors import ClusterError, OptionError
+from .lane import GREET, SET_OPTIMIZER, SPARSE_SETTINGS, native_store
+from .optimizer import OptimizerLoop, SliceOptimizer, unpack_optimizer
+from .sparse import NativeUpdater
+from .states import StateKeeper
 
 
 class P3Server(KVStoreServer):
@@ -58,6 +57,8 @@ class P3Server(KVStoreServer):
             timeout=options.timeout,
         )
         self._loop = OptimizerLoop(self._lane)
+        self._native = NativeUpdater(self._lane.abort)
+        self._states = StateKeeper(self._lane, self._loop, self._native)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
 
@@ -65,6 +66,7 @@ class P3Server(KVStoreServer):
         """Serves until the workers are done. A job that fails ends the process with status 1."""
         with ending_on_failure(self._failure):
             super().run()
+        self._states.stop()
         self._loop.stop()
         self._lane.stop()
 
@@ -89,14 +91,28 @@ class P3Server(KVStoreServer):
             self._greeted.set()
             self._lane.greet(int(command[len(GREET) :]))
         elif command.startswith(SET_OPTIMIZER):
-            packed = command[len(SET_OPTIMIZER) :]
-            optimizer, factors = unpack_optimizer(packed, self._trusted_modules)
-            self._loop.set_optimizer(optimizer, factors)
-            # A second one for the stock server, whose keys count their updates by themselves.
-            stock, _ = unpack_optimizer(packed, self._trusted_modules)
-            self.kvstore.set_optimizer(stock)
+            store, keys, packed = command[len(SET_OPTIMIZER) :].split(" ", 2)
+            self._set_optimizer(int(store), keys == "sparse", packed)
+        elif command.startswith(SPARSE_SETTINGS):
+            number, settings = command[len(SPARSE_SETTINGS) :].split(" ", 1)
+            self._native.apply(int(number), settings)
         else:
-            logger.warning("a worker sent an unknown command: %.80s", command)
+            # MXNet's own store sends a pickled optimizer. This server would go on without it.
+            raise ClusterError(
+                f"a worker sent the command {command[:20]!r}, as MXNet's own store does: workers "
+                "of this job open p3 (if need be, with tools/launch.py --replace dist_sync=p3). "
+                "For MXNet's store start servers with --server-command \"python -c 'import mxnet'\""
+            )
+
+
+    def _set_optimizer(self, store: int, sparse_only: bool, packed: str) -> None:
+        if not sparse_only:
+            optimizer, factors = unpack_optimizer(packed, self._trusted_modules)
+            self._loop.set_optimizer(store, SliceOptimizer(optimizer, factors))
+        # A second one for the stock server, whose keys count their updates by themselves.
+        stock, factors = unpack_optimizer(packed, self._trusted_modules)
+        self._native.set_optimizer(store, stock, factors)
+        self.kvstore._set_updater(self._native)
 
 
 def run_scheduler(job: Job, options: Options) -> None:

@@ -1,27 +1,25 @@
 """The KVStore that a script sees: checks what it is given, and hands operations to the lane."""
 from __future__ import annotations
 
-import atexit
 import contextlib
-import hashlib
-import os
+import ctypes
 import sys
-import traceback
-import weakref
+import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
-from mxnet.base import MXNetError
+from mxnet.base import _LIB, MXNetError, check_call
 from mxnet.kvstore import KVStore, KVStoreBase
 
-from .arrays import KeyArrays
+from . import compression
+from .after_mxnet import adopt
+from .closing import failures, open_stores
 from .config import Job, Options
-from .errors import ArrayMismatch, ClusterError, KeyNotInitialised, KVStoreError
-from .lane import ClusterLane, LocalLane
-from .optimizer import check_elementwise
-
-Key = Union[int, str]
-Arrays = Union[mx.nd.NDArray, Sequence[Any]]
+from .errors import ClusterError, KVStoreError
+from .exchange import Exchange
+from .keys import Arrays, Key, pairs
+from .lane import ClusterLane
+from .local_lane import LocalLane
 
 
 class P3(KVStore):
@@ -29,9 +27,12 @@ class P3(KVStore):
 
     Behaves as MXNet's `dist_sync`. Dense keys travel on the lane: cut into slices, the layers that
     the next forward pass needs first ahead of the others (P3: Jayarajan et al., MLSys 2019), and
-    answered by the servers without being asked. Sparse keys travel through the stock store.
+    answered by the servers without being asked. Keys with row-sparse weights or gradients travel
+    through MXNet's own store.
 
-    Outside a launched job it is rank 0 of 1 and runs the same code in the process.
+    Outside a launched job it is rank 0 of 1 and runs the same code in the process. A process may
+    have several stores, each with keys and an optimizer of its own; all workers open them in the
+    same order.
 
     Parameters
     ----------
@@ -50,33 +51,39 @@ class P3(KVStore):
     def __init__(self, options: Optional[Options] = None) -> None:
         options = options or Options.from_environment()
         job = Job.from_environment()
-        if job is not None and any(not store.closed for store in _open_stores):
-            raise KVStoreError("this process has a kvstore_ext store already; close it first")
         self.closed = True
         try:
             self._lane = (
-                LocalLane("p3", options) if job is None else ClusterLane("p3", options, job)
+                LocalLane("p3", options) if job is None else ClusterLane.shared("p3", options, job)
             )
         except ClusterError as error:
-            _failures.append(error)
+            failures.append(error)
             raise
-        super().__init__(self._lane.native)
-        self.closed = False
+        super().__init__(self._lane.stock.handle)
+        self._updater: Any = None  # MXNet's name for what has the optimizer's states
+        self._exchange = Exchange(self._lane)
+        mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
         self._worker = self._lane.worker
-        self._keys: Dict[Key, KeyArrays] = {}
-        self._updates: Dict[Key, int] = {}
-        self._step = 0
-        _open_stores.add(self)
+        self.closed = False
+        open_stores.add(self)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone
-            try:
-                self.close()
-            except KVStoreError as error:  # nobody could catch it here
-                _failures.append(error)
-                print(f"kvstore_ext: {error}", file=sys.stderr)
+            if threading.current_thread().daemon:
+                # Closing waits for the lane's own threads, of which this may be one.
+                threading.Thread(target=self._close_alone).start()
+            else:
+                self._close_alone()
 
-    # What stays the stock store's is not repeated here: row_sparse_pull, is_capable and the rest.
+    def _close_alone(self) -> None:
+        try:
+            self.close()
+        except KVStoreError as error:  # nobody could catch it here
+            failures.append(error)
+            print(f"kvstore_ext: {error}", file=sys.stderr)
+
+    # What stays the stock store's is not repeated here: is_capable, save_optimizer_states and
+    # load_optimizer_states, which ask self._updater.
 
     @property
     def type(self) -> str:
@@ -101,8 +108,7 @@ class P3(KVStore):
         key
             An int or str, or a sequence of them; a key is initialised once, on all workers.
         value
-            An array a key, of float32, float64 or float16 and any shape; or row-sparse, which
-            makes it a key of the stock store.
+            An array a key, of float32, float64 or float16 and any shape; or row-sparse.
 
         Raises
         ------
@@ -111,13 +117,15 @@ class P3(KVStore):
         KVStoreError
             For a key that exists.
         """
-        self._begin_keys(_pairs(key, value), {}, 0)
+        self._check_open()
+        self._exchange.begin(pairs(key, value), {}, 0)
 
     def broadcast(
         self, key: Union[Key, Sequence[Key]], value: Arrays, out: Arrays, priority: int = 0
     ) -> None:
         """Initialises keys and writes rank 0's value into `out`; otherwise as `init`."""
-        self._begin_keys(_pairs(key, value), dict(_pairs(key, out)), priority)
+        self._check_open()
+        self._exchange.begin(pairs(key, value), dict(pairs(key, out)), priority)
 
     def push(self, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0) -> None:
         """Sends gradients, summed over a worker's devices, once they are computed.
@@ -137,7 +145,8 @@ class P3(KVStore):
         KeyNotInitialised, ArrayMismatch, ClusterError
             Before anything is sent.
         """
-        self._exchange(_pairs(key, value), None, priority)
+        self._check_open()
+        self._exchange.exchange(pairs(key, value), None, priority)
 
     def pull(
         self,
@@ -151,7 +160,10 @@ class P3(KVStore):
         Raises as `push` does.
         """
         assert out is not None, "pull needs an array to write to"
-        self._exchange(None, _pairs(key, out), priority, ignore_sparse)
+        if not ignore_sparse:
+            raise KVStoreError("a distributed store cannot pull with ignore_sparse=False")
+        self._check_open()
+        self._exchange.exchange(None, pairs(key, out), priority)
 
     def pushpull(
         self,
@@ -164,30 +176,83 @@ class P3(KVStore):
 
         A slice of `out` is written when its result arrives; whoever reads `out` waits for all.
         """
-        values = _pairs(key, value)
-        self._exchange(values, values if out is None else _pairs(key, out), priority)
+        self._check_open()
+        values = pairs(key, value)
+        outs = values if out is None else pairs(key, out)
+        self._exchange.exchange(values, outs, priority)
+
+    def row_sparse_pull(
+        self,
+        key: Union[Key, Sequence[Key]],
+        out: Optional[Arrays] = None,
+        priority: int = 0,
+        row_ids: Optional[Arrays] = None,
+    ) -> None:
+        """Writes rows of keys with row-sparse weights or gradients into row-sparse arrays.
+
+        Parameters
+        ----------
+        out
+            A row-sparse array a key, or one a device.
+        row_ids
+            An int64 array of row numbers a key; they may repeat.
+        """
+        self._check_open()
+        assert out is not None, "row_sparse_pull needs an array to write to"
+        assert row_ids is not None, "row_sparse_pull needs row_ids"
+        if isinstance(key, (int, str)):
+            return self._exchange.pull_rows(key, out, row_ids, priority)
+        if not len(key) == len(out) == len(row_ids):
+            raise KVStoreError(
+                f"got {len(key)} keys, {len(out)} arrays and {len(row_ids)} row_ids; they must "
+                "be as many"
+            )
+        for name, arrays, rows in zip(key, out, row_ids):
+            self._exchange.pull_rows(name, arrays, rows, priority)
+        return None
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
-        """Has the servers update with this optimizer, rank 0's, from its first step.
+        """Has parameters updated with this optimizer, rank 0's, from its first step.
 
-        Waits for the rounds that were begun without it.
+        On the servers, slice by slice, where that comes to the same; otherwise on every worker,
+        parameter by parameter, from the sum of the gradients. What a script changes afterwards
+        (lr, wd, rescale_grad, another lr_scheduler ...) holds from its next push on. Waits for the
+        rounds that were begun without it.
 
         Raises
         ------
         KVStoreError
-            For an optimizer that looks at more than one element at a time.
+            For one of another class after training began, or one that draws random numbers.
         """
         self._check_open()
-        check_elementwise(optimizer)
-        for key in self._keys.values():
-            key.wait()
-        self._updates.clear()
-        self._step = 0
-        self._lane.set_optimizer(optimizer, self)
+        self._updater = self._exchange.set_optimizer(optimizer)
+
+    def _set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
+        """Outside a cluster, has updater(key, gradient, value) update whole parameters.
+
+        In a cluster it does nothing, as in MXNet's distributed stores.
+        """
+        self._check_open()
+        self._exchange.set_updater(updater)
+        self._updater = updater
 
     def set_gradient_compression(self, compression_params: Dict[str, Any]) -> None:
-        """Not there yet: raises KVStoreError."""
-        raise KVStoreError(f"p3 does not compress gradients; asked for {compression_params!r}")
+        """Compresses gradients on their way to the servers.
+
+        Parameters
+        ----------
+        compression_params
+            {'type': '2bit', 'threshold': 0.5}: see compression.py.
+
+        Raises
+        ------
+        OptionError
+            For an unknown type or option, or a value out of range.
+        KVStoreError
+            Once there are keys.
+        """
+        self._check_open()
+        self._exchange.compress(compression.parse(compression_params).specification())
 
     def barrier(self) -> None:
         """Waits until all workers have come here; raises ClusterError after `timeout`."""
@@ -197,22 +262,46 @@ class P3(KVStore):
     def _barrier(self) -> None:
         self.barrier()
 
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        """Has the servers' controller execute a command; raises ClusterError after `timeout`."""
+        self._check_open()
+        self._lane.call(
+            lambda: KVStore._send_command_to_servers(self._lane.stock, head, body),
+            "answered a command",
+        )
+
+    def get_num_dead_node(self, node_id: int, timeout: int = 60) -> int:
+        """How many processes were silent for so many seconds, by the scheduler's heartbeats.
+
+        node_id adds up what is counted: 1 the scheduler, 2 servers, 4 workers.
+        """
+        if self.closed:
+            raise KVStoreError("the store is closed")
+        dead = ctypes.c_int()
+        check_call(_LIB.MXKVStoreGetNumDeadNode(self.handle, node_id, ctypes.byref(dead), timeout))
+        return dead.value
+
     def learned_order(self) -> List[Key]:
         """Keys in the order in which the next forward pass needs them; empty until it is known."""
-        names = {arrays.identity: name for name, arrays in self._keys.items()}
+        names = {arrays.identity: name for name, arrays in self._exchange.keys.items()}
         return [names[identity] for identity in self._worker.order() if identity in names]
 
     def take_trace(self) -> List[Tuple[float, str, Key, int, int, int]]:
-        """Events since the last call, with the option `trace`: (time in seconds, what, key, slice,
-        round, priority); what is 'ready', 'send', 'result' or 'done'."""
-        names = {arrays.identity: name for name, arrays in self._keys.items()}
-        return [(event[0], event[1], names[event[2]], *event[3:])
-                for event in self._worker.take_trace()]
+        """Events on this store's dense keys since the last call, with the option `trace`: (time in
+        seconds, what, key, slice, round, priority); what is 'ready', 'send', 'result' or 'done'.
+        Those of the process's other stores are dropped."""
+        names = {arrays.identity: name for name, arrays in self._exchange.keys.items()}
+        return [
+            (event[0], event[1], names[event[2]], *event[3:])
+            for event in self._worker.take_trace()
+            if event[2] in names
+        ]
 
     def close(self) -> None:
-        """Waits for all operations and for the other workers to close too. Idempotent.
+        """Waits for all operations. Idempotent, and called at exit by itself.
 
-        Called at exit by itself. Raises ClusterError where the job failed.
+        A process's last store waits for the other workers to close too, and raises ClusterError
+        where the job failed.
         """
         if self.closed:
             return
@@ -220,87 +309,11 @@ class P3(KVStore):
         if not self._worker.failure():
             with contextlib.suppress(MXNetError):  # of a computation: the script's to report
                 mx.nd.waitall()
-        self._lane.close(self)
+        self._lane.close()
 
     def fail(self, reason: str) -> None:
         """Ends the job on all processes, with this reason."""
         self._worker.abort(f"worker {self.rank}: {reason}")
-
-    def _begin_keys(
-        self,
-        values: List[Tuple[Key, List[mx.nd.NDArray]]],
-        outs: Dict[Key, List[mx.nd.NDArray]],
-        priority: int,
-    ) -> None:
-        self._check_open()
-        # All are checked before the first is sent.
-        begun = [KeyArrays(name, _identity(name), arrays[0]) for name, arrays in values]
-        for key, (name, arrays) in zip(begun, values):
-            if name in self._keys:
-                raise KVStoreError(f"key {name!r} is initialised already")
-            for array in [*arrays, *outs.get(name, [])]:
-                key.check(array)
-        for key, (name, arrays) in zip(begun, values):
-            self._keys[name] = key
-            if key.stype != "default":
-                super().init(name, arrays[0])
-                continue
-            self._worker.declare(*key.declaration())
-            key.exchange(self._worker, True, arrays[:1], outs.get(name), priority, 0)
-
-    def _exchange(
-        self,
-        values: Optional[List[Tuple[Key, List[mx.nd.NDArray]]]],
-        outs: Optional[List[Tuple[Key, List[mx.nd.NDArray]]]],
-        priority: int,
-        ignore_sparse: bool = True,
-    ) -> None:
-        self._check_open()
-        if values is not None and outs is not None:
-            found, allowed = [name for name, _ in outs], [name for name, _ in values]
-            if found != allowed:
-                raise KVStoreError(f"keys to pull are {found}; keys to push are {allowed}")
-        for name, arrays in [*(values or []), *(outs or [])]:
-            self._check_arrays(name, arrays)
-        for position, (name, arrays) in enumerate(values or outs or []):
-            key = self._keys[name]
-            if key.stype != "default":
-                self._exchange_natively(name, arrays, values, priority, ignore_sparse)
-                continue
-            if values is not None:
-                self._updates[name] = self._updates.get(name, 0) + 1
-                self._step = max(self._step, self._updates[name])
-            key.exchange(
-                self._worker,
-                values is not None,
-                arrays if values is not None else None,
-                None if outs is None else outs[position][1],
-                priority,
-                self._step,
-            )
-
-    def _check_arrays(self, name: Key, arrays: List[mx.nd.NDArray]) -> None:
-        key = self._keys.get(name)
-        if key is None:
-            raise KeyNotInitialised(
-                f"key {name!r} was never initialised; initialised are "
-                f"{', '.join(map(repr, self._keys)) or 'none'}"
-            )
-        for array in arrays:
-            key.check(array)
-
-    def _exchange_natively(
-        self,
-        name: Key,
-        arrays: List[mx.nd.NDArray],
-        pushes: Any,
-        priority: int,
-        ignore_sparse: bool,
-    ) -> None:
-        if pushes is not None:
-            super().push(name, arrays, priority)
-        else:
-            super().pull(name, arrays, priority, ignore_sparse)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -308,71 +321,6 @@ class P3(KVStore):
         failure = self._worker.failure()
         if failure:
             raise ClusterError(failure)
-
-
-def _pairs(
-    key: Union[Key, Sequence[Key]], value: Arrays
-) -> List[Tuple[Key, List[mx.nd.NDArray]]]:
-    """Keys with their arrays, one a device, from the forms that MXNet's stores accept; a key that
-    stands twice in a list gets the arrays of both."""
-    if isinstance(key, (int, str)) and not isinstance(key, bool):
-        arrays = [value] if isinstance(value, mx.nd.NDArray) else list(value)
-        for array in arrays:
-            if not isinstance(array, mx.nd.NDArray):
-                raise ArrayMismatch(f"key {key!r}: got a {type(array).__name__}, not an NDArray")
-        if not arrays:
-            raise ArrayMismatch(f"key {key!r}: got no array")
-        # Arrays of mx.np refuse MXNet's older copies; this is the same memory.
-        return [(key, [array.as_nd_ndarray() for array in arrays])]
-    if not isinstance(key, (list, tuple)):
-        raise KVStoreError(f"a key is {key!r}; it must be an int, a str, or a list of them")
-    if isinstance(value, mx.nd.NDArray) or len(key) != len(value):
-        count = 1 if isinstance(value, mx.nd.NDArray) else len(value)
-        raise KVStoreError(f"got {len(key)} keys and {count} values; they must be as many")
-    grouped: Dict[Key, List[mx.nd.NDArray]] = {}
-    for single, arrays in zip(key, value):
-        for name, group in _pairs(single, arrays):
-            grouped.setdefault(name, []).extend(group)
-    return list(grouped.items())
-
-
-def _identity(name: Key) -> int:
-    """The number by which a key travels, the same in every process and run."""
-    if isinstance(name, int):
-        if not 0 <= name < 1 << 63:
-            raise KVStoreError(f"a key is {name}; it must be 0 to 2**63 - 1, or a str")
-        return name
-    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") | 1 << 63
-
-
-_open_stores: weakref.WeakSet = weakref.WeakSet()
-_failures: List[KVStoreError] = []  # of opening and closing stores
-
-
-def _close_at_exit() -> None:
-    """Leaves the job in order; a script that failed tells the others, lest they wait for it."""
-    crash = getattr(sys, "last_value", None)
-    for store in list(_open_stores):
-        if store.closed:
-            continue
-        if crash is not None and not store._worker.failure():
-            words = traceback.format_exception_only(type(crash), crash)[-1].strip()
-            store.fail(f"its script failed: {words}")
-        try:
-            store.close()
-        except KVStoreError as error:
-            _failures.append(error)
-            if crash is None:
-                print(f"kvstore_ext: {error}", file=sys.stderr)
-    if _failures:
-        # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
-
-
-atexit.register(_close_at_exit)
 
 
 def _refused(name: str) -> Callable[[], P3]:
@@ -387,6 +335,7 @@ def _refused(name: str) -> Callable[[], P3]:
 
 for _name in ("p3", "dist_sync_p3"):
     KVStoreBase.kv_registry[_name] = P3
+adopt(P3)
 # MXNet would make a local store of a name that it does not know, and train without a word.
 for _name in ("dist_async_p3", "dist_p3_async", "async_p3", "p3_async"):
     KVStoreBase.kv_registry[_name] = _refused(_name)

@@ -332,11 +332,11 @@ def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
         assert_equal(pulled(store, key, (5,)), -factor * total(store, (5,)))
 
 
-def as_in_one_process(
-    store: KVStore, make: Any, pushes: list[Any], dtype: str = "float32"
-) -> None:
-    """Pushes to keys in an order, without waiting; asserts what one process makes of that."""
-    shapes = {key: (1 + 700 * (number % 2),) for number, key in enumerate(sorted(set(pushes)))}
+def as_in_one_process(make: Any, pushes: list[Any], dtype: str = "float32") -> None:
+    """Pushes to keys of a new store in an order, without waiting; asserts what one process makes
+    of that."""
+    store = mx.kv.create("p3")
+    shapes = {key: (1 + 70 * (number % 2), 5) for number, key in enumerate(sorted(set(pushes)))}
     store.set_optimizer(make())
     updater = mx.optimizer.get_updater(make())
     alone = {key: mx.nd.ones(shape, dtype=dtype) for key, shape in shapes.items()}
@@ -347,13 +347,14 @@ def as_in_one_process(
         updater(key, mx.nd.array(total(store, shapes[key], number), dtype=dtype), alone[key])
     for key, shape in shapes.items():
         assert_equal(pulled(store, key, shape, dtype=dtype), alone[key].asnumpy())
+    store.close()
 
 
 def every_key_counts_its_own_updates(store: KVStore) -> None:
     def make() -> mx.optimizer.Optimizer:
         return mx.optimizer.Adam(learning_rate=0.1)
 
-    as_in_one_process(store, make, ["own 1", "own 1", "own 2", "own 1", "own 3", "own 2", "own 1"])
+    as_in_one_process(make, ["own 1", "own 1", "own 2", "own 1", "own 3", "own 2", "own 1"])
 
 
 def a_schedule_follows_the_pushes_not_the_speed_of_a_key(store: KVStore) -> None:
@@ -361,14 +362,14 @@ def a_schedule_follows_the_pushes_not_the_speed_of_a_key(store: KVStore) -> None
         schedule = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=1)
         return mx.optimizer.SGD(learning_rate=1, lr_scheduler=schedule)
 
-    as_in_one_process(store, make, ["slow key", "speedy key"] * 12)
+    as_in_one_process(make, ["slow key", "speedy key"] * 12)
 
 
 def float16_is_updated_in_float32_with_multi_precision(store: KVStore) -> None:
     def make() -> mx.optimizer.Optimizer:
         return mx.optimizer.SGD(learning_rate=1e-4, momentum=0.9, multi_precision=True)
 
-    as_in_one_process(store, make, ["half"] * 8, dtype="float16")
+    as_in_one_process(make, ["half"] * 8, dtype="float16")
 
 
 # Those that set an optimizer come last: servers keep it.

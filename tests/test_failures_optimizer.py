@@ -34,14 +34,21 @@ class Unspeakable(Ascent):
 
 class Raises(Ascent):
     def update(self, index, weight, grad, state):
-        if self._index_update_count[index] == 2:
+        if index == "key" and self._index_update_count[index] == 2:
             raise ArithmeticError("nothing left to divide by")
         super().update(index, weight, grad, state)
 
 
 class CannotCompute(Ascent):
     def update(self, index, weight, grad, state):
-        weight[:] = mx.nd.random.normal(0, -1, shape=weight.shape)
+        super().update(index, weight, grad, state)
+        if index == "key":
+            weight[:] = mx.nd.random.normal(0, -1, shape=weight.shape)
+
+
+class Guesses(Ascent):
+    def update(self, index, weight, grad, state):
+        weight[:] = mx.nd.random.normal(shape=weight.shape)
 """
 
 
@@ -116,16 +123,57 @@ def test_an_optimizer_that_fails_ends_the_job(
         assert words in process.output
 
 
-def test_an_optimizer_that_no_pickle_can_hold_ends_the_job(cluster: Cluster, modules: Path) -> None:
+def test_an_optimizer_that_no_pickle_can_hold_is_refused(cluster: Cluster, modules: Path) -> None:
     job = cluster.start(train_with, modules, "Unspeakable", options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
+    assert any(
+        "optimizer Unspeakable cannot travel to the servers" in worker.output
+        and "update_on_kvstore=False" in worker.output
+        for worker in job.workers
+    )
+
+
+def test_an_optimizer_that_draws_random_numbers_is_refused(cluster: Cluster, modules: Path) -> None:
+    job = cluster.start(train_with, modules, "Guesses", options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    assert any("Guesses gives another result each time" in w.output for w in job.workers)
+
+
+def update_differently(rate_of_1: str, class_of_1: str) -> None:
+    """Workers update by themselves, worker 1 in another way."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    value = mx.nd.ones((4, 2))
+    optimizer = mx.optimizer.LAMB(learning_rate=0.25)
+    if store.rank == 1:
+        optimizer = mx.optimizer.create(class_of_1, learning_rate=float(rate_of_1))
+    store.set_optimizer(optimizer)
+    store.broadcast("key", value, out=value)
+    store.pushpull("key", mx.nd.ones((4, 2)), out=value)
+    value.wait_to_read()
+
+
+@pytest.mark.parametrize(("rate", "name"), [(0.5, "lamb"), (0.25, "sgd")])
+def test_workers_that_update_differently_are_told(cluster: Cluster, rate: float, name: str) -> None:
+    job = cluster.start(update_differently, rate, name, options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
     for process in [*job.workers, *job.servers]:
-        assert "Unspeakable" in process.output
+        assert "workers update key 'key' by different optimizers: worker 0 with" in process.output
+        assert '"lr": 0.25' in process.output
+        assert name == "sgd" or '"lr": 0.5' in process.output
 
 
-@pytest.mark.parametrize("name", ["lamb", "lars", "lbsgd", "nadam", "sgld"])
-def test_an_optimizer_that_needs_whole_layers_is_refused_at_once(name: str) -> None:
+def test_another_optimizer_after_training_began_is_refused() -> None:
     store = kvstore_ext.P3()
-    with pytest.raises(kvstore_ext.KVStoreError, match=r"more than one element.*update_on_kvstore"):
-        store.set_optimizer(mx.optimizer.create(name))
+    store.set_optimizer(mx.optimizer.SGD())
+    store.set_optimizer(mx.optimizer.Adam())
+    weight = mx.nd.zeros((3,))
+    store.broadcast(0, weight, out=weight)
+    store.pushpull(0, mx.nd.ones((3,)), out=weight)
+    store.set_optimizer(mx.optimizer.Adam())
+    store.pushpull(0, mx.nd.ones((3,)), out=weight)
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"is Adam.*changed to SGD"):
+        store.set_optimizer(mx.optimizer.SGD())
     store.close()

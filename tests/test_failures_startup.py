@@ -208,3 +208,35 @@ def test_only_workers_have_stores(cluster: Cluster) -> None:
     await_failure(*job.workers)
     (error,) = errors(job)
     assert "created by a server; only workers have stores" in error
+
+
+def test_a_launcher_that_has_numbered_a_worker_otherwise(cluster: Cluster) -> None:
+    job = cluster.run(open_store, servers=1, environment={"KVSTORE_EXT_LAUNCH_RANK": "1"})
+    said = "this is worker 0 of the job, although the launcher calls it worker 1"
+    assert ["kvstore_ext" in worker.output for worker in job.workers].count(True) == 1
+    assert [said in worker.output for worker in job.workers].count(True) == 1
+
+
+def open_by_name(name: str) -> None:
+    """Opens a store of this name and trains it a little."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create(name)
+    store.set_optimizer(mx.optimizer.SGD())
+    store.init(0, mx.nd.zeros((3,)))
+
+
+def test_a_name_that_no_store_has_is_refused(cluster: Cluster) -> None:
+    job = cluster.start(open_by_name, "p33", options=AT_ONCE)
+    for worker in job.workers:
+        assert worker.wait() == 1
+        assert "there is no store 'p33'; the stores are" in worker.output
+        assert "dist_sync_p3" in worker.output
+
+
+def test_servers_of_p3_refuse_mxnets_own_store(cluster: Cluster) -> None:
+    job = cluster.start(open_by_name, "dist_sync", options=AT_ONCE)
+    for server in job.servers:
+        assert server.wait() == 1
+        assert "as MXNet's own store does: workers of this job open p3" in server.output

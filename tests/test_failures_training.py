@@ -138,3 +138,34 @@ def test_a_failed_script_ends_a_barrier_at_once(cluster: Cluster) -> None:
     await_failure(*job.processes)
     for process in job.workers:
         assert "LookupError: no more batches" in process.output
+
+
+def train_sparse() -> None:
+    """Trains a sparse key for ever; worker 1 is killed in the fourth step."""
+    import os
+    import signal
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    rows = mx.nd.arange(4, dtype="int64")
+    value = mx.nd.zeros((4, 2)).tostype("row_sparse")
+    store.init("rows", value)
+    for step in range(1_000_000):
+        store.push("rows", mx.nd.ones((4, 2)).tostype("row_sparse"))
+        store.row_sparse_pull("rows", out=value, row_ids=rows)
+        value.wait_to_read()
+        if step < 3:
+            print("step", step, "of worker", store.rank)
+        elif store.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_ends_a_job_of_sparse_keys_too(cluster: Cluster) -> None:
+    job = cluster.start(train_sparse, options={"timeout": 3})
+    survivor, victim = of_rank(job, 0), of_rank(job, 1)
+    await_failure(survivor, *job.servers)
+    assert victim.wait() == -signal.SIGKILL
+    assert "worker 1 has not been heard of for 3 s" in survivor.output
+    assert "operations on sparse keys have not ended" in survivor.output

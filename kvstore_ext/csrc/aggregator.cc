@@ -26,14 +26,16 @@ void Aggregator::AddNow(const Buffer& values, bool disposable) {
       std::memcpy(sum_.data.get(), values.data.get(), values.size);
     }
   } else {
-    if (summed_ == 1 && widened) {
-      const Buffer first = sum_;
-      sum_ = Buffer::Allocate(elements_ * SizeOf(SumTypeOf(dtype_)));
-      Widen(dtype_, sum_.data.get(), first.data.get(), elements_);
-    }
+    if (summed_ == 1 && widened) WidenFirst();
     AddTo(dtype_, sum_.data.get(), values.data.get(), elements_);
   }
   ++summed_;
+}
+
+void Aggregator::WidenFirst() {
+  const Buffer first = sum_;
+  sum_ = Buffer::Allocate(elements_ * SizeOf(SumTypeOf(dtype_)));
+  Widen(dtype_, sum_.data.get(), first.data.get(), elements_);
 }
 
 std::set<int> Aggregator::missing() const {
@@ -51,12 +53,22 @@ size_t Aggregator::held_bytes() const {
 }
 
 Buffer Aggregator::Take() {
+  const bool rounds = summed_ > 1 && SumTypeOf(dtype_) != dtype_;
+  Buffer result = TakeSum();
+  if (!rounds) return result;
+  const Buffer wide = std::move(result);
+  result = Buffer::Allocate(elements_ * SizeOf(dtype_));
+  Narrow(dtype_, result.data.get(), wide.data.get(), elements_);
+  return result;
+}
+
+Buffer Aggregator::TakeWide() {
+  if (summed_ == 1 && SumTypeOf(dtype_) != dtype_) WidenFirst();
+  return TakeSum();
+}
+
+Buffer Aggregator::TakeSum() {
   Buffer result = std::move(sum_);
-  if (summed_ > 1 && SumTypeOf(dtype_) != dtype_) {
-    const Buffer wide = std::move(result);
-    result = Buffer::Allocate(elements_ * SizeOf(dtype_));
-    Narrow(dtype_, result.data.get(), wide.data.get(), elements_);
-  }
   sum_ = Buffer();
   summed_ = 0;
   heard_.clear();

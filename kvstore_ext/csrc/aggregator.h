@@ -39,8 +39,13 @@ class Aggregator {
   // Precondition: complete().
   Buffer Take();
 
+  // The same, not rounded: of SumTypeOf(dtype).
+  Buffer TakeWide();
+
  private:
   void AddNow(const Buffer& values, bool disposable);
+  void WidenFirst();
+  Buffer TakeSum();
 
   DType dtype_ = DType::kFloat32;
   size_t elements_ = 0;

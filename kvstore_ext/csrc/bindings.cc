@@ -8,7 +8,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <string_view>
+
 #include "aggregator.h"
+#include "codec.h"
 #include "dlpack.h"
 #include "engine.h"
 #include "listener.h"
@@ -36,6 +39,23 @@ py::capsule ToCapsule(const Buffer& buffer, DType dtype) {
   });
 }
 
+Buffer ToBuffer(const py::bytes& bytes) {
+  const auto view = static_cast<std::string_view>(bytes);
+  Buffer buffer = Buffer::Allocate(view.size());
+  std::memcpy(buffer.data.get(), view.data(), view.size());
+  return buffer;
+}
+
+py::bytes ToBytes(const Buffer& buffer) { return {buffer.data.get(), buffer.size}; }
+
+py::list ToList(const std::vector<Slice>& slices) {
+  py::list list;
+  for (const Slice& slice : slices) {
+    list.append(py::make_tuple(slice.index, slice.offset, slice.length, slice.server));
+  }
+  return list;
+}
+
 void BindWorker(py::module_* module) {
   py::class_<Worker, std::shared_ptr<Worker>>(*module, "Worker")
       .def(py::init([](std::shared_ptr<Transport> transport, int rank, int servers,
@@ -58,17 +78,53 @@ void BindWorker(py::module_* module) {
       .def("join", &Worker::Join, WithoutGil())
       .def(
           "declare",
-          [](Worker& worker, uint64_t key, const std::string& name, int dtype, uint64_t elements,
-             const std::string& description) {
-            worker.Declare(key, name, static_cast<DType>(dtype), elements, description);
+          [](Worker& worker, uint64_t key, int store, const std::string& name, int dtype,
+             uint64_t elements, const std::string& compression, const std::string& description) {
+            SliceDeclaration declaration;
+            declaration.elements = elements;
+            declaration.dtype = static_cast<DType>(dtype);
+            declaration.store = store;
+            declaration.name = name;
+            declaration.compression = compression;
+            declaration.description = description;
+            worker.Declare(key, declaration);
           },
           WithoutGil())
+      .def("slices",
+           [](Worker& worker, uint64_t key) {
+             py::gil_scoped_release without_gil;
+             const std::vector<Slice> slices = worker.Slices(key);
+             py::gil_scoped_acquire with_gil;
+             return ToList(slices);
+           })
+      .def("ask",
+           [](Worker& worker, int server, const std::string& text, const py::bytes& payload) {
+             const Buffer buffer = ToBuffer(payload);
+             py::gil_scoped_release without_gil;
+             return worker.Ask(server, text, buffer);
+           })
+      .def("await_answer",
+           [](Worker& worker, uint64_t question) {
+             Answer answer;
+             {
+               py::gil_scoped_release without_gil;
+               answer = worker.AwaitAnswer(question);
+             }
+             return py::make_tuple(answer.text, ToBytes(answer.payload));
+           })
       .def(
           "push_to_engine",
           [](std::shared_ptr<Worker> worker, uint64_t key, bool contributes, uintptr_t input,
-             uintptr_t output, uintptr_t order, int priority, uint32_t step) {
-            PushToEngine(std::move(worker), key, contributes, ToHandle(input), ToHandle(output),
-                         ToHandle(order), priority, step);
+             uintptr_t output, uintptr_t order, int priority, uint32_t step,
+             const std::string& settings) {
+            Operation operation;
+            operation.key = key;
+            operation.contributes = contributes;
+            operation.priority = priority;
+            operation.step = step;
+            operation.settings = settings;
+            PushToEngine(std::move(worker), std::move(operation), ToHandle(input), ToHandle(output),
+                         ToHandle(order));
           },
           WithoutGil())
       .def("leave", &Worker::Leave, WithoutGil())
@@ -92,13 +148,19 @@ void BindServer(py::module_* module) {
   py::class_<Update>(*module, "Update")
       .def_readonly("key", &Update::key)
       .def_readonly("slice", &Update::slice)
+      .def_readonly("store", &Update::store)
       .def_readonly("name", &Update::name)
       .def_readonly("round", &Update::round)
       .def_readonly("step", &Update::step)
+      .def_readonly("settings", &Update::settings)
       .def_readonly("failed", &Update::failed)
       .def("gradient",
-           [](const Update& update) { return ToCapsule(update.gradient, update.dtype); })
+           [](const Update& update) { return ToCapsule(update.gradient, SumTypeOf(update.dtype)); })
       .def("value", [](const Update& update) { return ToCapsule(update.value, update.dtype); });
+
+  py::class_<Question>(*module, "Question")
+      .def_readonly("text", &Question::text)
+      .def("payload", [](const Question& question) { return ToBytes(question.payload); });
 
   py::class_<Server, std::shared_ptr<Server>>(*module, "Server")
       .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout) {
@@ -110,7 +172,7 @@ void BindServer(py::module_* module) {
            py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("timeout"))
       .def("set_rank", &Server::SetRank)
       .def("greet", &Server::Greet, WithoutGil())
-      .def("use_optimizer", &Server::UseOptimizer)
+      .def("use_optimizer", &Server::UseOptimizer, WithoutGil())
       .def(
           "next_update",
           [](Server& server, double seconds) -> std::unique_ptr<Update> {
@@ -126,6 +188,20 @@ void BindServer(py::module_* module) {
             });
           },
           WithoutGil())
+      .def(
+          "next_question",
+          [](Server& server, double seconds) -> std::unique_ptr<Question> {
+            auto question = std::make_unique<Question>();
+            return server.NextQuestion(question.get(), seconds) ? std::move(question) : nullptr;
+          },
+          WithoutGil())
+      .def("reply",
+           [](Server& server, const Question& question, const std::string& text,
+              const py::bytes& payload) {
+             const Buffer buffer = ToBuffer(payload);
+             py::gil_scoped_release without_gil;
+             server.Reply(question, text, buffer);
+           })
       .def("abort", &Server::Abort, WithoutGil())
       .def("await_failure", &Server::AwaitFailure, WithoutGil())
       .def("held_bytes", &Server::held_bytes, WithoutGil())
@@ -136,11 +212,7 @@ void BindServer(py::module_* module) {
 void BindParts(py::module_* module) {
   module->def("slice_key", [](uint64_t key, uint64_t elements, size_t element_bytes,
                               size_t slice_bytes, int servers) {
-    py::list slices;
-    for (const Slice& slice : SliceKey(key, elements, element_bytes, slice_bytes, servers)) {
-      slices.append(py::make_tuple(slice.index, slice.offset, slice.length, slice.server));
-    }
-    return slices;
+    return ToList(SliceKey(key, elements, element_bytes, slice_bytes, servers));
   });
 
   py::class_<SendQueue<int>>(*module, "SendQueue")
@@ -162,7 +234,8 @@ void BindParts(py::module_* module) {
              return taken ? py::cast(item) : py::none();
            })
       .def("release", &SendQueue<int>::Release, WithoutGil())
-      .def("set_window", &SendQueue<int>::SetWindow, WithoutGil())
+      .def("set_window", &SendQueue<int>::SetWindow, py::arg("window_bytes"),
+           py::arg("idle_bytes") = 0, WithoutGil())
       .def("close", &SendQueue<int>::Close, WithoutGil())
       .def("in_flight", &SendQueue<int>::in_flight)
       .def("__len__", &SendQueue<int>::size);
@@ -186,20 +259,25 @@ void BindParts(py::module_* module) {
       .def(py::init([](int dtype, size_t elements, int workers, bool deterministic) {
         return Aggregator(static_cast<DType>(dtype), elements, workers, deterministic);
       }))
-      .def("add",
-           [](Aggregator& aggregator, int rank, const py::bytes& values) {
-             const std::string text = values;
-             Buffer buffer = Buffer::Allocate(text.size());
-             std::memcpy(buffer.data.get(), text.data(), text.size());
-             aggregator.Add(rank, buffer, true);
-           })
+      .def("add", [](Aggregator& aggregator, int rank,
+                     const py::bytes& values) { aggregator.Add(rank, ToBuffer(values), true); })
       .def("complete", &Aggregator::complete)
       .def("heard", &Aggregator::heard)
       .def("missing", &Aggregator::missing)
-      .def("take", [](Aggregator& aggregator) {
-        const Buffer sum = aggregator.Take();
-        return py::bytes(sum.data.get(), sum.size);
-      });
+      .def("take", [](Aggregator& aggregator) { return ToBytes(aggregator.Take()); })
+      .def("take_wide", [](Aggregator& aggregator) { return ToBytes(aggregator.TakeWide()); });
+
+  py::class_<Codec>(*module, "Codec")
+      .def(py::init([](const std::string& compression, int dtype, size_t elements) {
+        return MakeCodec(compression, static_cast<DType>(dtype), elements);
+      }))
+      .def("encode",
+           [](Codec& codec, const py::bytes& gradient) {
+             return ToBytes(codec.Encode(ToBuffer(gradient).data.get()));
+           })
+      .def("decode", [](Codec& codec,
+                        const py::bytes& bytes) { return ToBytes(codec.Decode(ToBuffer(bytes))); })
+      .def("encoded_bytes", &Codec::EncodedBytes);
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ class Array {
   ~Array() {
     if (handle_ != nullptr) LibMXNet::Get().array_free(handle_);
   }
+  // Keeps it alive for ever.
+  void Abandon() { handle_ = nullptr; }
+
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
@@ -86,7 +89,11 @@ void Begin(void*, void* on_complete, void* param) {
     Operation operation = std::move(call->operation);
     operation.input = call->input.Data();
     operation.output = call->output.Data();
-    operation.done = [complete](const std::string& error) { End(complete, error); };
+    operation.done = [complete, call](const std::string& error) {
+      // Somebody may still read what a failed operation has sent: it goes out without a copy.
+      if (!error.empty()) call->input.Abandon();
+      End(complete, error);
+    };
     call->worker->Start(std::move(operation));
   } catch (const std::exception& error) {
     End(complete, error.what());
@@ -95,16 +102,12 @@ void Begin(void*, void* on_complete, void* param) {
 
 }  // namespace
 
-void PushToEngine(std::shared_ptr<Worker> worker, uint64_t key, bool contributes,
-                  NDArrayHandle input, NDArrayHandle output, NDArrayHandle order, int priority,
-                  uint32_t step) {
-  auto call =
-      std::unique_ptr<Call>(new Call{std::move(worker), Operation(), Array(input), Array(output)});
-  call->operation.key = key;
-  call->operation.contributes = contributes;
-  call->operation.priority = priority;
-  call->operation.step = step;
-  call->operation.pushed = Now();
+void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHandle input,
+                  NDArrayHandle output, NDArrayHandle order) {
+  const int priority = operation.priority;
+  operation.pushed = Now();
+  auto call = std::unique_ptr<Call>(
+      new Call{std::move(worker), std::move(operation), Array(input), Array(output)});
   // The input too is declared as written: it may have to be brought into the usual layout.
   NDArrayHandle writes[3] = {order, input, output};
   int count = 1;

@@ -14,13 +14,18 @@ size_t Weight(const Message& message) { return std::max(message.payload.size, si
 
 uint64_t NowInNanoseconds() { return static_cast<uint64_t>(Now() * 1e9); }
 
+// Credit for a few small slices waits for a message that takes it along, or for more of them: they
+// would cost as many messages again.
+constexpr size_t kMostWithheld = 2048;
+
 constexpr double kSecondsBetweenPings = 0.05;
 // The first ones find caches cold and connections new.
 constexpr int kFirstPings = 10;
 
 bool IsData(const Message& message) {
   const MessageType type = message.header.type;
-  return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult;
+  return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult ||
+         type == MessageType::kAsk || type == MessageType::kAnswer;
 }
 
 }  // namespace
@@ -37,7 +42,13 @@ Link::Link(std::shared_ptr<Transport> transport, int peer,
 
 void Link::SetWindow(const Window& window) {
   part_bytes_ = window.part_bytes;
-  queue_.SetWindow(window.bytes);
+  withheld_ = std::min(kMostWithheld, window.bytes / 8);
+  // The peer may keep so much credit to itself: what waits for it must not wait for ever. While the
+  // two know different windows, the signs of life that both send each second take it along.
+  const size_t unlimited = SendQueue<Message>::kUnlimited;
+  queue_.SetWindow(window.bytes < unlimited - withheld_ ? window.bytes + withheld_ : unlimited,
+                   withheld_);
+  SendWhatFits();
 }
 
 void Link::Send(Message message) {
@@ -116,7 +127,7 @@ bool Link::Assemble(Message* part) {
 }
 
 void Link::Acknowledge() {
-  if (owed_ > 0) SendControl(ControlMessage(MessageType::kCredit));
+  if (owed_ > withheld_) SendControl(ControlMessage(MessageType::kCredit));
 }
 
 void Link::SendWhatFits() {

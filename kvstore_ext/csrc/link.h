@@ -45,7 +45,8 @@ class Link {
   // other.
   bool Receive(Message* message);
 
-  // To be called after that: sends the credit that no answer has carried.
+  // To be called after that: sends the credit that no answer has carried, once it is enough to be
+  // worth a message.
   void Acknowledge();
 
   // When the peer was last heard of, by Now().
@@ -84,6 +85,7 @@ class Link {
   std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;
   const std::shared_ptr<WindowEstimator> estimator_;
   std::atomic<size_t> part_bytes_{0};
+  std::atomic<size_t> withheld_{0};  // most bytes of credit that wait, here and at the peer
   std::atomic<double> pinged_{0};    // when
   std::atomic<int> first_pings_{0};  // made, of those that follow each other
 };

@@ -15,7 +15,8 @@ enum class MessageType : uint8_t {
               // slice is 1 where sums are to be deterministic
   kWelcome,   // server -> worker: all workers have joined with one configuration
   kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
-  kPush,      // worker -> server: a gradient slice of a round
+  kPush,      // worker -> server: a gradient slice of a round; the text, if any, holds from this
+              // round on (see Operation::settings)
   kPull,      // worker -> server: asks for a slice as of a round
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,    // either way: payload bytes received, where no other message carries the number; sent
@@ -23,6 +24,8 @@ enum class MessageType : uint8_t {
   kPing,      // rank 0 -> server: measures the link; key is the sender's time
   kPong,      // the answer to kPing, with its key
   kWindow,    // rank 0 -> servers -> other workers: the window of all links; round counts them
+  kAsk,       // worker -> server: a question to the server's Python; key is its number
+  kAnswer,    // server -> worker: the answer to the question of that number
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
   kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left
@@ -42,7 +45,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760002;
+  static constexpr uint32_t kProtocol = 0x6b760003;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -17,10 +18,13 @@ namespace kvstore_ext {
 // were there already were computed earlier than the others, hence are needed later; among
 // themselves the caller's priorities decide. An iteration whose gradients became ready in the order
 // in which they were pushed teaches nothing, since then they waited for a thread, not for being
-// computed; the caller's priorities stay. Thread-safe.
+// computed; the caller's priorities stay. On a busy machine threads begin late and neighbours
+// change places, so several iterations are averaged, and the first of them is used meanwhile.
+// Thread-safe.
 class OrderLearner {
  public:
-  // `learned` is called once, with the keys in the order in which they are needed.
+  // `learned` is called with the keys in the order in which they are needed, at the first iteration
+  // that teaches one and whenever one of the next kLessons - 1 has changed it.
   explicit OrderLearner(std::function<void(const std::vector<uint64_t>&)> learned)
       : learned_(std::move(learned)) {}
 
@@ -35,14 +39,23 @@ class OrderLearner {
     int callers_priority;
   };
 
-  // Ends the iteration: the order that it taught, or nothing.
+  // Where a key stood in the iterations that taught something: from 0, needed first, to 1.
+  struct Places {
+    double sum = 0;
+    int iterations = 0;
+    int callers_priority = 0;
+  };
+
+  // Ends the iteration: the order known from now on if that is another one, otherwise nothing.
   std::vector<uint64_t> Conclude();
+  // Adds the iteration to the places, unless it teaches nothing.
+  bool Learn();
   std::vector<uint64_t> Order() const;
 
-  // The first rounds allocate memory, tune kernels and start late; who has taught nothing by the
-  // last will not.
-  static constexpr uint64_t kFirstRound = 2;
+  // Of round 0 are the initial values; who has taught nothing by the last will not.
+  static constexpr uint64_t kFirstRound = 1;
   static constexpr uint64_t kLastRound = 100;
+  static constexpr int kLessons = 5;
   // Longer than the engine takes to begin an operation whose operands are ready.
   static constexpr double kWaited = 0.002;
   // Pairs of keys, of all, that became ready in the other order than they were pushed. A backward
@@ -51,10 +64,11 @@ class OrderLearner {
 
   std::mutex mutex_;
   std::function<void(const std::vector<uint64_t>&)> learned_;
-  bool done_ = false;
+  int lessons_ = 0;
+  std::map<uint64_t, Places> places_;
+  std::vector<uint64_t> order_;
   std::vector<Sighting> iteration_;  // in the order in which they became ready
   std::set<uint64_t> seen_;          // in this iteration
-  std::set<uint64_t> known_;         // in the rounds before kFirstRound
 };
 
 }  // namespace kvstore_ext

@@ -58,10 +58,12 @@ class SendQueue {
     changed_.notify_all();
   }
 
-  void SetWindow(size_t window_bytes) {
+  // With no more than idle_bytes in flight, the next item leaves whatever its size.
+  void SetWindow(size_t window_bytes, size_t idle_bytes = 0) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       window_ = window_bytes;
+      idle_ = idle_bytes;
     }
     changed_.notify_all();
   }
@@ -76,9 +78,10 @@ class SendQueue {
     changed_.notify_all();
   }
 
+  // Nothing is queued, and no more than idle_bytes are in flight.
   bool Idle() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    return entries_.empty() && in_flight_ == 0;
+    return entries_.empty() && in_flight_ <= idle_;
   }
 
   size_t in_flight() const {
@@ -100,7 +103,7 @@ class SendQueue {
   bool TakeFirst(Item* item) {
     if (entries_.empty()) return false;
     auto first = entries_.begin();
-    if (in_flight_ > 0 && first->second.bytes > Room()) return false;
+    if (in_flight_ > idle_ && first->second.bytes > Room()) return false;
     in_flight_ += first->second.bytes;
     *item = std::move(first->second.item);
     entries_.erase(first);
@@ -114,6 +117,7 @@ class SendQueue {
   std::map<std::pair<int64_t, uint64_t>, Entry> entries_;  // (-priority, sequence)
   uint64_t pushed_ = 0;
   size_t window_;
+  size_t idle_ = 0;
   size_t in_flight_ = 0;
   bool closed_ = false;
 };

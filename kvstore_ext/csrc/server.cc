@@ -49,6 +49,9 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kWindow:
       if (FollowWindow(message, &windows_, links_)) Forward(message);
       return;
+    case MessageType::kAsk:
+      questions_.Push(0, 0, {message.peer, message.header.key, message.text, message.payload});
+      return;
     case MessageType::kLeave: return OnLeave(message.peer);
     default: return;
   }
@@ -81,11 +84,13 @@ void Server::Describe(Key* key, const Message& message) {
   }
   key->name = declaration.name;
   key->dtype = declaration.dtype;
+  key->store = declaration.store;
   key->elements.emplace(message.header.slice, declaration.elements);
   auto& slice = key->slices[message.header.slice];
   if (slice.sum.heard().empty() && slice.round == 0) {
     slice.sum =
         Aggregator(declaration.dtype, declaration.elements, options_.workers, deterministic_);
+    slice.codec = MakeCodec(declaration.compression, declaration.dtype, declaration.elements);
   }
 }
 
@@ -111,7 +116,9 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
                  static_cast<unsigned long long>(slice.round));
     return;
   }
-  const size_t expected = key->elements.at(index) * SizeOf(key->dtype);
+  const bool encoded = slice.codec != nullptr && message.header.round > 0;
+  const size_t expected =
+      encoded ? slice.codec->EncodedBytes() : key->elements.at(index) * SizeOf(key->dtype);
   const bool has_values = message.header.round > 0 || worker == 0;
   if (message.payload.size != (has_values ? expected : 0)) {
     throw std::runtime_error("key " + key->name + ": worker " + std::to_string(worker) + " sent " +
@@ -120,8 +127,11 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   }
   if (slice.sum.heard().empty()) slice.since = Now();
   slice.priority = message.priority;
-  slice.step = std::max(slice.step, message.header.workers_step);
-  if (has_values) {
+  if (worker == 0) slice.step = message.header.workers_step;
+  if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
+  if (encoded) {
+    slice.sum.Add(worker, slice.codec->Decode(message.payload), true);
+  } else if (has_values) {
     slice.sum.Add(worker, message.payload, message.payload_is_ours);
   } else {
     slice.sum.AddNothing(worker);
@@ -135,26 +145,66 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   }
 }
 
+// Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update
+// by themselves.
+void Server::CompareSettings(const Key& key, const SliceState& slice) const {
+  const bool optimized = optimized_.count(key.store) != 0;
+  if (slice.settings.empty() || (optimized && slice.settings.rbegin()->first == 0)) return;
+  const auto first = slice.settings.find(0);
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    const auto other = slice.settings.find(worker);
+    if (!optimized && first != slice.settings.end() && other != slice.settings.end() &&
+        first->second == other->second) {
+      continue;
+    }
+    throw std::runtime_error("workers update key " + key.name +
+                             " by different optimizers: worker 0 with " +
+                             (first == slice.settings.end() ? "none of its own" : first->second) +
+                             ", worker " + std::to_string(worker) + " with " +
+                             (other == slice.settings.end() ? "none of its own" : other->second));
+  }
+}
+
 void Server::Complete(uint64_t id, Key* key, uint32_t index) {
   SliceState& slice = key->slices.at(index);
-  Buffer sum = slice.sum.Take();
-  if (slice.round > 0 && optimizer_) {
+  if (slice.round > 0) CompareSettings(*key, slice);
+  if (slice.round > 0 && optimized_.count(key->store) != 0) {
     slice.updating = true;
     Update update;
     update.key = id;
     update.slice = index;
+    update.store = key->store;
     update.name = key->name;
     update.dtype = key->dtype;
     update.elements = key->elements.at(index);
     update.round = slice.round;
     update.step = slice.step;
-    update.gradient = std::move(sum);
+    if (!slice.settings.empty()) update.settings = slice.settings.begin()->second;
+    update.gradient = slice.sum.TakeWide();
     update.value = slice.value;
     updates_.Push(slice.priority, 0, std::move(update));
     return;
   }
-  slice.value = std::move(sum);
+  slice.value = slice.sum.Take();
   Publish(id, index, &slice);
+}
+
+void Server::UseOptimizer(int32_t store) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  optimized_.insert(store);
+}
+
+bool Server::NextQuestion(Question* question, double seconds) {
+  return questions_.Pop(question, std::chrono::duration<double>(seconds));
+}
+
+void Server::Reply(const Question& question, const std::string& text, const Buffer& payload) {
+  Message message;
+  message.header.type = MessageType::kAnswer;
+  message.header.key = question.number;
+  message.text = text;
+  message.payload = payload;
+  links_[question.worker]->Send(std::move(message));
 }
 
 bool Server::NextUpdate(Update* update, double seconds) {
@@ -249,6 +299,7 @@ void Server::Abort(const std::string& reason) {
     transport_->Send(message);
   }
   updates_.Close();
+  questions_.Close();
 }
 
 void Server::CheckDeadlines() {
@@ -313,6 +364,7 @@ size_t Server::held_bytes() const {
 void Server::Stop() {
   watchdog_.Stop();
   updates_.Close();
+  questions_.Close();
   for (auto& link : links_) link->Close();
   transport_->Stop();
 }

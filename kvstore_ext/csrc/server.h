@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "aggregator.h"
+#include "codec.h"
 #include "failure.h"
 #include "key.h"
 #include "link.h"
@@ -29,14 +30,24 @@ struct ServerOptions {
 struct Update {
   uint64_t key = 0;
   uint32_t slice = 0;
+  int32_t store = 0;
   std::string name;
   DType dtype = DType::kFloat32;
   size_t elements = 0;
-  uint64_t round = 0;   // how often this slice has been updated, this time included
-  uint32_t step = 0;    // how often the workers' most updated key had been, when they pushed
-  bool failed = false;  // computing the value failed; MXNet raises the reason for who reads it
-  Buffer gradient;
+  uint64_t round = 0;    // how often this slice has been updated, this time included
+  uint32_t step = 0;     // how often rank 0's most updated key had been, when it pushed
+  std::string settings;  // the last that rank 0 has sent with this slice; see Operation
+  bool failed = false;   // computing the value failed; MXNet raises the reason for who reads it
+  Buffer gradient;       // not rounded: of SumTypeOf(dtype)
   Buffer value;
+};
+
+// Something that a worker asks of the server's Python.
+struct Question {
+  int worker = 0;
+  uint64_t number = 0;
+  std::string text;
+  Buffer payload;
 };
 
 // Holds its slices of the parameters. Without an optimizer a slice's value is its last sum.
@@ -52,8 +63,8 @@ class Server {
   // Tells a worker that it may send.
   void Greet(int worker);
 
-  // From now on completed sums go to NextUpdate instead of becoming the value.
-  void UseOptimizer() { optimizer_ = true; }
+  // From now on a store's completed sums go to NextUpdate instead of becoming the value.
+  void UseOptimizer(int32_t store);
 
   // Waits for the most urgent sum; false once the time is over or the server stops.
   bool NextUpdate(Update* update, double seconds);
@@ -63,6 +74,11 @@ class Server {
 
   // The value could not be computed: NextUpdate gives the update back, marked as failed.
   void UpdateFailed(Update update);
+
+  // Waits for a worker's question; false once the time is over or the server stops.
+  bool NextQuestion(Question* question, double seconds);
+
+  void Reply(const Question& question, const std::string& text, const Buffer& payload);
 
   // Ends the job on all processes.
   void Abort(const std::string& reason);
@@ -80,6 +96,8 @@ class Server {
   struct SliceState {
     uint64_t round = 0;  // the one that is open; 0 gives the slice its first value
     uint32_t step = 0;
+    std::map<int, std::string> settings;  // the last that each worker has sent, if any has
+    std::unique_ptr<Codec> codec;
     int priority = 0;
     double since = 0;  // the open round's first contribution
     Aggregator sum;
@@ -90,6 +108,7 @@ class Server {
     std::string name;
     std::map<int, std::string> descriptions;  // by rank
     DType dtype = DType::kFloat32;
+    int32_t store = 0;
     std::map<uint32_t, SliceState> slices;  // this server's
     std::map<uint32_t, size_t> elements;    // of each
   };
@@ -103,6 +122,7 @@ class Server {
   void OnLeave(int worker);
   void Describe(Key* key, const Message& message);
   void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
+  void CompareSettings(const Key& key, const SliceState& slice) const;
   void Complete(uint64_t id, Key* key, uint32_t index);
   void Publish(uint64_t id, uint32_t index, SliceState* slice);
   void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round, const SliceState& slice);
@@ -114,13 +134,14 @@ class Server {
   std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by worker
   std::atomic<int> rank_{0};
-  std::atomic<bool> optimizer_{false};
   SendQueue<Update> updates_;
+  SendQueue<Question> questions_;
   Failure failure_;
 
   mutable std::mutex mutex_;  // of all below
   std::unordered_map<uint64_t, Key> keys_;
-  uint64_t windows_ = 0;  // rank 0's, followed
+  std::set<int32_t> optimized_;  // stores
+  uint64_t windows_ = 0;         // rank 0's, followed
   std::set<int> greeted_;
   std::map<int, std::string> joined_;  // configurations by rank
   bool deterministic_ = false;         // as the workers want it

@@ -75,17 +75,50 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
 }
 
-void Worker::Declare(uint64_t id, const std::string& name, DType dtype, uint64_t elements,
-                     const std::string& description) {
+void Worker::Declare(uint64_t id, const SliceDeclaration& declaration) {
   auto key = std::make_unique<Key>();
-  key->declaration.dtype = dtype;
-  key->declaration.name = name;
-  key->declaration.description = description;
-  key->slices = SliceKey(id, elements, SizeOf(dtype), options_.slice_bytes, options_.servers);
+  key->declaration = declaration;
+  const DType dtype = declaration.dtype;
+  key->slices =
+      SliceKey(id, declaration.elements, SizeOf(dtype), options_.slice_bytes, options_.servers);
+  if (!declaration.compression.empty()) {
+    for (const Slice& slice : key->slices) {
+      key->codecs.push_back(MakeCodec(declaration.compression, dtype, slice.length));
+    }
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   if (!keys_.emplace(id, std::move(key)).second) {
-    throw std::invalid_argument("key " + name + " is declared already");
+    throw std::invalid_argument("key " + declaration.name + " is declared already");
   }
+}
+
+uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload) {
+  Message message;
+  message.header.type = MessageType::kAsk;
+  message.text = text;
+  message.payload = payload;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    message.header.key = ++questions_;
+  }
+  const uint64_t question = message.header.key;
+  links_.at(server)->Send(std::move(message));
+  return question;
+}
+
+Answer Worker::AwaitAnswer(uint64_t question) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
+                    [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  auto found = answers_.find(question);
+  if (found == answers_.end()) {
+    throw std::runtime_error("worker " + std::to_string(options_.rank) + ": within " +
+                             Seconds(options_.timeout) + " a server has not answered a question");
+  }
+  Answer answer = std::move(found->second);
+  answers_.erase(found);
+  return answer;
 }
 
 void Worker::Start(Operation operation) {
@@ -151,10 +184,13 @@ void Worker::SendSlice(Key* key, const Slice& slice, const Operation& operation)
     declaration.elements = slice.length;
     message.text = declaration.Pack();
   }
-  if (!first || options_.rank == 0) {
-    message.payload = Buffer::Borrow(const_cast<char*>(operation.input) + slice.offset * element,
-                                     slice.length * element);
+  const char* values = operation.input + slice.offset * element;
+  if (!first && !key->codecs.empty()) {
+    message.payload = key->codecs[slice.index]->Encode(values);
+  } else if (!first || options_.rank == 0) {
+    message.payload = Buffer::Borrow(const_cast<char*>(values), slice.length * element);
   }
+  if (!first) message.text = operation.settings;
   links_[slice.server]->Send(std::move(message));
 }
 
@@ -175,6 +211,12 @@ void Worker::ActUpon(const Message& message) {
       break;
     }
     case MessageType::kWindow: FollowWindow(message, &windows_, links_); break;
+    case MessageType::kAnswer: {
+      std::lock_guard<std::mutex> lock(mutex_);
+      answers_[message.header.key] = {message.text, message.payload};
+      changed_.notify_all();
+      break;
+    }
     case MessageType::kHello:
     case MessageType::kWelcome:
     case MessageType::kFarewell: {

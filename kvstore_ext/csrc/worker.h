@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -11,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "codec.h"
 #include "dtype.h"
 #include "failure.h"
 #include "key.h"
@@ -39,13 +41,21 @@ struct WorkerOptions {
 struct Operation {
   uint64_t key = 0;
   bool contributes = false;
-  const char* input = nullptr;  // the key's elements; stays valid and unchanged until `done`
+  const char* input = nullptr;  // the key's elements; stays valid and unchanged until `done`, and
+                                // valid for ever if that tells of a failure
   char* output = nullptr;       // likewise; may be the input
   int priority = 0;             // the caller's, used until the order is learned
   uint32_t step = 0;            // how often the worker has updated its most updated key
-  double pushed = 0;            // when the store was asked, by Now()
+  std::string settings;  // of the optimizer, from this round on: rank 0's for the servers', or
+                         // each worker's own, which must be equal; empty: as before
+  double pushed = 0;     // when the store was asked, by Now()
   // Called exactly once, from any thread, with the reason of a failure or an empty string.
   std::function<void(const std::string&)> done;
+};
+
+struct Answer {
+  std::string text;
+  Buffer payload;
 };
 
 // Thread-safe. A key's operations must come one after the other: the next after the last's `done`.
@@ -61,9 +71,18 @@ class Worker {
   // somebody does not come.
   void Join();
 
-  // Makes a key known. A key is declared once, with the same arguments on all workers.
-  void Declare(uint64_t key, const std::string& name, DType dtype, uint64_t elements,
-               const std::string& description);
+  // Makes a key known: its slices' declaration, but for the elements, which are the key's. A key is
+  // declared once, with the same arguments on all workers.
+  void Declare(uint64_t key, const SliceDeclaration& declaration);
+
+  // Where a declared key's slices are.
+  std::vector<Slice> Slices(uint64_t key) { return Find(key)->slices; }
+
+  // Asks a server's Python something; returns the question's number.
+  uint64_t Ask(int server, const std::string& text, const Buffer& payload);
+
+  // Waits for the answer to a question, once; throws std::runtime_error where none comes in time.
+  Answer AwaitAnswer(uint64_t question);
 
   // Begins an operation on a declared key.
   void Start(Operation operation);
@@ -92,6 +111,7 @@ class Worker {
   struct Key {
     SliceDeclaration declaration;
     std::vector<Slice> slices;
+    std::vector<std::unique_ptr<Codec>> codecs;  // of the slices; empty without compression
     std::atomic<bool> priority_learned{false};
     std::atomic<int> priority{0};
 
@@ -136,6 +156,8 @@ class Worker {
   std::vector<uint64_t> order_;
   std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
   int open_operations_ = 0;
+  uint64_t questions_ = 0;  // asked so far
+  std::map<uint64_t, Answer> answers_;
 
   Watchdog watchdog_;  // last: its thread uses all of the above
 };

@@ -156,7 +156,10 @@ void Join(Cluster* cluster) {
       Require(worker->AwaitServers(20).empty(), "a server did not say hello");
       worker->Join();
       for (uint64_t key = 0; key < kKeys; ++key) {
-        worker->Declare(key, std::to_string(key), DType::kFloat32, ElementsOf(key), "");
+        SliceDeclaration declaration;
+        declaration.elements = ElementsOf(key);
+        declaration.name = std::to_string(key);
+        worker->Declare(key, declaration);
       }
     });
   }
@@ -184,14 +187,16 @@ void EveryWorkerGetsTheSumOfEveryRound() {
 }
 
 void AnAbortEndsEveryOperationEverywhere() {
+  // A failed operation's input may still be on its way, so it lives longer than the cluster.
+  std::vector<std::vector<float>> inputs;
+  for (uint64_t key = 0; key < kKeys; ++key) inputs.emplace_back(ElementsOf(key), 1.0f);
   Cluster cluster;
   Join(&cluster);
   std::thread aborting([&cluster] { cluster.workers[2]->Abort("as the test wants"); });
-  OnEveryKey(&cluster, [](int, Worker* worker, uint64_t key) {
-    const std::vector<float> input(ElementsOf(key), 1.0f);
+  OnEveryKey(&cluster, [&inputs](int, Worker* worker, uint64_t key) {
     std::vector<float> output(ElementsOf(key));
     std::string error;
-    while (error.empty()) error = Exchange(worker, key, input, &output);
+    while (error.empty()) error = Exchange(worker, key, inputs[key], &output);
     Require(error == "as the test wants", "an operation failed for another reason");
   });
   aborting.join();

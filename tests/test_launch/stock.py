@@ -1,7 +1,7 @@
 """One program for a whole job of MXNet's own dist_sync store.
 
 In a server or scheduler, importing mxnet does all the work and does not return. A worker pushes
-its rank + 1 and prints the sum it pulls.
+its rank + 1 and prints its rank and the sum it pulls.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ store.init("weight", mxnet.nd.zeros((3,)))
 store.push("weight", mxnet.nd.ones((3,)) * (store.rank + 1))
 pulled = mxnet.nd.zeros((3,))
 store.pull("weight", out=pulled)
-print("pulled", pulled.asnumpy().tolist(), "of", store.num_workers, flush=True)
+print(f"{store.rank} of {store.num_workers} pulled {pulled.asnumpy().tolist()}", flush=True)

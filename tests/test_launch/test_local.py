@@ -33,6 +33,12 @@ def test_output_is_prefixed_and_kept(job: Job) -> None:
     assert job.errors == [f"launch: workers: 2, servers: 1, logs: {job.log_dir}"]
 
 
+def test_servers_are_told_whom_to_trust(job: Job) -> None:
+    trust = ["--trust", "one", "--trust", "two"]
+    assert job.run("-n", "1", *trust, "--server-command", "echo serving", "true") == 0
+    assert "[server 0] serving --trust one --trust two" in job.lines
+
+
 def test_environment(job: Job) -> None:
     status = job.run(
         *["-n", "3", "--env", "DMLC_GIVEN=a = 'b'\n", "--env", "EMPTY=", "--server-command", "env"],
@@ -42,6 +48,7 @@ def test_environment(job: Job) -> None:
     assert status == 0
     names = [f"worker-{rank}" for rank in range(3)] + [f"server-{rank}" for rank in range(3)]
     ports = set()
+    own_ports: dict[str, list[int]] = {"worker": [], "server": []}
     for name in [*names, "scheduler-0"]:
         role, rank = name.split("-")
         log = job.log(name)
@@ -53,9 +60,14 @@ def test_environment(job: Job) -> None:
         assert variables["MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN"] == "1"
         assert variables["AMBIENT"] == "yes"
         assert variables["EMPTY"] == ""
+        if role != "scheduler":
+            own_ports[role].append(int(variables["PORT"]))
         assert "DMLC_GIVEN=a = 'b'\n\n" in log
         ports.add(int(variables["DMLC_PS_ROOT_PORT"]))
     assert len(ports) == 1
+    # MXNet's scheduler gives ranks by ports.
+    assert all(by_rank == sorted(by_rank) for by_rank in own_ports.values())
+    assert len({*own_ports["worker"], *own_ports["server"], *ports}) == 7
 
 
 @pytest.mark.parametrize("by_option", [True, False])
@@ -168,10 +180,12 @@ def test_nobody_reads_the_output(job: Job) -> None:
 
 
 def test_stock_mxnet(job: Job) -> None:
-    arguments = ["-n", "2", "-s", "2", "--server-command", f"{sys.executable} {STOCK}"]
+    arguments = ["-n", "4", "-s", "2", "--server-command", f"{sys.executable} {STOCK}"]
     assert job.run(*arguments, sys.executable, STOCK) == 0, job.errors
     pulled = [line for line in job.lines if "pulled" in line]
-    assert sorted(pulled) == [f"[worker {rank}] pulled [3.0, 3.0, 3.0] of 2" for rank in range(2)]
+    assert sorted(pulled) == [
+        f"[worker {rank}] {rank} of 4 pulled [10.0, 10.0, 10.0]" for rank in range(4)
+    ]
     assert job.processes() == {}
 
 

@@ -38,7 +38,7 @@ def test_roles_and_environment(job: Job) -> None:
         assert variables["DMLC_PS_ROOT_URI"] == "127.0.0.1"
         assert variables["GIVEN"] == "a  b"
         assert "KVSTORE_EXT_LAUNCH_TOKEN" not in variables
-        assert "DMLC_NODE_HOST" not in variables
+        assert variables["DMLC_NODE_HOST"] == "127.0.0.1"
         assert ("error" in lines) == (role == "worker")
     assert "[worker 1] error" in job.lines
 

@@ -32,7 +32,7 @@ def test_hosts_environment_and_directory(job: Job, sshd: Sshd) -> None:
         assert variables["DMLC_INTERFACE"] == "lo"
         assert variables["DMLC_PS_ROOT_URI"] == "127.0.0.1"
         assert variables["DMLC_ROLE"] == name.split("-")[0]
-        assert "DMLC_NODE_HOST" not in variables
+        assert variables["DMLC_NODE_HOST"] == "127.0.0.1"
 
 
 def test_failing_worker_on_another_host(job: Job, sshd: Sshd) -> None:
@@ -103,5 +103,7 @@ def test_stock_mxnet(job: Job, sshd: Sshd) -> None:
     arguments = ["-n", "2", "-s", "1", "--server-command", f"{sys.executable} {STOCK}"]
     assert job.run(*options(sshd), *arguments, sys.executable, STOCK) == 0, job.errors
     pulled = [line for line in job.lines if "pulled" in line]
-    assert sorted(pulled) == [f"[worker {rank}] pulled [3.0, 3.0, 3.0] of 2" for rank in range(2)]
+    assert sorted(pulled) == [
+        f"[worker {rank}] {rank} of 2 pulled [3.0, 3.0, 3.0]" for rank in range(2)
+    ]
     job.assert_gone()

@@ -1,4 +1,4 @@
-"""A worker that runs all of api_checks on one store, and says of each whether it passed."""
+"""A worker that runs all of checks.py on one store, and says of each whether it passed."""
 from __future__ import annotations
 
 import traceback
@@ -6,7 +6,7 @@ import traceback
 import kvstore_ext
 import mxnet as mx
 import pytest
-from api_checks import CHECKS
+from checks import CHECKS
 
 
 def assert_closed(store: mx.kvstore.KVStore) -> None:

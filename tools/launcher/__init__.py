@@ -1,13 +1,18 @@
 """The launcher behind tools/launch.py, by the way a job takes through it.
 
     options      the command line, checked
+    worker_command
+                 the workers' command, with python -m kvstore_ext put into it
     hosts        the hostfile, and which process goes to which host
     processes    one Process for the scheduler, every server and every worker
     environment  what each of them finds in its environment
-    local, ssh, mpi, slurm
-                 the four ways to start a supervisor beside each process
-    rendezvous   where the agents that mpirun and srun start report to the launcher
+    ssh, mpi, slurm
+                 the command that starts something on another host
+    direct       starts a supervisor beside each process: here, or by one ssh each
+    gathering    starts them all by one mpirun or srun, whose tasks report to the launcher
     protocol     what the launcher and a supervisor say to each other
+    running      one process that has been started
+    ranks        which number MXNet will give to which process
     job          start, follow, notice the first failure, end everything
     output       prefix, log files, last lines
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Mapping
 
+from launcher.ranks import Endpoint
+
 # These come from -n, -s, --port and the process itself, so --env must not contradict them.
 OWN_NAMES = (
     "DMLC_ROLE",
@@ -40,7 +42,6 @@ def forwarded(ambient: Mapping[str, str]) -> dict[str, str]:
 
 def process_environment(
     role: str,
-    rank: int,
     counts: Mapping[str, int],
     given: Mapping[str, str],
     ambient: Mapping[str, str],
@@ -50,7 +51,7 @@ def process_environment(
     """Returns what is laid over the environment that the process's host has anyway.
 
     `counts` holds the numbers of "worker" and "server", `given` comes from --env, `ambient` is
-    the launcher's own environment. The scheduler's address is not known yet.
+    the launcher's own environment. Ranks and addresses are not known yet.
     """
     environment = forwarded(ambient) if remote else {}
     environment.update({k: v for k, v in _DEFAULTS.items() if k not in ambient})
@@ -60,16 +61,23 @@ def process_environment(
     environment["DMLC_ROLE"] = role
     environment["DMLC_NUM_WORKER"] = str(counts["worker"])
     environment["DMLC_NUM_SERVER"] = str(counts["server"])
-    environment["KVSTORE_EXT_LAUNCH_RANK"] = str(rank)
     return environment
 
 
-def with_scheduler(
-    environment: Mapping[str, str], address: str, port: int, one_host: bool
+def with_addresses(
+    environment: Mapping[str, str], rank: int, scheduler: Endpoint, own: Endpoint
 ) -> dict[str, str]:
-    """Returns the environment with the scheduler's address, unless --env has set another."""
-    found = {"DMLC_PS_ROOT_URI": address, "DMLC_PS_ROOT_PORT": str(port)}
-    if one_host:
-        # Otherwise ps-lite takes the first network interface that is not the loopback.
-        found["DMLC_NODE_HOST"] = address
-    return {**found, **environment}
+    """Returns the environment with the process's rank and the addresses that lead to it.
+
+    What --env has set stays; a rank may then differ from the one that MXNet gives.
+    """
+    return {
+        "DMLC_PS_ROOT_URI": scheduler.address,
+        "DMLC_PS_ROOT_PORT": str(scheduler.port),
+        # Otherwise ps-lite takes the first network interface that is not the loopback, and any
+        # port.
+        "DMLC_NODE_HOST": own.address,
+        "PORT": str(own.port),
+        **environment,
+        "KVSTORE_EXT_LAUNCH_RANK": str(rank),
+    }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Coroutine, Protocol, TypeVar
 
 from launcher.direct import END_LIMIT
-from launcher.environment import with_scheduler
+from launcher.environment import with_addresses
 from launcher.options import Options
-from launcher.output import Sink, note
+from launcher.output import Sink, note, rename
 from launcher.processes import Ending, Process
+from launcher.ranks import Endpoint, ranked
 from launcher.running import Running, StartError
 
 T = TypeVar("T")
@@ -119,21 +121,43 @@ class Job:
         self._running.append(running)
 
     async def _give_orders(self) -> None:
-        """Finds the scheduler's address, then has every supervisor run its process."""
-        options = self._options
-        local = options.launcher == "local"
-        (scheduler,) = [each for each in self._running if each.process.role == "scheduler"]
-        address = options.environment.get("DMLC_PS_ROOT_URI")
-        if local and address is None and options.interface is None:
+        """Finds addresses and ranks, then has every supervisor run its process."""
+        *others, scheduler = self._running
+        address = self._options.environment.get("DMLC_PS_ROOT_URI")
+        one_host = self._options.launcher == "local" and self._options.interface is None
+        if one_host and address is None:
             address = "127.0.0.1"
-        request = {"address": address, "interface": options.interface, "port": options.port}
-        try:
-            reserved = await asyncio.wait_for(scheduler.reserve(request), options.start_timeout)
-        except asyncio.TimeoutError:
-            raise StartError(f"{scheduler.title} does not answer", 1, scheduler.sink) from None
+        at = await self._reserve(scheduler, address, None, self._options.port)
+        same = at.address if one_host else None
+        endpoints = await asyncio.gather(
+            *(self._reserve(each, same, at.address) for each in others)
+        )
+        own = dict(zip(others, endpoints))
+        for role in ("worker", "server"):
+            members = [each for each in others if each.process.role == role]
+            numbers = ranked([own[each] for each in members])
+            for running, (rank, endpoint) in zip(members, numbers):
+                running.process = replace(running.process, rank=rank)
+                own[running] = endpoint
+        rename({each.sink: each.process.name for each in others})
         for running in self._running:
-            environment = running.process.environment
-            running.run(with_scheduler(environment, one_host=local, **reserved))
+            process = running.process
+            assert process.rank is not None
+            endpoint = own.get(running, at)
+            running.run(with_addresses(process.environment, process.rank, at, endpoint))
+
+    async def _reserve(
+        self, running: Running, address: str | None, towards: str | None, port: int = 0
+    ) -> Endpoint:
+        request = {
+            "address": address,
+            "interface": self._options.interface,
+            "towards": towards,
+            "port": port,
+            "share": self._running.index(running),
+            "shares": len(self._running),
+        }
+        return await running.reserve(request, self._options.start_timeout)
 
     def _endings(self, *roles: str) -> list[asyncio.Future[Ending]]:
         return [running.ended for running in self._running if running.process.role in roles]

@@ -14,6 +14,7 @@ _SIOCGIFADDR = 0x8915
 # Below the range from which Linux takes ports for outgoing connections and for "any free port":
 # the port must stay free for the seconds until the scheduler has imported MXNet and binds it.
 _PORTS = range(20000, 32768)
+_TRIES = 100
 
 
 class Connection(Protocol):
@@ -76,6 +77,19 @@ def own_address(ssh_connection: str | None = None) -> str:
     return outward_addresses()[0]
 
 
+def address_towards(other: str) -> str:
+    """Returns the address of this host that another one, a name or an address, sees.
+
+    Raises ValueError when no way leads there.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((other, 9))
+        except OSError as error:
+            raise ValueError(f"{socket.gethostname()} has no way to {other}: {error}") from None
+        return str(probe.getsockname()[0])
+
+
 def notice_silence(connection: Connection) -> None:
     """Has the kernel ask after a silent other end, and end the connection after a minute of it.
 
@@ -87,12 +101,14 @@ def notice_silence(connection: Connection) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
-def free_port(address: str, wanted: int = 0) -> int:
+def free_port(address: str, wanted: int = 0, share: int = 0, shares: int = 1) -> int:
     """Returns a port on which a server can listen at `address`: `wanted` itself unless it is 0.
 
-    Raises ValueError when `wanted` is taken or the address is not one of this host's.
+    Ports for different ones of the `shares` differ. Raises ValueError when `wanted` is taken or the
+    address is not one of this host's.
     """
-    candidates = [wanted] if wanted else random.sample(_PORTS, 100)
+    ports = _PORTS[share::shares]
+    candidates = [wanted] if wanted else random.sample(ports, min(len(ports), _TRIES))
     for port in candidates:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             # As ZMQ does: connections of an earlier job that are still closing do not count.
@@ -104,5 +120,5 @@ def free_port(address: str, wanted: int = 0) -> int:
                 reason = error
                 continue
             return port
-    what = f"port {wanted}" if wanted else f"any of 100 ports from {_PORTS[0]} to {_PORTS[-1]}"
+    what = f"port {wanted}" if wanted else f"any of {_TRIES} ports from {ports[0]} to {ports[-1]}"
     raise ValueError(f"{socket.gethostname()} cannot listen at {address} on {what}: {reason}")

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from launcher.environment import OWN_NAMES
 from launcher.hosts import Host, deal_workers, read_hostfile
+from launcher.worker_command import through_runner
+
+_TRUST = "for servers: a module of optimizers that workers may send; may be repeated"
 
 LAUNCHERS = ("local", "ssh", "mpi", "slurm")
 
@@ -45,9 +48,11 @@ def parse(arguments: list[str]) -> Options:
         parser.error("no command for the workers, such as: python train.py --kv-store p3")
     launcher = found.launcher or ("ssh" if found.hostfile else "local")
     python = found.python or sys.executable
-    server_command = found.server_command or [python, "-m", "kvstore_ext.server"]
+    trust = [word for module in found.trust for word in ("--trust", module)]
+    server_command = [*(found.server_command or [python, "-m", "kvstore_ext.server"]), *trust]
     start_timeout = found.start_timeout or (3600.0 if launcher == "slurm" else 60.0)
     try:
+        worker_command = through_runner(command, found.replace)
         hosts = _hosts(launcher, found.hostfile, found.num_workers)
     except ValueError as error:
         parser.error(str(error))
@@ -57,7 +62,7 @@ def parse(arguments: list[str]) -> Options:
         launcher=launcher,
         hosts=tuple(hosts),
         environment=dict(found.env),
-        command=tuple(command),
+        command=tuple(worker_command),
         server_command=tuple(server_command),
         python=python,
         port=found.port,
@@ -82,11 +87,20 @@ def _parser() -> argparse.ArgumentParser:
     add("-H", "--hostfile", help="one 'name[:port] [slots=N]' a line; N limits its workers")
     add("--launcher", choices=LAUNCHERS, help="default: ssh with a hostfile, otherwise local")
     add("--env", type=_assignment, action="append", default=[], metavar="KEY=VALUE")
+    add(
+        "--replace",
+        type=_replacement,
+        action="append",
+        default=[],
+        metavar="NAME=STORE",
+        help="mx.kv.create(NAME) makes STORE in the workers: dist_sync=p3, say; may be repeated",
+    )
     add("--log-dir", help="default: launch-logs/DATE-TIME-PROCESS in the working directory")
     add("--grace", type=_seconds, default=10.0, help="for servers after the workers; default: 10")
     add("--start-timeout", type=_seconds, help="default: 60 s; slurm, where jobs queue: 3600")
     add("--python", help="the interpreter on every host; default: the one that runs this")
     add("--server-command", type=_words, help="default: PYTHON -m kvstore_ext.server")
+    add("--trust", action="append", default=[], metavar="MODULE", help=_TRUST)
     add("--port", type=_port, default=0, help="the scheduler's; default: a free one on its host")
     interface = os.environ.get("DMLC_INTERFACE") or None
     add("--interface", default=interface, help="network interface; default: $DMLC_INTERFACE")
@@ -144,6 +158,13 @@ def _assignment(text: str) -> tuple[str, str]:
     if name in OWN_NAMES:
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")
     return name, value
+
+
+def _replacement(text: str) -> str:
+    # Which stores there are only the runner knows: the launcher runs without kvstore_ext.
+    if not re.fullmatch(r"\w+=\w+", text):
+        raise argparse.ArgumentTypeError(f"found '{text}', allowed is NAME=STORE")
+    return text
 
 
 def _words(text: str) -> list[str]:

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections import deque
+from typing import Mapping
 
 from launcher.protocol import write_all
 
@@ -25,8 +26,8 @@ class Sink:
     """Takes the output of one process, in pieces as they come."""
 
     def __init__(self, name: str, log_dir: str) -> None:
-        self.path = os.path.join(log_dir, name.replace(" ", "-") + ".log")
-        self._prefix = f"[{name}] ".encode()
+        self.path = _log_path(name, log_dir)
+        self._prefix = _prefix(name)
         self._log = io.FileIO(self.path, "w")
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
@@ -64,3 +65,27 @@ class Sink:
         if lines:
             text = b"".join(self._prefix + line + b"\n" for line in lines)
             write_all(sys.stdout.fileno(), text)
+
+    def move(self, path: str, name: str) -> None:
+        """Goes on as the sink of this name, with its log file under this path."""
+        os.rename(self.path, path)
+        self.path = path
+        self._prefix = _prefix(name)
+
+
+def rename(names: Mapping[Sink, str]) -> None:
+    """Gives sinks of one directory new names, which others of them may have had."""
+    paths = {sink: _log_path(name, os.path.dirname(sink.path)) for sink, name in names.items()}
+    changed = {sink: path for sink, path in paths.items() if path != sink.path}
+    for sink, path in changed.items():
+        sink.move(f"{path}.new", names[sink])
+    for sink, path in changed.items():
+        sink.move(path, names[sink])
+
+
+def _log_path(name: str, log_dir: str) -> str:
+    return os.path.join(log_dir, name.replace(" ", "-") + ".log")
+
+
+def _prefix(name: str) -> bytes:
+    return f"[{name}] ".encode()

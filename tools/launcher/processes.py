@@ -13,7 +13,7 @@ from launcher.options import Options
 
 @dataclass(frozen=True)
 class Process:
-    """One process to start. `rank` counts within its role; ps-lite numbers them by itself.
+    """One process to start. `rank` counts within its role, and is final once addresses are known.
 
     mpirun and srun are processes too, of a role of that name and without a rank.
     """
@@ -62,7 +62,6 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
         command = options.command if role == "worker" else options.server_command
         environment: dict[str, str] = process_environment(
             role,
-            rank,
             counts,
             options.environment,
             ambient,

@@ -8,6 +8,7 @@ import os
 from launcher.output import Sink
 from launcher.processes import Ending, Process, ended_with, killed_by
 from launcher.protocol import Link, Message
+from launcher.ranks import Endpoint
 
 
 class StartError(Exception):
@@ -42,17 +43,19 @@ class Running:
     def title(self) -> str:
         return f"{self.process.name} on {self.host}"
 
-    async def reserve(self, request: Message) -> Message:
+    async def reserve(self, request: Message, limit: float) -> Endpoint:
         """Asks for an address and port on the process's host; raises StartError with why not."""
         self.link.send({"reserve": request})
-        received = await self.link.receive()
+        try:
+            received = await asyncio.wait_for(self.link.receive(), limit)
+        except asyncio.TimeoutError:
+            raise StartError(f"{self.title} does not answer", 1, self.sink) from None
         if received is None:
             raise StartError(f"{self.title}: its supervisor has gone", 1, self.sink)
         if "error" in received[0]:
             message = received[0]
             raise StartError(f"{self.title}: {message['error']}", message["status"])
-        reserved: Message = received[0]["reserved"]
-        return reserved
+        return Endpoint(**received[0]["reserved"])
 
     def run(self, environment: Message, patience: float = 0.0) -> None:
         """Has the supervisor start the process, in the launcher's working directory.

@@ -53,16 +53,26 @@ def main() -> int:
     return 0
 
 
-def reserve(address: str | None, interface: str | None, port: int) -> Message:
-    """Returns the address and port that the scheduler on this host is to have.
+def reserve(
+    address: str | None,
+    interface: str | None,
+    towards: str | None,
+    port: int,
+    share: int,
+    shares: int,
+) -> Message:
+    """Returns the address and port that a process on this host is to have.
 
-    Raises ValueError when the interface is unknown or the port taken.
+    The address is the one given, or the interface's, or the one seen from `towards`, or this host's
+    own. Raises ValueError when the interface is unknown or the port taken.
     """
     if address is None and interface is not None:
         address = network.address_of(interface)
+    if address is None and towards is not None:
+        address = network.address_towards(towards)
     if address is None:
         address = network.own_address(os.environ.get("SSH_CONNECTION"))
-    return {"address": address, "port": network.free_port(address, port)}
+    return {"address": address, "port": network.free_port(address, port, share, shares)}
 
 
 class Supervisor:

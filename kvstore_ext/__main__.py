@@ -1,0 +1,8 @@
+"""python -m kvstore_ext train.py: runs a script or module in which mx.kv.create('p3') works."""
+from __future__ import annotations
+
+import sys
+
+from .runner import main
+
+main(sys.argv[1:])

@@ -1,0 +1,142 @@
+"""What servers hear of an optimizer that a script changes in the middle of training.
+
+MXNet sends an optimizer to the servers once, so that trainer.set_learning_rate() does nothing there
+afterwards. Here rank 0 sends what has changed along with each key's next gradient: it holds from
+that step on, for whatever is on the way. A schedule runs on rank 0, too, as in one process, and is
+one more reason why the learning rate changes; so it may be of any class.
+
+Where every worker updates by itself, all send their settings, and the servers compare them: workers
+that update differently would go on with different parameters.
+"""
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, Tuple
+
+import mxnet as mx
+import numpy as np
+
+# What an optimizer looks a parameter's own factors up by -> (lr_mult, wd_mult).
+Multipliers = Dict[Any, Tuple[float, float]]
+
+# Counts are the servers' own.
+_COUNTS = frozenset({"num_update", "begin_num_update", "aggregate_num"})
+_TABLES = ("lr_mult", "wd_mult")
+
+
+def multipliers(optimizer: mx.optimizer.Optimizer) -> Multipliers:
+    """Gluon's lr_mult and wd_mult, which MXNet leaves behind when it pickles an optimizer."""
+    return {
+        index: (parameter.lr_mult, parameter.wd_mult)
+        for index, parameter in optimizer.param_dict.items()
+    }
+
+
+class SettingsWatch:
+    """Compares a worker's optimizer with what the servers were sent, or with nothing.
+
+    Seen are its attributes that are numbers, words or nothing (lr, wd, rescale_grad, momentum and
+    so on), lr_mult and wd_mult, those of Gluon's parameters, and what its lr_scheduler says.
+    """
+
+    def __init__(self, optimizer: mx.optimizer.Optimizer, sent: bool = True) -> None:
+        self._first = _attributes(optimizer) if sent else {}
+        self._multipliers = multipliers(optimizer) if sent else {}
+        self._sent: Dict[Any, str] = {}
+
+    def forget(self, name: Any) -> None:
+        """The key's servers are others from now on, and know nothing."""
+        self._sent.pop(name, None)
+
+    def news(self, optimizer: mx.optimizer.Optimizer, name: Any) -> str:
+        """What a key's servers must hear now, as text; empty where they know it. The optimizer's
+        num_update is to be that of the key's next update."""
+        text = self._changes(optimizer, name)
+        if text == self._sent.get(name, ""):
+            return ""
+        self._sent[name] = text
+        return text or "{}"
+
+    def _changes(self, optimizer: mx.optimizer.Optimizer, name: Any) -> str:
+        changes: Dict[str, Any] = {
+            attribute: value
+            for attribute, value in _attributes(optimizer).items()
+            if self._first.get(attribute, _MISSING) != value
+        }
+        for table in _TABLES:
+            if table in changes:
+                changes[table] = list(changes[table].items())
+        parameter = optimizer.param_dict.get(name)
+        if parameter is not None:
+            own = (parameter.lr_mult, parameter.wd_mult)
+            if own != self._multipliers.get(name, (1.0, 1.0)):
+                changes["own multipliers"] = own
+        return json.dumps(changes) if changes else ""
+
+
+class SettingsFollower:
+    """Gives a server's optimizer the settings that a gradient's worker had when it pushed it.
+
+    Parameters
+    ----------
+    optimizer
+        The server's own, as it was first sent.
+    factors
+        The parameters' multipliers at that time.
+    """
+
+    def __init__(self, optimizer: mx.optimizer.Optimizer, factors: Multipliers) -> None:
+        self._optimizer = optimizer
+        self._factors = factors
+        if not optimizer.param_dict:
+            optimizer.param_dict = {index: _Multiplier(*own) for index, own in factors.items()}
+        self._first: Dict[str, Any] = {}  # of all that was ever changed
+        self._text = ""
+        self._changes: Dict[str, Any] = {}
+
+    def apply(self, text: str, index: Any) -> None:
+        """Takes over the settings that came with a gradient of the parameter `index`."""
+        if text != self._text:
+            self._take_over(json.loads(text) if text else {})
+            self._text = text
+        own = self._changes.get("own multipliers", self._factors.get(index))
+        if own is not None:
+            self._optimizer.param_dict[index] = _Multiplier(*own)
+
+    def _take_over(self, changes: Dict[str, Any]) -> None:
+        for table in _TABLES:
+            if table in changes:
+                changes[table] = dict(map(tuple, changes[table]))
+        values = {name: value for name, value in changes.items() if name != "own multipliers"}
+        for name in values:
+            self._first.setdefault(name, getattr(self._optimizer, name, None))
+        for name, value in {**self._first, **values}.items():
+            setattr(self._optimizer, name, value)
+        self._changes = changes
+
+
+class _Multiplier:
+    """Stands in for the gluon Parameter that an optimizer asks for its multipliers."""
+
+    def __init__(self, lr_mult: float, wd_mult: float) -> None:
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+
+
+_MISSING = object()
+
+
+def _attributes(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
+    """Attributes that json can carry."""
+    found: Dict[str, Any] = {}
+    for name, value in vars(optimizer).items():
+        if isinstance(value, np.generic):
+            value = value.item()
+        if name not in _COUNTS and isinstance(value, (bool, int, float, str, type(None))):
+            found[name] = value
+    found.pop("lr_scheduler", None)
+    if optimizer.lr_scheduler is not None:
+        found["lr"] = float(optimizer.lr_scheduler(optimizer.num_update))
+    for table in _TABLES:
+        found[table] = dict(getattr(optimizer, table))
+    return found

@@ -1,0 +1,251 @@
+"""Optimizer states on the servers: fetched to be saved, and put back, into any number of servers.
+
+MXNet's file holds a state a key, and so does ours; on the servers each slice of a dense key has its
+part of it, as have each server's rows of a sparse one.
+"""
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import threading
+import weakref
+from collections import ChainMap
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+
+from . import _core
+from .arrays import KeyArrays
+from .errors import ClusterError, KVStoreError
+from .keys import Key
+from .optimizer import OptimizerLoop
+from .sparse import NativeUpdater, SparseKey
+from .state_format import arrays_from, build, flatten
+
+
+class StateKeeper:
+    """A server's thread that answers what workers ask of its optimizers' states."""
+
+    def __init__(self, server: _core.Server, loop: OptimizerLoop, native: NativeUpdater) -> None:
+        self._server = server
+        self._loop = loop
+        self._native = native
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="states")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when nothing is answered any more."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
+        while not self._stopping.is_set():
+            question = self._server.next_question(0.2)
+            if question is None:
+                continue
+            try:
+                answer, data = self._answer(json.loads(question.text), question.payload())
+            except Exception as error:
+                answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
+            self._server.reply(question, json.dumps(answer), data)
+
+    def _answer(self, asked: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], bytes]:
+        if "here" in asked:
+            return {}, b""
+        keeper: Any = self._native if "number" in asked else self._loop
+        where = [asked["number"]] if "number" in asked else [asked["store"], tuple(asked["slice"])]
+        if "set" in asked:
+            state = build(asked["set"], arrays_from(asked["set"], data))
+            keeper.set_state(*where, state, asked["count"])
+            return {}, b""
+        try:
+            state, count = keeper.state(*where)
+        except KeyError:
+            return {"count": 0}, b""
+        outline, arrays = flatten(state)
+        return {"outline": outline, "count": count}, b"".join(a.tobytes() for a in arrays)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a key's state: what a server has of it, from element `begin` on."""
+
+    server: int
+    where: Dict[str, Any]  # how the server finds it
+    begin: int
+    shape: Tuple[int, ...]
+
+
+class ServerStates:
+    """What MXNet calls a store's updater, for an optimizer that runs on the servers.
+
+    Parameters
+    ----------
+    optimizer
+        The worker's, which a script may change.
+    worker, store
+        The lane, and the store's number on it.
+    keys, sparse
+        The store's dense and sparse keys by name, now and later.
+    resend
+        Sends rank 0's optimizer to the servers, which then have no states.
+    decides
+        Whether this worker is rank 0, whose states hold for the job.
+    """
+
+    def __init__(
+        self,
+        optimizer: mx.optimizer.Optimizer,
+        worker: _core.Worker,
+        store: int,
+        keys: Dict[Key, KeyArrays],
+        sparse: Dict[Key, SparseKey],
+        resend: weakref.WeakMethod,
+        decides: bool,
+    ) -> None:
+        self.optimizer = optimizer
+        self._worker = worker
+        self._store = store
+        self._keys: Mapping[Key, Any] = ChainMap(keys, sparse)
+        self._resend = resend
+        self._decides = decides
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """All states, as MXNet's Updater.get_states. Any worker may ask, without the others."""
+        mx.nd.waitall()  # no update is under way then
+        states, counts = {}, {}
+        for name, key in self._keys.items():
+            state, count = self._fetch(key)
+            if count > 0:
+                states[name], counts[name] = state, count
+        if not dump_optimizer:
+            return pickle.dumps(states)
+        self.optimizer._index_update_count.update(counts)
+        self.optimizer.num_update = max([self.optimizer.num_update, *counts.values()])
+        return pickle.dumps((states, self.optimizer))
+
+    def set_states(self, states: bytes) -> None:
+        """Puts states back, and the optimizer if it was saved with them. Rank 0's hold for the job.
+
+        Raises
+        ------
+        KVStoreError
+            For states of other keys or shapes, before anything is sent.
+        """
+        loaded, optimizer = load_states(states)
+        check_states(loaded, self._keys)
+        mx.nd.waitall()
+        if optimizer is not None:
+            self.optimizer = optimizer  # with its counts
+        resend = self._resend()
+        assert resend is not None, "the store is gone"
+        resend(self.optimizer)
+        if not self._decides:
+            return
+        # A file without the optimizer has no counts; updates then count on from the optimizer's.
+        counts = self.optimizer._index_update_count
+        try:
+            for name, state in loaded.items():
+                self._put(self._keys[name], state, counts.get(name, self.optimizer.num_update))
+        except KVStoreError as error:
+            self._worker.abort(f"states were put back on some servers only: {error}")
+            raise
+
+    def _parts(self, key: Union[KeyArrays, SparseKey]) -> List[Part]:
+        if isinstance(key, SparseKey):
+            width = math.prod(key.shape[1:])
+            return [
+                Part(server, {"number": key.number}, row * width, shape)
+                for server, row, shape in key.placement()
+            ]
+        return [
+            Part(server, {"store": self._store, "slice": [key.identity, index]}, begin, (length,))
+            for index, begin, length, server in self._worker.slices(key.identity)
+        ]
+
+    def _fetch(self, key: Union[KeyArrays, SparseKey]) -> Tuple[Any, int]:
+        parts = self._parts(key)
+        asked = [self._ask(part, {}, b"") for part in parts]
+        answers = [self._answer(question) for question in asked]
+        count = min(answer["count"] for answer, _ in answers)
+        if count == 0:
+            return None, 0
+        found = [arrays_from(answer["outline"], data) for answer, data in answers]
+        arrays = [_joined(leaf, parts, key.shape) for leaf in zip(*found)]
+        return build(answers[0][0]["outline"], arrays), count
+
+    def _put(self, key: Union[KeyArrays, SparseKey], state: Any, count: int) -> None:
+        outline, arrays = flatten(state)
+        asked = []
+        for part in self._parts(key):
+            own = [_cut(array, part, key.shape) for array in arrays]
+            outline_of_part = flatten(build(outline, list(own)))[0]
+            what = {"set": outline_of_part, "count": count}
+            asked.append(self._ask(part, what, b"".join(array.tobytes() for array in own)))
+        for question in asked:
+            self._answer(question)
+
+    def _ask(self, part: Part, what: Dict[str, Any], data: bytes) -> int:
+        return self._worker.ask(part.server, json.dumps({**part.where, **what}), data)
+
+    def _answer(self, question: int) -> Tuple[Dict[str, Any], bytes]:
+        try:
+            text, data = self._worker.await_answer(question)
+        except RuntimeError as error:
+            raise ClusterError(str(error)) from None
+        answer = json.loads(text)
+        if "error" in answer:
+            raise KVStoreError(f"a server failed to keep its states: {answer['error']}")
+        return answer, data
+
+
+def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Optimizer]]:
+    """What MXNet's Updater.get_states wrote: states by key, and the optimizer if it is there.
+
+    Raises KVStoreError for anything else.
+    """
+    try:
+        states, optimizer = pickle.loads(data), None
+    except Exception as error:
+        raise KVStoreError(f"these are no optimizer states: {error}") from None
+    if isinstance(states, tuple) and len(states) == 2:
+        states, optimizer = states
+    if not isinstance(states, dict):
+        raise KVStoreError(f"these are no optimizer states, but a {type(states).__name__}")
+    return states, optimizer
+
+
+def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
+    """Raises KVStoreError for states of other keys or shapes than these."""
+    for name, state in states.items():
+        if name not in keys:
+            raise KVStoreError(
+                f"the states are another model's: they have key {name!r}; this store has "
+                f"{', '.join(map(repr, keys)) or 'none'}"
+            )
+        for array in flatten(state)[1]:
+            if array.shape != keys[name].shape and array.size != 1:
+                raise KVStoreError(
+                    f"the states are another model's: that of key {name!r} has shape "
+                    f"{array.shape}; the key has shape {keys[name].shape}"
+                )
+
+
+def _joined(
+    found: Sequence[np.ndarray], parts: Sequence[Part], shape: Tuple[int, ...]
+) -> np.ndarray:
+    """The array that was cut into these parts; one that was not is the same everywhere."""
+    if all(array.shape == part.shape for array, part in zip(found, parts)):
+        return np.concatenate(found).reshape(shape)
+    return found[0]
+
+
+def _cut(array: np.ndarray, part: Part, shape: Tuple[int, ...]) -> np.ndarray:
+    if array.shape != shape:
+        return array
+    return array.reshape(-1)[part.begin : part.begin + math.prod(part.shape)].reshape(part.shape)

@@ -1,0 +1,152 @@
+"""Where parameters are updated: slice by slice on the servers, or whole on every worker."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping
+
+import mxnet as mx
+import numpy as np
+
+from .arrays import KeyArrays
+from .errors import KVStoreError
+from .keys import Key
+from .optimizer import SliceOptimizer, copy_optimizer
+from .states import check_states, load_states
+
+# Norms over some rows of these, and their ratios, are not those over all.
+_WEIGHTS = np.array([[0.01, -0.02], [3.0, 0.5], [-40.0, 20.0]], np.float32)
+_GRADIENTS = np.array([[5.0, 1.0], [-0.3, 0.2], [0.1, 2.0]], np.float32)
+_STEPS = 4
+
+
+def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
+    """Whether updating a parameter slice by slice comes to the same as updating it whole.
+
+    Tried out on a small parameter, with a copy and a learning rate that shows: optimizers that look
+    at a whole layer (LARS, LAMB) or count over all parameters (Nadam) give themselves away, and so
+    do a user's own.
+
+    Raises
+    ------
+    KVStoreError
+        For an optimizer, other than MXNet's SGLD, that draws random numbers: workers would draw
+        different ones.
+    """
+    if isinstance(optimizer, mx.optimizer.SGLD):
+        return True  # an element's noise is its own
+    try:
+        whole, again = _updated_whole(optimizer), _updated_whole(optimizer)
+    except Exception:
+        return False  # a user's own that wants to know the parameter; it will see whole ones
+    if not _same(whole, again):
+        raise KVStoreError(
+            f"optimizer {type(optimizer).__name__} gives another result each time, so workers "
+            "would not keep the same parameters; of the random ones only SGLD works here"
+        )
+    try:
+        return bool(whole.any()) and _same(whole, _updated_in_slices(optimizer))
+    except Exception:
+        return False  # it may insist on a shape
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A step of the trial, as the core hands out updates."""
+
+    slice: int
+    step: int
+    values: mx.nd.NDArray
+    key: int = 0
+    name: str = "0"
+    settings: str = ""
+
+    def gradient(self) -> Any:
+        return self.values.to_dlpack_for_read()
+
+
+def _same(changes: np.ndarray, others: np.ndarray) -> bool:
+    return np.allclose(changes, others, rtol=1e-3, atol=1e-6 * np.abs(changes).max())
+
+
+def _on_trial(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
+    copied = copy_optimizer(optimizer)
+    copied.lr = 0.1  # a script's may be 0 at first
+    return copied
+
+
+def _updated_whole(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
+    """What the trial's steps add to its parameter."""
+    updater = mx.optimizer.get_updater(_on_trial(optimizer))
+    value = mx.nd.array(_WEIGHTS)
+    for step in range(1, _STEPS + 1):
+        updater(0, mx.nd.array(_GRADIENTS / step), value)
+    return value.asnumpy() - _WEIGHTS
+
+
+def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
+    sliced = SliceOptimizer(_on_trial(optimizer), {})
+    values = [mx.nd.array(part) for part in np.split(_WEIGHTS.reshape(-1), [2])]
+    gradients: List[np.ndarray] = np.split(_GRADIENTS.reshape(-1), [2])
+    for step in range(1, _STEPS + 1):
+        for number, gradient in enumerate(gradients):
+            trial: Any = _Trial(number, step, mx.nd.array(gradient / step))
+            sliced.update(trial, values[number])
+    found = np.concatenate([value.asnumpy() for value in values])
+    return found.reshape(_WEIGHTS.shape) - _WEIGHTS
+
+
+class WorkerStates(mx.optimizer.Updater):
+    """What MXNet calls a store's updater, for an optimizer that runs on the workers."""
+
+    def __init__(self, optimizer: mx.optimizer.Optimizer, keys: Mapping[Key, KeyArrays]) -> None:
+        super().__init__(optimizer)
+        self._keys = keys
+
+    def set_states(self, states: bytes) -> None:
+        """As MXNet's; raises KVStoreError for states of other keys or shapes."""
+        check_states(load_states(states)[0], self._keys)
+        super().set_states(states)
+
+
+class WorkerUpdates:
+    """Updates whole parameters on every worker, each from the sum of all workers' gradients.
+
+    All do the same, so they keep the same parameters; each keeps a copy of them and of the sums.
+    The servers see to it that all have the same settings (settings.py).
+
+    Parameters
+    ----------
+    updater
+        Called as updater(name, gradient, value): MXNet's for an optimizer, or a user's function.
+    """
+
+    def __init__(self, updater: Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]) -> None:
+        self._updater = updater
+        self._values: Dict[Key, mx.nd.NDArray] = {}
+        self._sums: Dict[Key, mx.nd.NDArray] = {}
+
+    def replace(
+        self, updater: Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]
+    ) -> None:
+        """Goes on with another updater from the values that there are."""
+        self._updater = updater
+
+    def begin(self, name: Key, like: mx.nd.NDArray) -> mx.nd.NDArray:
+        """The array for a key's first value, where its gradients are computed."""
+        self._values[name] = mx.nd.empty(like.shape, like.context, like.dtype)
+        return self._values[name]
+
+    def sum_of(self, name: Key) -> mx.nd.NDArray:
+        """The array for a round's sum of gradients."""
+        if name not in self._sums:
+            self._sums[name] = mx.nd.zeros_like(self._values[name])
+        return self._sums[name]
+
+    def update(self, name: Key) -> None:
+        """Updates the key's value once the sum has arrived; returns before that."""
+        self._updater(name, self._sums[name], self._values[name])
+
+    def read(self, name: Key, outs: List[mx.nd.NDArray]) -> None:
+        """Writes the key's value into outs once it is updated; returns before that."""
+        for out in outs:
+            self._values[name].copyto(out)

@@ -1,0 +1,85 @@
+"""Jobs of scripts that know nothing of kvstore_ext."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from .jobs import LAUNCH, Job
+
+PACKAGE = {"PYTHONPATH": str(LAUNCH.parents[1])}
+
+TRAIN = """
+import sys
+import mxnet as mx
+from own_optimizers import Doubling
+
+store = mx.kv.create(sys.argv[1])
+store.set_optimizer(Doubling())
+value = mx.nd.ones((3,))
+store.init("weight", value)
+if sys.argv[2:] == [str(store.rank)]:
+    raise ValueError("one worker has had enough")
+store.push("weight", value)
+store.pull("weight", out=value)
+print(type(store).__name__, store.num_workers, value.asnumpy().tolist(), flush=True)
+"""
+
+# The servers have to import it, so they have to find it.
+OPTIMIZER = """
+import mxnet as mx
+
+
+class Doubling(mx.optimizer.Optimizer):
+    def create_state(self, index, weight):
+        return None
+
+    def update(self, index, weight, gradient, state):
+        weight[:] += 2 * gradient
+"""
+
+
+def write_scripts(directory: Path) -> str:
+    """Returns the script's path."""
+    (directory / "scripts").mkdir()
+    (directory / "scripts" / "train.py").write_text(TRAIN)
+    (directory / "scripts" / "own_optimizers.py").write_text(OPTIMIZER)
+    return str(directory / "scripts" / "train.py")
+
+
+def server_command(script: str) -> str:
+    """Another launcher may start all roles by one command, so here it is that of the workers."""
+    command = [sys.executable, "-m", "kvstore_ext", "--trust", "own_optimizers", script, "p3"]
+    return " ".join(shlex.quote(word) for word in command)
+
+
+def test_a_stock_name_gives_our_store(job: Job, tmp_path: Path) -> None:
+    script = write_scripts(tmp_path)
+    arguments = ["-n", "2", "-s", "2", "--replace", "dist_sync=p3"]
+    arguments += ["--server-command", server_command(script)]
+    train = [sys.executable, script, "dist_sync"]
+    assert job.run(*arguments, *train, environment=PACKAGE) == 0, job.errors
+    assert sorted(job.lines) == [
+        "[worker 0] P3 2 [5.0, 5.0, 5.0]",
+        "[worker 1] P3 2 [5.0, 5.0, 5.0]",
+    ]
+
+
+def test_a_script_that_fails_tells_the_other_workers(job: Job, tmp_path: Path) -> None:
+    script = write_scripts(tmp_path)
+    arguments = ["-n", "2", "-s", "1", "--server-command", server_command(script)]
+    # So that only what the worker says can end the others before the test's time is up.
+    environment = {**PACKAGE, "KVSTORE_EXT_OPTIONS": '{"timeout": 600}'}
+    train = [sys.executable, script, "p3", "1"]
+    assert job.run(*arguments, *train, environment=environment) == 1
+    reason = "worker 1: its script failed: ValueError: one worker has had enough"
+    # Whoever hears it first ends the job, so not all need come to say it.
+    assert any(reason in line for line in job.lines), job.lines
+    assert job.log("worker-1").splitlines() == [
+        "Traceback (most recent call last):",
+        f'  File "{script}", line 11, in <module>',
+        '    raise ValueError("one worker has had enough")',
+        "ValueError: one worker has had enough",
+    ]
+    job.assert_gone()

@@ -1,0 +1,123 @@
+"""Which optimizers may update slices on the servers, and what becomes of those that may not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import kvstore_ext
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext.updates import updates_slices
+
+WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
+WARM_UP = {"base_lr": 0.01, "warmup_steps": 100}  # from 0, MXNet's default
+
+
+@pytest.mark.parametrize("name", sorted(mx.optimizer.Optimizer.opt_registry))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"learning_rate": 0.0},
+        {"learning_rate": 1e-6},
+        {"lr_scheduler": mx.lr_scheduler.PolyScheduler(1000, **WARM_UP)},
+    ],
+    ids=["default", "rate 0", "small rate", "warm-up"],
+)
+def test_who_looks_at_whole_parameters_is_found_out(name: str, options: dict[str, Any]) -> None:
+    assert updates_slices(mx.optimizer.create(name, **options)) == (name not in WHOLE)
+
+
+@pytest.mark.parametrize("strategy", ["linear", "power2", "sqrt", "lars"])
+def test_one_optimizer_may_be_of_both_kinds(strategy: str) -> None:
+    optimizer = mx.optimizer.LBSGD(warmup_strategy=strategy)
+    assert updates_slices(optimizer) == (strategy != "lars")
+    assert not updates_slices(mx.optimizer.LBSGD(warmup_strategy=strategy, batch_scale=4))
+
+
+def test_the_trial_leaves_an_optimizer_as_it_was() -> None:
+    schedule = mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=0.01)
+    optimizer = mx.optimizer.Adam(learning_rate=0.01, lr_scheduler=schedule)
+    updates_slices(optimizer)
+    assert optimizer.num_update == 0
+    assert optimizer._index_update_count == {}
+    assert optimizer.lr_scheduler.base_lr == 0.01
+
+
+def value_of(store: kvstore_ext.P3) -> float:
+    out = mx.nd.zeros((3,))
+    store.pull(0, out=out)
+    return float(out.asnumpy()[0])
+
+
+def test_setting_an_optimizer_again_keeps_the_values_that_workers_have() -> None:
+    store = kvstore_ext.P3()
+    store.set_optimizer(mx.optimizer.LAMB(learning_rate=1.0))
+    store.init(0, mx.nd.full((3,), 10))
+    store.push(0, mx.nd.full((3,), 77))
+    before = value_of(store)
+    assert before != 10
+    store.set_optimizer(mx.optimizer.LAMB(learning_rate=1.0))
+    assert value_of(store) == before
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"is LAMB.*changed to SGD"):
+        store.set_optimizer(mx.optimizer.SGD())
+    store.close()
+
+
+def test_before_the_first_key_an_optimizer_may_move_to_the_servers_only() -> None:
+    store = kvstore_ext.P3()
+    store.set_optimizer(mx.optimizer.LAMB())
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+    store.init(0, mx.nd.full((3,), 10))
+    store.push(0, mx.nd.ones((3,)))
+    assert value_of(store) == 9
+    store.close()
+    store = kvstore_ext.P3()
+    store.set_optimizer(mx.optimizer.SGD())
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"is SGD.*changed to LAMB"):
+        store.set_optimizer(mx.optimizer.LAMB())
+    store.close()
+
+
+def test_an_updater_of_the_users_updates_whole_parameters() -> None:
+    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=8))
+    seen = []
+
+    def update(key: Any, gradient: mx.nd.NDArray, value: mx.nd.NDArray) -> None:
+        seen.append((key, gradient.shape))
+        value += gradient * 2
+
+    for key in ("dense", "rows"):
+        store.init(key, mx.nd.ones((4, 3)).tostype("row_sparse" if key == "rows" else "default"))
+    store._set_updater(update)
+    store.push("dense", mx.nd.ones((4, 3)))
+    store.push("rows", mx.nd.ones((4, 3)).tostype("row_sparse"))
+    out = mx.nd.zeros((4, 3))
+    store.pull("dense", out=out)
+    np.testing.assert_array_equal(out.asnumpy(), np.full((4, 3), 3))
+    mx.nd.waitall()
+    assert sorted(seen) == [("dense", (4, 3)), ("rows", (4, 3))]
+    store.close()
+
+
+def test_an_optimizer_that_fails_on_a_sparse_key_ends_the_job() -> None:
+    class Fails(mx.optimizer.SGD):
+        def update_multi_precision(self, index: Any, *arrays: Any) -> None:
+            if 3 in np.ravel(index):
+                raise ArithmeticError("as the test wants")
+            super().update_multi_precision(index, *arrays)
+
+    store = kvstore_ext.P3()
+    store.set_optimizer(Fails())
+    store.init(3, mx.nd.ones((4, 3)).tostype("row_sparse"))
+    store.push(3, mx.nd.ones((4, 3)).tostype("row_sparse"))
+    mx.nd.waitall()
+    deadline = time.monotonic() + 20
+    while not store._worker.failure() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(kvstore_ext.ClusterError, match=r"sparse key 3.*as the test wants"):
+        store.push(3, mx.nd.ones((4, 3)).tostype("row_sparse"))
+    with pytest.raises(kvstore_ext.ClusterError):
+        store.close()

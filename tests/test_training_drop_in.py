@@ -1,0 +1,98 @@
+"""A script that changes the store's name trains as it did with MXNet's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import kvstore_ext
+import mxnet as mx
+import numpy as np
+import pytest
+from cluster import STOCK_SERVER, TESTS, Cluster
+from training import Parameters
+
+SCRIPT = TESTS / "workers" / "drop_in.py"
+OPTIMIZERS = ("sgd", "adam", "lamb")
+# With their numbers of devices; a job of MXNet's own store for each takes its time.
+INTERFACES = [("trainer", 1), ("trainer", 2), ("module", 2), ("bare", 2)]
+PLACES = {"workers": 3, "servers": 2}
+
+
+def results(directory: Path, task: str, workers: int) -> Parameters:
+    """What rank 0 has in the end; asserts that the others have the same bits."""
+    first, *others = (dict(np.load(directory / f"{task}-{rank}.npz")) for rank in range(workers))
+    for other in others:
+        for name, value in other.items():
+            np.testing.assert_array_equal(value, first[name], f"{name} of {task}")
+    return first
+
+
+@pytest.fixture(scope="module")
+def lane(module_cluster: Cluster) -> Path:
+    """Where a job has left the results of all optimizers, interfaces and numbers of devices."""
+    directory = module_cluster.directory / "lane"
+    directory.mkdir()
+    tasks = [f"{i}:{optimizer}:{d}" for i, d in INTERFACES for optimizer in OPTIMIZERS]
+    module_cluster.run(SCRIPT, "p3", directory, *tasks, options={"slice_bytes": 1000}, **PLACES)
+    return directory
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(("interface", "devices"), INTERFACES)
+def test_fifty_steps_end_with_the_parameters_of_the_stock_store(
+    cluster: Cluster, lane: Path, tmp_path: Path, interface: str, optimizer: str, devices: int
+) -> None:
+    task = f"{interface}:{optimizer}:{devices}"
+    cluster.run(SCRIPT, "dist_sync", tmp_path, task, server=STOCK_SERVER, **PLACES)
+    expected, found = results(tmp_path, task, 3), results(lane, task, 3)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        # Servers add three workers' gradients in the order in which they come.
+        np.testing.assert_allclose(found[name], value, 1e-4, 1e-5, err_msg=name)
+
+
+def test_two_bit_compression_gives_the_stock_stores_bits(cluster: Cluster, tmp_path: Path) -> None:
+    found = {}
+    for name, how in {"p3": {}, "dist_sync": {"server": STOCK_SERVER}}.items():
+        (tmp_path / name).mkdir()
+        options: dict[str, Any] = {"options": {"slice_bytes": 1000}, **how}
+        cluster.run(SCRIPT, name, tmp_path / name, "2bit", **options)
+        found[name] = results(tmp_path / name, "2bit", 2)
+    assert found["p3"].keys() == found["dist_sync"].keys()
+    for name, value in found["dist_sync"].items():
+        np.testing.assert_array_equal(found["p3"][name], value, name)
+
+
+def test_states_go_on_in_a_cluster_with_another_number_of_servers(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    options = {"slice_bytes": 1000}
+    places = [f"{interface}:%s:{devices}" for interface, devices in (("trainer", 2), ("module", 1))]
+    for what, servers in (("saving", 2), ("loading", 3)):
+        tasks = [place % what for place in places]
+        cluster.run(SCRIPT, "p3", tmp_path, *tasks, servers=servers, options=options)
+    for place in places:
+        saving, loading = (results(tmp_path, place % what, 2) for what in ("saving", "loading"))
+        for name, value in saving.items():
+            np.testing.assert_array_equal(loading[name], value, name)
+
+
+def test_sgld_with_given_draws_gives_what_one_process_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def drawn(mean: float, deviation: float, shape: Any, **how: Any) -> mx.nd.NDArray:
+        return mx.nd.full(shape, mean + deviation / 2)
+
+    monkeypatch.setattr(mx.optimizer.optimizer, "normal", drawn)
+    weight, alone = mx.nd.ones((100,)), mx.nd.ones((100,))
+    updater = mx.optimizer.get_updater(mx.optimizer.SGLD(learning_rate=0.1))
+    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=100))
+    store.set_optimizer(mx.optimizer.SGLD(learning_rate=0.1))
+    store.broadcast(0, weight, out=weight)
+    for step in range(5):
+        gradient = mx.nd.full((100,), step)
+        store.pushpull(0, gradient, out=weight)
+        updater(0, gradient, alone)
+    np.testing.assert_array_equal(weight.asnumpy(), alone.asnumpy())
+    store.close()

@@ -1,0 +1,70 @@
+"""The command that a worker runs: where that is Python with a script or module, through the runner.
+
+`python -u train.py` becomes `python -u -m kvstore_ext train.py`, in which MXNet knows the stores of
+kvstore_ext although train.py does not import it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Sequence
+
+_RUNNER = "kvstore_ext"
+# Python's options of one letter that take no value and do not matter to who reads the script.
+_FLAGS = "bBdEiIOPqRsSuv"
+_WITH_VALUE = "WX"
+
+
+def through_runner(command: Sequence[str], replacements: Sequence[str]) -> list[str]:
+    """Returns the command with the runner in it, unless Python runs code, its input or nothing.
+
+    `replacements` are "NAME=STORE" for the runner. Raises ValueError where they could have no
+    effect, as the command is another one.
+    """
+    options = [word for text in replacements for word in ("--replace", text)]
+    position = _end_of_options(command)
+    if position is None:
+        if replacements:
+            raise ValueError(
+                f"--replace: found the command '{command[0]}', allowed are python, python3 and "
+                f"python3.x with a script or -m; others run python -m {_RUNNER} --replace by "
+                "themselves"
+            )
+        return list(command)
+    interpreter, rest = _separated(command, position)
+    if rest[:2] == ["-m", _RUNNER]:
+        rest = rest[2:]
+    return [*interpreter, "-m", _RUNNER, *options, *rest]
+
+
+def _end_of_options(command: Sequence[str]) -> int | None:
+    """Returns the place of the script, of "--" or of what has -m; None for other commands."""
+    if not re.fullmatch(r"python(3(\.\d+)?)?", os.path.basename(command[0])):
+        return None
+    position = 1
+    while position < len(command):
+        word = command[position]
+        if word == "--" or not word.startswith("-"):
+            return position
+        if word == "--check-hash-based-pycs":
+            position += 2
+            continue
+        letters = word[1:].lstrip(_FLAGS)
+        if letters.startswith("m"):
+            return position
+        if word == "-" or (letters and letters[0] not in _WITH_VALUE):
+            return None
+        position += 2 if len(letters) == 1 else 1
+    return None
+
+
+def _separated(command: Sequence[str], position: int) -> tuple[list[str], list[str]]:
+    """Returns the interpreter with its options and what it runs, "-m" a word of its own."""
+    interpreter, word = list(command[:position]), command[position]
+    if word == "--" or not word.startswith("-"):
+        return interpreter, list(command[position:])
+    flags, _, module = word.partition("m")
+    if flags != "-":
+        interpreter.append(flags)
+    return interpreter, ["-m", *([module] if module else []), *command[position + 1 :]]
