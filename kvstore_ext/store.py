@@ -49,9 +49,9 @@ class P3(KVStore):
     """
 
     def __init__(self, options: Optional[Options] = None) -> None:
+        self.closed = True  # until it is made
         options = options or Options.from_environment()
         job = Job.from_environment()
-        self.closed = True
         try:
             self._lane = (
                 LocalLane("p3", options) if job is None else ClusterLane.shared("p3", options, job)
