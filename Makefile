@@ -31,7 +31,7 @@ test: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m pytest $(PYTEST_FLAGS))
 
 # Without bindings, ps-lite and MXNet: those are not instrumented.
-CORE := $(filter-out %/bindings.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
+CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
           $(filter %.cc,$(CPP)))
 CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -Ikvstore_ext/csrc
 

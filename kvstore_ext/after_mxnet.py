@@ -6,6 +6,7 @@ from typing import Any, Callable
 import mxnet as mx
 from mxnet.kvstore import KVStoreBase
 
+from .carried import CarryingUpdater
 from .errors import KVStoreError
 
 
@@ -16,13 +17,20 @@ def adopt(store_class: type) -> None:
     and the workers train each by itself; so they do with a name that it does not know, of which it
     makes a local store. And Trainer refuses another batch size than the last one's with any
     distributed store that updates parameters, because MXNet's own servers would not hear of it;
-    ours do (settings.py).
+    ours do (settings.py). Nor does a store hear of an optimizer that the script runs itself, and of
+    which compression has to know.
     """
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):
         module._create_kvstore = _creating(module._create_kvstore, store_class)
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
+    )
+    mx.gluon.Trainer._init_kvstore = _introducing_trainer(
+        mx.gluon.Trainer._init_kvstore, store_class
+    )
+    mx.module.Module.init_optimizer = _introducing_module(
+        mx.module.Module.init_optimizer, store_class
     )
 
 
@@ -63,3 +71,31 @@ def _rescaling(check: Callable[..., None], store_class: type) -> Callable[..., N
             check(trainer, scale)
 
     return check_and_rescale_grad
+
+
+def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    def init_kvstore(trainer: Any) -> None:
+        init(trainer)
+        store: Any = trainer._kvstore
+        if isinstance(store, store_class) and not trainer._update_on_kvstore:
+            store.adopt_optimizer(trainer._optimizer)
+            trainer._updaters = [
+                CarryingUpdater(updater.optimizer, store.carried) for updater in trainer._updaters
+            ]
+
+    return init_kvstore
+
+
+def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
+        known = module.optimizer_initialized
+        file, module._preload_opt_states = module._preload_opt_states, None
+        init(module, *arguments, **named)
+        store: Any = module._kvstore
+        if isinstance(store, store_class) and not module._update_on_kvstore and not known:
+            store.adopt_optimizer(module._optimizer)
+            module._updater = CarryingUpdater(module._optimizer, store.carried)
+        if file is not None:
+            module.load_optimizer_states(file)
+
+    return init_optimizer

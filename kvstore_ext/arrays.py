@@ -7,6 +7,7 @@ import mxnet as mx
 import numpy as np
 
 from . import _core
+from .compression import Compression
 from .errors import ArrayMismatch
 from .keys import storage, stype_of
 
@@ -36,6 +37,7 @@ class KeyArrays:
         self.identity = identity
         self.shape: Tuple[int, ...] = value.shape
         self.dtype = dtype
+        self.compressed = False
         # Every operation on the key writes this, so that they come one after the other.
         self._order = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
@@ -45,7 +47,9 @@ class KeyArrays:
         """How many numbers it has."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def declare(self, worker: _core.Worker, store: int, compression: str) -> None:
+    def declare(
+        self, worker: _core.Worker, store: int, compression: Optional[Compression]
+    ) -> None:
         """Tells the lane what it has to know, once.
 
         Parameters
@@ -53,18 +57,20 @@ class KeyArrays:
         store
             The number of the store that has the key.
         compression
-            Of its gradients, as csrc/codec.h has it; empty for none.
+            Of its gradients; None for none.
         """
         text = f"of shape {self.shape}, {np.dtype(self.dtype).name}"
-        if compression:
+        if compression is not None:
             text += f", compressed by {compression}"
+        self.compressed = compression is not None
         worker.declare(
             self.identity,
             store,
             repr(self.name),
             DTYPES[self.dtype],
             self.elements,
-            compression,
+            "" if compression is None else compression.specification(self.shape),
+            compression is not None and compression.non_finite == "raise",
             text,
         )
 
@@ -107,12 +113,13 @@ class KeyArrays:
         priority: int,
         step: int,
         settings: str = "",
+        plain: bool = False,
     ) -> None:
         """Queues one operation of the lane, with what moves arrays to it and from it.
 
         contributes opens the key's next round with the sum of values; outs get its result. Without
         contributes, outs get the result of the last round. The settings are rank 0's for the
-        servers' optimizer (settings.py).
+        servers' optimizer (settings.py). A plain operation is not compressed.
         """
         priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
         source = None if values is None else self._gather(values)
@@ -126,6 +133,7 @@ class KeyArrays:
             priority,
             step,
             settings,
+            plain,
         )
         if target is not None and outs is not None:
             for out in outs:

@@ -7,6 +7,7 @@ import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Dict, Optional
 
+from .compression import option_names
 from .errors import OptionError
 
 MAX_SLICE_BYTES = 1 << 30
@@ -57,22 +58,15 @@ class Options:
 
     @classmethod
     def from_environment(cls) -> Options:
-        """Reads KVSTORE_EXT_OPTIONS.
+        """Reads KVSTORE_EXT_OPTIONS, which may hold options of a compression as well.
 
         Raises
         ------
         OptionError
             Where it is no JSON object, or names an option that does not exist or is out of range.
         """
-        text = os.environ.get("KVSTORE_EXT_OPTIONS", "{}")
-        try:
-            values = json.loads(text)
-        except ValueError as error:
-            raise OptionError(
-                f"KVSTORE_EXT_OPTIONS is {text!r}, which is not JSON: {error}"
-            ) from None
-        if not isinstance(values, dict):
-            raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}; it must be a JSON object")
+        others = option_names()
+        values = {name: value for name, value in _environment().items() if name not in others}
         return cls.from_dict(values)
 
     @classmethod
@@ -82,7 +76,8 @@ class Options:
         for name in values:
             if name not in known:
                 raise OptionError(
-                    f"there is no option {name!r}; the options are {', '.join(known)}"
+                    f"there is no option {name!r}; the options are {', '.join(known)}, and a "
+                    f"compression's {', '.join(option_names())}"
                 )
         return cls(**values)
 
@@ -90,6 +85,23 @@ class Options:
         """Those that must be equal on all workers."""
         values = asdict(self)
         return {name: values[name] for name in ("slice_bytes", "deterministic")}
+
+
+def compression_options() -> Dict[str, Any]:
+    """What KVSTORE_EXT_OPTIONS says of the compression, whichever the store has."""
+    others = option_names()
+    return {name: value for name, value in _environment().items() if name in others}
+
+
+def _environment() -> Dict[str, Any]:
+    text = os.environ.get("KVSTORE_EXT_OPTIONS", "{}")
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}, which is not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise OptionError(f"KVSTORE_EXT_OPTIONS is {text!r}; it must be a JSON object")
+    return values
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """The keys of one store, from their first values on: which way each goes, and who updates it."""
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Union
 
 import mxnet as mx
-import numpy as np
 
 from .arrays import KeyArrays
-from .errors import ArrayMismatch, KeyNotInitialised, KVStoreError
-from .keys import Key, Pairs, identity, storage, stype_of
+from .carried import Carried
+from .compressed_keys import CompressedKeys
+from .compression import Compression
+from .errors import KeyNotInitialised, KVStoreError
+from .keys import Key, Pairs, identity, stype_of
 from .lane import ClusterLane
 from .local_lane import LocalLane
 from .settings import SettingsWatch
@@ -34,7 +37,8 @@ class Exchange:
         self._sparse: Dict[Key, SparseKey] = {}
         self._sparse_names: Dict[int, Key] = {}
         self._positions: Dict[Key, int] = {}  # of all keys, in the order of their first values
-        self._compression = ""
+        self.compressed = CompressedKeys(lane.worker, self.keys)
+        self.carried = Carried(lane.worker, self.keys, lane.rank)
         self._updater: Any = None
         # Where the optimizer runs: one of these, or neither without one.
         self._on_servers = False
@@ -46,21 +50,30 @@ class Exchange:
         self._pushes: Dict[Key, int] = {}
         self._step = 0  # pushes of the key that has most
 
-    def compress(self, specification: str) -> None:
+    def compress(self, method: Compression) -> None:
         """Compresses the gradients of all keys; raises KVStoreError once there are any."""
         if self._positions:
             raise KVStoreError(
                 f"set_gradient_compression comes too late: {len(self._positions)} keys are "
                 "initialised; it must come before the first"
             )
-        self._compression = specification
+        self.compressed.method = method
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
+        self.compressed.adopt(optimizer)
         on_servers = updates_slices(optimizer)
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
+        method = self.compressed.method
+        if on_servers and method is not None and method.prefers_workers:
+            warnings.warn(
+                "the optimizer runs on the servers, so that parameters travel back, uncompressed; "
+                "with Trainer(..., update_on_kvstore=False), or a store of the name "
+                f"{method.name!r}, sums travel back, compressed",
+                stacklevel=3,
+            )
         if on_servers:
             self._on_servers, self._on_workers = True, None
             self._send_optimizer(optimizer)
@@ -71,10 +84,11 @@ class Exchange:
                 self.keys,
                 self._sparse,
                 weakref.WeakMethod(self._send_optimizer),
+                self.carried,
                 decides=self._lane.rank == 0,
             )
         else:
-            self._updater = WorkerStates(optimizer, self.keys)
+            self._updater = WorkerStates(optimizer, self.keys, self.carried)
             self._update_on_workers(self._updater)
             self._watch = SettingsWatch(optimizer, sent=False)
             if self._sparse:
@@ -111,7 +125,7 @@ class Exchange:
                 self._free_number(name, position)
             for array in [*arrays, *outs.get(name, [])]:
                 begun[name].check(array, arrays[0].stype)
-            self._check_compressible(name, arrays[0])
+            self.compressed.check(name, arrays[0])
         for name, arrays in values:
             self._positions[name] = len(self._positions)
             if stype_of(arrays[0]) == "default":
@@ -127,7 +141,8 @@ class Exchange:
         priority: int,
     ) -> None:
         self.keys[key.name] = key
-        key.declare(self._worker, self.number, self._compression)
+        key.declare(self._worker, self.number, self.compressed.of(key.name))
+        self.compressed.declared(key)
         if self._on_workers is None:
             return key.exchange(self._worker, True, [value], outs, priority, 0)
         own = self._on_workers.begin(key.name, value)
@@ -176,8 +191,7 @@ class Exchange:
                 raise KVStoreError(f"keys to pull are {found}; keys to push are {allowed}")
         for name, arrays in values or []:
             self.find(name).check_pushed(arrays)
-            if self._compression:
-                self._check_compressible(name, arrays[0])
+            self.compressed.check(name, arrays[0])
         for name, arrays in outs or []:
             self.find(name).check_pulled(arrays)
         targets = dict(outs or [])
@@ -190,14 +204,6 @@ class Exchange:
             else:
                 self._exchange_dense(name, pushed, targets.get(name), priority)
 
-    def _check_compressible(self, name: Key, array: mx.nd.NDArray) -> None:
-        if self._compression and (array.stype != "default" or array.dtype != np.float32):
-            raise ArrayMismatch(
-                f"key {name!r}: got a {storage(array.stype)} array of "
-                f"{np.dtype(array.dtype).name}; with compression {self._compression} it must be "
-                "dense, of float32"
-            )
-
     def _exchange_dense(
         self,
         name: Key,
@@ -207,13 +213,13 @@ class Exchange:
     ) -> None:
         key, whole = self.keys[name], self._on_workers
         settings = "" if values is None else self._count(name, self._watch)
+        plain = self.compressed.plain(name, self._step)
+        how = (priority, self._step, settings, plain)
         if whole is None:
-            contributes = values is not None
-            key.exchange(self._worker, contributes, values, outs, priority, self._step, settings)
+            key.exchange(self._worker, values is not None, values, outs, *how)
             return
         if values is not None:
-            sums = [whole.sum_of(name)]
-            key.exchange(self._worker, True, values, sums, priority, self._step, settings)
+            key.exchange(self._worker, True, values, [whole.sum_of(name)], *how)
             whole.update(name)
         whole.read(name, outs or [])
 

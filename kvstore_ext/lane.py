@@ -96,7 +96,9 @@ class ClusterLane:
         transport = _core.PsLiteTransport(
             role=_core.Role.WORKER, peers=job.servers, copies=job.resends
         )
-        self.worker = make_worker(transport, name, options, self.rank, job.servers)
+        self.worker = make_worker(
+            transport, name, options, self.rank, self.workers, job.servers
+        )
         self._greet()
         try:
             self.worker.join()
@@ -255,12 +257,18 @@ class ClusterLane:
 
 
 def make_worker(
-    transport: _core.Transport, name: str, options: Options, rank: int, servers: int
+    transport: _core.Transport,
+    name: str,
+    options: Options,
+    rank: int,
+    workers: int,
+    servers: int,
 ) -> _core.Worker:
     """A worker of the lane; its configuration is what all workers must have alike."""
     worker = _core.Worker(
         transport,
         rank=rank,
+        workers=workers,
         servers=servers,
         slice_bytes=options.slice_bytes,
         window_bytes=options.window_bytes,

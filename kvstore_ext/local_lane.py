@@ -32,7 +32,7 @@ class LocalLane:
             workers=1,
             timeout=options.timeout,
         )
-        self.worker = make_worker(ours, name, options, rank=0, servers=1)
+        self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
         self._server.greet(0)
         self.worker.join()
         self._loop = OptimizerLoop(self._server)

@@ -12,7 +12,7 @@ from typing import List, Tuple
 
 from mxnet.kvstore import KVStoreBase
 
-from . import as_main, server
+from . import as_main, compression, server
 
 
 def main(arguments: List[str]) -> None:
@@ -21,6 +21,9 @@ def main(arguments: List[str]) -> None:
     Exits with status 2 for arguments that are wrong, before anything has run.
     """
     found = _parse(arguments)
+    if found.list:
+        print(compression.describe())
+        return
     target, rest = found.command[0], found.command[1:]
     if os.environ.get("DMLC_ROLE") in ("server", "scheduler"):
         if not found.module:
@@ -36,7 +39,8 @@ def main(arguments: List[str]) -> None:
 def _parse(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m kvstore_ext",
-        usage="%(prog)s [--replace NAME=STORE] [--trust MODULE] SCRIPT ... | -m MODULE ...",
+        usage="%(prog)s [--replace NAME=STORE] [--trust MODULE] SCRIPT ... | -m MODULE ...\n"
+        "       %(prog)s --list",
         description="Run a script or module in which mx.kv.create knows the stores of kvstore_ext.",
         allow_abbrev=False,
     )
@@ -56,12 +60,13 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
         metavar="MODULE",
         help="for servers: a module of optimizers that workers may send; may be repeated",
     )
+    add("--list", action="store_true", help="list ways to compress gradients, and their options")
     add("-m", dest="module", action="store_true", help="a module is run, as by python -m")
     add("command", nargs=argparse.REMAINDER, metavar="...", help="the script and its arguments")
     found = parser.parse_args(arguments)
     if found.command[:1] == ["--"]:
         del found.command[0]
-    if not found.command:
+    if not found.command and not found.list:
         parser.error(f"no {'module' if found.module else 'script'} to run")
     return found
 

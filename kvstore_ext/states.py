@@ -19,9 +19,11 @@ import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
-from .errors import ClusterError, KVStoreError
+from .carried import ENTRY, Carried
+from .errors import KVStoreError
 from .keys import Key
 from .optimizer import OptimizerLoop
+from .questions import answer_to, ask
 from .sparse import NativeUpdater, SparseKey
 from .state_format import arrays_from, build, flatten
 
@@ -57,6 +59,9 @@ class StateKeeper:
     def _answer(self, asked: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], bytes]:
         if "here" in asked:
             return {}, b""
+        if "carried" in asked:
+            key, index = asked["carried"]
+            return {}, self._carried(key, index, asked.get("drawn"), data)
         keeper: Any = self._native if "number" in asked else self._loop
         where = [asked["number"]] if "number" in asked else [asked["store"], tuple(asked["slice"])]
         if "set" in asked:
@@ -69,6 +74,13 @@ class StateKeeper:
             return {"count": 0}, b""
         outline, arrays = flatten(state)
         return {"outline": outline, "count": count}, b"".join(a.tobytes() for a in arrays)
+
+
+    def _carried(self, key: int, index: int, drawn: Optional[int], data: bytes) -> bytes:
+        if drawn is None:
+            return self._server.carried(key, index).tobytes()
+        self._server.set_carried(key, index, drawn, np.frombuffer(data, np.float32))
+        return b""
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,8 @@ class ServerStates:
         The store's dense and sparse keys by name, now and later.
     resend
         Sends rank 0's optimizer to the servers, which then have no states.
+    carried
+        What its compression carries over.
     decides
         Whether this worker is rank 0, whose states hold for the job.
     """
@@ -106,6 +120,7 @@ class ServerStates:
         keys: Dict[Key, KeyArrays],
         sparse: Dict[Key, SparseKey],
         resend: weakref.WeakMethod,
+        carried: Carried,
         decides: bool,
     ) -> None:
         self.optimizer = optimizer
@@ -113,16 +128,19 @@ class ServerStates:
         self._store = store
         self._keys: Mapping[Key, Any] = ChainMap(keys, sparse)
         self._resend = resend
+        self._carried = carried
         self._decides = decides
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """All states, as MXNet's Updater.get_states. Any worker may ask, without the others."""
         mx.nd.waitall()  # no update is under way then
-        states, counts = {}, {}
+        states: Dict[Any, Any] = {}
+        counts = {}
         for name, key in self._keys.items():
             state, count = self._fetch(key)
             if count > 0:
                 states[name], counts[name] = state, count
+        states.update(self._carried.fetch())
         if not dump_optimizer:
             return pickle.dumps(states)
         self.optimizer._index_update_count.update(counts)
@@ -139,6 +157,7 @@ class ServerStates:
         """
         loaded, optimizer = load_states(states)
         check_states(loaded, self._keys)
+        self._carried.put_back(loaded)
         mx.nd.waitall()
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts
@@ -170,8 +189,8 @@ class ServerStates:
 
     def _fetch(self, key: Union[KeyArrays, SparseKey]) -> Tuple[Any, int]:
         parts = self._parts(key)
-        asked = [self._ask(part, {}, b"") for part in parts]
-        answers = [self._answer(question) for question in asked]
+        asked = [ask(self._worker, part.server, part.where) for part in parts]
+        answers = [answer_to(self._worker, question) for question in asked]
         count = min(answer["count"] for answer, _ in answers)
         if count == 0:
             return None, 0
@@ -185,23 +204,12 @@ class ServerStates:
         for part in self._parts(key):
             own = [_cut(array, part, key.shape) for array in arrays]
             outline_of_part = flatten(build(outline, list(own)))[0]
-            what = {"set": outline_of_part, "count": count}
-            asked.append(self._ask(part, what, b"".join(array.tobytes() for array in own)))
+            what = {**part.where, "set": outline_of_part, "count": count}
+            data = b"".join(array.tobytes() for array in own)
+            asked.append(ask(self._worker, part.server, what, data))
         for question in asked:
-            self._answer(question)
+            answer_to(self._worker, question)
 
-    def _ask(self, part: Part, what: Dict[str, Any], data: bytes) -> int:
-        return self._worker.ask(part.server, json.dumps({**part.where, **what}), data)
-
-    def _answer(self, question: int) -> Tuple[Dict[str, Any], bytes]:
-        try:
-            text, data = self._worker.await_answer(question)
-        except RuntimeError as error:
-            raise ClusterError(str(error)) from None
-        answer = json.loads(text)
-        if "error" in answer:
-            raise KVStoreError(f"a server failed to keep its states: {answer['error']}")
-        return answer, data
 
 
 def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Optimizer]]:
@@ -223,6 +231,8 @@ def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Opti
 def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
     """Raises KVStoreError for states of other keys or shapes than these."""
     for name, state in states.items():
+        if name == ENTRY:
+            continue
         if name not in keys:
             raise KVStoreError(
                 f"the states are another model's: they have key {name!r}; this store has "

@@ -13,13 +13,15 @@ from mxnet.kvstore import KVStore, KVStoreBase
 
 from . import compression
 from .after_mxnet import adopt
+from .carried import Carried
 from .closing import failures, open_stores
-from .config import Job, Options
+from .config import Job, Options, compression_options
 from .errors import ClusterError, KVStoreError
 from .exchange import Exchange
 from .keys import Arrays, Key, pairs
 from .lane import ClusterLane
 from .local_lane import LocalLane
+from .report import report
 
 
 class P3(KVStore):
@@ -48,8 +50,14 @@ class P3(KVStore):
         are not P3Server.
     """
 
+    # Of a store that has its name from a compression.
+    compression: Optional[str] = None
+
     def __init__(self, options: Optional[Options] = None) -> None:
         self.closed = True  # until it is made
+        method = None
+        if self.compression is not None:
+            method = compression.parse({"type": self.compression, **compression_options()})
         options = options or Options.from_environment()
         job = Job.from_environment()
         try:
@@ -62,6 +70,8 @@ class P3(KVStore):
         super().__init__(self._lane.stock.handle)
         self._updater: Any = None  # MXNet's name for what has the optimizer's states
         self._exchange = Exchange(self._lane)
+        if method is not None:
+            self._exchange.compress(method)
         mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
         self._worker = self._lane.worker
         self.closed = False
@@ -82,13 +92,24 @@ class P3(KVStore):
             failures.append(error)
             print(f"kvstore_ext: {error}", file=sys.stderr)
 
-    # What stays the stock store's is not repeated here: is_capable, save_optimizer_states and
+    # What stays the stock store's is not repeated here: save_optimizer_states and
     # load_optimizer_states, which ask self._updater.
 
     @property
     def type(self) -> str:
-        """'dist_sync_p3': Module and Trainer look for 'dist' and '_sync' in it."""
-        return "dist_sync_p3"
+        """'dist_sync_p3', or with a compression's name at the end.
+
+        Module and Trainer look for 'dist' and '_sync' in it.
+        """
+        return f"dist_sync_{self.compression or 'p3'}"
+
+    def is_capable(self, capability: str) -> bool:
+        """As MXNet's; 'optimizer' is False where sums had better travel back compressed, so that
+        Trainer and Module update on the workers."""
+        method = self._exchange.compressed.method
+        if capability.lower() == "optimizer" and method is not None and method.prefers_workers:
+            return False
+        return bool(super().is_capable(capability))
 
     @property
     def rank(self) -> int:
@@ -237,12 +258,13 @@ class P3(KVStore):
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: Dict[str, Any]) -> None:
-        """Compresses gradients on their way to the servers.
+        """Compresses gradients, and their sums where no optimizer runs on the servers.
 
         Parameters
         ----------
         compression_params
-            {'type': '2bit', 'threshold': 0.5}: see compression.py.
+            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression.py, or python -m kvstore_ext
+            --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
 
         Raises
         ------
@@ -252,7 +274,42 @@ class P3(KVStore):
             Once there are keys.
         """
         self._check_open()
-        self._exchange.compress(compression.parse(compression_params).specification())
+        self._exchange.compress(compression.parse({**compression_options(), **compression_params}))
+
+    def adopt_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Tells a compressing store of the optimizer with which the script updates parameters.
+
+        To be called by scripts that update parameters themselves; for Trainer and Module it is.
+
+        The store learns parameters' names for the option `exclude`. With dgc it applies the
+        optimizer's momentum in its stead, and sets it to 0.
+
+        Raises
+        ------
+        KVStoreError
+            With dgc, for a momentum that is not plain SGD's.
+        """
+        self._check_open()
+        self._exchange.compressed.adopt(optimizer)
+
+    @property
+    def carried(self) -> Carried:
+        """What compression carries over from round to round; saved states have it."""
+        return self._exchange.carried
+
+    def stats(self) -> Dict[str, Any]:
+        """What this process's lane has done since it was opened.
+
+        Returns
+        -------
+        dict
+            sent, received: bytes by type of message, headers of the network apart; ratio: of the
+            gradients' size to that in which they left; zeros: share of compressed elements that
+            came out as 0, from every sixteenth slice; scalers: a key's last one; non_finite: rounds
+            of keys that did not count; encode, queue, wire, decode: seconds, added up over slices,
+            which wait and travel at the same time; wire ends with the result's arrival.
+        """
+        return report(self._worker, self._exchange.keys)
 
     def barrier(self) -> None:
         """Waits until all workers have come here; raises ClusterError after `timeout`."""
@@ -335,6 +392,10 @@ def _refused(name: str) -> Callable[[], P3]:
 
 for _name in ("p3", "dist_sync_p3"):
     KVStoreBase.kv_registry[_name] = P3
+for _name, _method in compression.TYPES.items():
+    KVStoreBase.kv_registry[_name] = type(
+        _method.__name__, (P3,), {"compression": _name, "__doc__": _method.__doc__}
+    )
 adopt(P3)
 # MXNet would make a local store of a name that it does not know, and train without a word.
 for _name in ("dist_async_p3", "dist_p3_async", "async_p3", "p3_async"):

@@ -8,6 +8,7 @@ import mxnet as mx
 import numpy as np
 
 from .arrays import KeyArrays
+from .carried import Carried, CarryingUpdater
 from .errors import KVStoreError
 from .keys import Key
 from .optimizer import SliceOptimizer, copy_optimizer
@@ -95,11 +96,16 @@ def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
     return found.reshape(_WEIGHTS.shape) - _WEIGHTS
 
 
-class WorkerStates(mx.optimizer.Updater):
+class WorkerStates(CarryingUpdater):
     """What MXNet calls a store's updater, for an optimizer that runs on the workers."""
 
-    def __init__(self, optimizer: mx.optimizer.Optimizer, keys: Mapping[Key, KeyArrays]) -> None:
-        super().__init__(optimizer)
+    def __init__(
+        self,
+        optimizer: mx.optimizer.Optimizer,
+        keys: Mapping[Key, KeyArrays],
+        carried: Carried,
+    ) -> None:
+        super().__init__(optimizer, carried)
         self._keys = keys
 
     def set_states(self, states: bytes) -> None:

@@ -4,74 +4,91 @@
 
 namespace kvstore_ext {
 
-void Aggregator::Add(int rank, const Buffer& values, bool disposable) {
+void Aggregator::Take(int rank, Contribution contribution) {
   heard_.insert(rank);
-  if (!deterministic_) return AddNow(values, disposable);
-  waiting_[rank] = values;
-  while (summed_ < workers_ && waiting_[summed_].data != nullptr) {
-    const Buffer next = std::move(waiting_[summed_]);
-    waiting_[summed_] = Buffer();
-    AddNow(next, disposable);
+  if (non_finite_) return;
+  if (!deterministic_) return AddNow(contribution);
+  waiting_[rank] = std::move(contribution);
+  while (summed_ < workers_ && waiting_[summed_].values.data != nullptr) {
+    const Contribution next = std::move(waiting_[summed_]);
+    waiting_[summed_] = Contribution();
+    AddNow(next);
   }
 }
 
-void Aggregator::AddNow(const Buffer& values, bool disposable) {
-  const bool widened = SumTypeOf(dtype_) != dtype_;
-  if (summed_ == 0) {
+void Aggregator::AddNonFinite(int rank) {
+  heard_.insert(rank);
+  non_finite_ = true;
+}
+
+void Aggregator::AddNow(const Contribution& contribution) {
+  if (codec_ != nullptr) {
+    AddWide(contribution);
+  } else if (summed_ == 0) {
     // The first worker's values become the sum where that is possible: most slices are never
     // copied.
+    const Buffer& values = contribution.values;
     sum_ = values;
-    if (!disposable && values.size > 0) {
+    if (!contribution.disposable && values.size > 0) {
       sum_ = Buffer::Allocate(values.size);
       std::memcpy(sum_.data.get(), values.data.get(), values.size);
     }
+    wide_ = SumTypeOf(dtype_) == dtype_;
   } else {
-    if (summed_ == 1 && widened) WidenFirst();
-    AddTo(dtype_, sum_.data.get(), values.data.get(), elements_);
+    if (!wide_) WidenFirst();
+    AddTo(dtype_, sum_.data.get(), contribution.values.data.get(), elements_);
   }
   ++summed_;
+}
+
+void Aggregator::AddWide(const Contribution& contribution) {
+  if (summed_ == 0) {
+    sum_ = Buffer::Allocate(elements_ * sizeof(float));
+    std::memset(sum_.data.get(), 0, sum_.size);
+    wide_ = true;
+  }
+  if (!contribution.encoded) {
+    return AddTo(dtype_, sum_.data.get(), contribution.values.data.get(), elements_);
+  }
+  codec_->AddTo(reinterpret_cast<float*>(sum_.data.get()), elements_, contribution.values);
+  scaler_ = codec_->ScalerOf(contribution.values);
 }
 
 void Aggregator::WidenFirst() {
   const Buffer first = sum_;
   sum_ = Buffer::Allocate(elements_ * SizeOf(SumTypeOf(dtype_)));
   Widen(dtype_, sum_.data.get(), first.data.get(), elements_);
-}
-
-std::set<int> Aggregator::missing() const {
-  std::set<int> ranks;
-  for (int rank = 0; rank < workers_; ++rank) {
-    if (heard_.count(rank) == 0) ranks.insert(rank);
-  }
-  return ranks;
+  wide_ = true;
 }
 
 size_t Aggregator::held_bytes() const {
   size_t bytes = sum_.size;
-  for (const Buffer& values : waiting_) bytes += values.size;
+  for (const Contribution& contribution : waiting_) bytes += contribution.values.size;
   return bytes;
 }
 
 Buffer Aggregator::Take() {
-  const bool rounds = summed_ > 1 && SumTypeOf(dtype_) != dtype_;
-  Buffer result = TakeSum();
-  if (!rounds) return result;
-  const Buffer wide = std::move(result);
-  result = Buffer::Allocate(elements_ * SizeOf(dtype_));
+  const bool rounds = wide_ && SumTypeOf(dtype_) != dtype_;
+  const Buffer wide = TakeSum();
+  if (!rounds) return wide;
+  Buffer result = Buffer::Allocate(elements_ * SizeOf(dtype_));
   Narrow(dtype_, result.data.get(), wide.data.get(), elements_);
   return result;
 }
 
 Buffer Aggregator::TakeWide() {
-  if (summed_ == 1 && SumTypeOf(dtype_) != dtype_) WidenFirst();
+  if (!wide_) WidenFirst();
   return TakeSum();
 }
 
 Buffer Aggregator::TakeSum() {
   Buffer result = std::move(sum_);
   sum_ = Buffer();
+  wide_ = non_finite_ = false;
+  scaler_ = 0;
   summed_ = 0;
   heard_.clear();
+  for (Contribution& contribution : waiting_) contribution = Contribution();
   return result;
 }
 

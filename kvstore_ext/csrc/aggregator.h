@@ -6,33 +6,55 @@
 #include <vector>
 
 #include "buffer.h"
+#include "codec.h"
 #include "dtype.h"
+#include "failure.h"
 
 namespace kvstore_ext {
 
 // Counts senders, not messages, so that a repeated message cannot stand for a missing worker.
-// float16 is summed in float32. Adds as contributions arrive, or, when deterministic, in the order
-// of ranks, for which it keeps those that arrive early. Not thread-safe.
+// float16 is summed in float32, and so is what a codec has encoded. Adds as contributions arrive,
+// or, when deterministic, in the order of ranks, for which it keeps those that arrive early. Not
+// thread-safe.
 class Aggregator {
  public:
   Aggregator() = default;
-  Aggregator(DType dtype, size_t elements, int workers, bool deterministic)
+  // The codec, if any, is for the encoded contributions; the type is then float32 or float16.
+  Aggregator(DType dtype, size_t elements, int workers, bool deterministic,
+             std::shared_ptr<const Codec> codec = nullptr)
       : dtype_(dtype),
         elements_(elements),
         workers_(workers),
         deterministic_(deterministic && workers > 2),  // two numbers add alike either way
+        codec_(std::move(codec)),
         waiting_(deterministic_ ? workers : 0) {}
 
   // Adds a worker's values. Those that are `disposable` may be overwritten.
   // Precondition: !heard().count(rank) and values.size == elements * SizeOf(dtype).
-  void Add(int rank, const Buffer& values, bool disposable);
+  void Add(int rank, const Buffer& values, bool disposable) {
+    Take(rank, {values, disposable, false});
+  }
+
+  // Adds a worker's encoded values; throws std::invalid_argument where they are none.
+  void AddEncoded(int rank, const Buffer& bytes) { Take(rank, {bytes, false, true}); }
 
   // Notes a worker that has nothing to add.
   void AddNothing(int rank) { heard_.insert(rank); }
 
+  // Notes a worker whose values are not finite: the round's sum has no meaning.
+  void AddNonFinite(int rank);
+
+  bool non_finite() const { return non_finite_; }
+
+  // The scaler of the encoded contributions, the same for all where the codec shares it.
+  float scaler() const { return scaler_; }
+
+  // Forgets the round's contributions; the aggregator is then ready for the next one.
+  void Drop() { TakeSum(); }
+
   bool complete() const { return static_cast<int>(heard_.size()) == workers_; }
   const std::set<int>& heard() const { return heard_; }
-  std::set<int> missing() const;
+  std::set<int> missing() const { return Missing(heard_, workers_); }
   size_t held_bytes() const;
 
   // The sum, rounded to dtype; the aggregator is then ready for the next round.
@@ -43,7 +65,15 @@ class Aggregator {
   Buffer TakeWide();
 
  private:
-  void AddNow(const Buffer& values, bool disposable);
+  struct Contribution {
+    Buffer values;
+    bool disposable = false;
+    bool encoded = false;
+  };
+
+  void Take(int rank, Contribution contribution);
+  void AddNow(const Contribution& contribution);
+  void AddWide(const Contribution& contribution);
   void WidenFirst();
   Buffer TakeSum();
 
@@ -51,10 +81,14 @@ class Aggregator {
   size_t elements_ = 0;
   int workers_ = 0;
   bool deterministic_ = false;
+  std::shared_ptr<const Codec> codec_;
   std::set<int> heard_;
-  Buffer sum_;  // of SumTypeOf(dtype) once summed_ > 1, of dtype before
+  bool non_finite_ = false;
+  float scaler_ = 0;
+  Buffer sum_;
+  bool wide_ = false;  // the sum is of SumTypeOf(dtype), not of dtype
   int summed_ = 0;
-  std::vector<Buffer> waiting_;  // by rank, when deterministic
+  std::vector<Contribution> waiting_;  // by rank, when deterministic
 };
 
 }  // namespace kvstore_ext

@@ -3,15 +3,13 @@
 // Calls that wait, or that take a lock which a waiting call may hold, release the GIL. C++
 // exceptions become Python's: invalid_argument a ValueError, out_of_range an IndexError,
 // runtime_error a RuntimeError. No thread of the core calls into Python.
+#include "bindings.h"
+
 #include <pybind11/functional.h>
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 
 #include <string_view>
 
 #include "aggregator.h"
-#include "codec.h"
 #include "dlpack.h"
 #include "engine.h"
 #include "listener.h"
@@ -21,12 +19,8 @@
 #include "slicer.h"
 #include "worker.h"
 
-namespace py = pybind11;
-
 namespace kvstore_ext {
 namespace {
-
-using WithoutGil = py::call_guard<py::gil_scoped_release>;
 
 NDArrayHandle ToHandle(uintptr_t address) { return reinterpret_cast<NDArrayHandle>(address); }
 
@@ -46,8 +40,6 @@ Buffer ToBuffer(const py::bytes& bytes) {
   return buffer;
 }
 
-py::bytes ToBytes(const Buffer& buffer) { return {buffer.data.get(), buffer.size}; }
-
 py::list ToList(const std::vector<Slice>& slices) {
   py::list list;
   for (const Slice& slice : slices) {
@@ -56,13 +48,34 @@ py::list ToList(const std::vector<Slice>& slices) {
   return list;
 }
 
+py::dict ToDict(const std::array<uint64_t, kMessageTypes>& bytes) {
+  py::dict names;
+  for (size_t type = 0; type < kMessageTypes; ++type) {
+    if (bytes[type] > 0) names[kMessageNames[type]] = bytes[type];
+  }
+  return names;
+}
+
+void BindStatistics(py::module_* module) {
+  py::class_<Totals>(*module, "Totals")
+      .def_readonly("encode", &Totals::encode)
+      .def_readonly("queue", &Totals::queue)
+      .def_readonly("wire", &Totals::wire)
+      .def_readonly("decode", &Totals::decode)
+      .def_readonly("plain_bytes", &Totals::plain_bytes)
+      .def_readonly("encoded_bytes", &Totals::encoded_bytes)
+      .def_readonly("non_finite", &Totals::non_finite);
+}
+
 void BindWorker(py::module_* module) {
+  BindStatistics(module);
   py::class_<Worker, std::shared_ptr<Worker>>(*module, "Worker")
-      .def(py::init([](std::shared_ptr<Transport> transport, int rank, int servers,
+      .def(py::init([](std::shared_ptr<Transport> transport, int rank, int workers, int servers,
                        size_t slice_bytes, size_t window_bytes, double timeout, bool deterministic,
                        const std::string& configuration) {
              WorkerOptions options;
              options.rank = rank;
+             options.workers = workers;
              options.servers = servers;
              options.slice_bytes = slice_bytes;
              options.window_bytes = window_bytes;
@@ -71,15 +84,16 @@ void BindWorker(py::module_* module) {
              options.configuration = configuration;
              return std::make_shared<Worker>(options, std::move(transport));
            }),
-           py::arg("transport"), py::kw_only(), py::arg("rank"), py::arg("servers"),
-           py::arg("slice_bytes"), py::arg("window_bytes"), py::arg("timeout"),
+           py::arg("transport"), py::kw_only(), py::arg("rank"), py::arg("workers"),
+           py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"), py::arg("timeout"),
            py::arg("deterministic"), py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def(
           "declare",
           [](Worker& worker, uint64_t key, int store, const std::string& name, int dtype,
-             uint64_t elements, const std::string& compression, const std::string& description) {
+             uint64_t elements, const std::string& compression, bool raises,
+             const std::string& description) {
             SliceDeclaration declaration;
             declaration.elements = elements;
             declaration.dtype = static_cast<DType>(dtype);
@@ -87,7 +101,7 @@ void BindWorker(py::module_* module) {
             declaration.name = name;
             declaration.compression = compression;
             declaration.description = description;
-            worker.Declare(key, declaration);
+            worker.Declare(key, declaration, raises);
           },
           WithoutGil())
       .def("slices",
@@ -116,8 +130,9 @@ void BindWorker(py::module_* module) {
           "push_to_engine",
           [](std::shared_ptr<Worker> worker, uint64_t key, bool contributes, uintptr_t input,
              uintptr_t output, uintptr_t order, int priority, uint32_t step,
-             const std::string& settings) {
+             const std::string& settings, bool plain) {
             Operation operation;
+            operation.plain = plain;
             operation.key = key;
             operation.contributes = contributes;
             operation.priority = priority;
@@ -127,6 +142,25 @@ void BindWorker(py::module_* module) {
                          ToHandle(order));
           },
           WithoutGil())
+      .def("codec_state",
+           [](Worker& worker, uint64_t key) {
+             const KeyCodec& codec = worker.CodecOf(key);
+             return py::make_tuple(codec.drawn(), ToArray(codec.state()));
+           })
+      .def("set_codec_state",
+           [](Worker& worker, uint64_t key, uint64_t drawn, const Floats& state) {
+             worker.CodecOf(key).SetState(drawn, ToVector(state));
+           })
+      .def("set_momentum", [](Worker& worker, uint64_t key,
+                              float momentum) { worker.CodecOf(key).SetMomentum(momentum); })
+      .def("scaler", [](Worker& worker, uint64_t key) { return worker.CodecOf(key).scaler(); })
+      .def("zeros", [](Worker& worker, uint64_t key) { return worker.CodecOf(key).zeros(); })
+      .def("totals", &Worker::totals, WithoutGil())
+      .def("traffic",
+           [](Worker& worker) {
+             const Traffic traffic = worker.traffic();
+             return py::make_tuple(ToDict(traffic.sent), ToDict(traffic.received));
+           })
       .def("leave", &Worker::Leave, WithoutGil())
       .def("abort", &Worker::Abort, WithoutGil())
       .def("hush", &Worker::Hush, WithoutGil())
@@ -202,6 +236,12 @@ void BindServer(py::module_* module) {
              py::gil_scoped_release without_gil;
              server.Reply(question, text, buffer);
            })
+      .def("carried", [](const Server& server, uint64_t key,
+                         uint32_t slice) { return ToArray(server.Carried(key, slice)); })
+      .def("set_carried",
+           [](Server& server, uint64_t key, uint32_t slice, uint64_t drawn, const Floats& carried) {
+             server.SetCarried(key, slice, drawn, ToVector(carried));
+           })
       .def("abort", &Server::Abort, WithoutGil())
       .def("await_failure", &Server::AwaitFailure, WithoutGil())
       .def("held_bytes", &Server::held_bytes, WithoutGil())
@@ -210,10 +250,14 @@ void BindServer(py::module_* module) {
 
 // The pieces that tests examine without a network.
 void BindParts(py::module_* module) {
-  module->def("slice_key", [](uint64_t key, uint64_t elements, size_t element_bytes,
-                              size_t slice_bytes, int servers) {
-    return ToList(SliceKey(key, elements, element_bytes, slice_bytes, servers));
-  });
+  module->def(
+      "slice_key",
+      [](uint64_t key, uint64_t elements, double element_bytes, size_t slice_bytes, int servers,
+         uint64_t alignment) {
+        return ToList(SliceKey(key, elements, element_bytes, slice_bytes, servers, alignment));
+      },
+      py::arg("key"), py::arg("elements"), py::arg("element_bytes"), py::arg("slice_bytes"),
+      py::arg("servers"), py::arg("alignment") = 1);
 
   py::class_<SendQueue<int>>(*module, "SendQueue")
       .def(py::init<size_t>(), py::arg("window_bytes"))
@@ -266,18 +310,6 @@ void BindParts(py::module_* module) {
       .def("missing", &Aggregator::missing)
       .def("take", [](Aggregator& aggregator) { return ToBytes(aggregator.Take()); })
       .def("take_wide", [](Aggregator& aggregator) { return ToBytes(aggregator.TakeWide()); });
-
-  py::class_<Codec>(*module, "Codec")
-      .def(py::init([](const std::string& compression, int dtype, size_t elements) {
-        return MakeCodec(compression, static_cast<DType>(dtype), elements);
-      }))
-      .def("encode",
-           [](Codec& codec, const py::bytes& gradient) {
-             return ToBytes(codec.Encode(ToBuffer(gradient).data.get()));
-           })
-      .def("decode", [](Codec& codec,
-                        const py::bytes& bytes) { return ToBytes(codec.Decode(ToBuffer(bytes))); })
-      .def("encoded_bytes", &Codec::EncodedBytes);
 }
 
 }  // namespace
@@ -306,4 +338,5 @@ PYBIND11_MODULE(_core, module) {
   BindWorker(&module);
   BindServer(&module);
   BindParts(&module);
+  BindCodecs(&module);
 }

@@ -27,6 +27,15 @@ inline std::string Ranks(const std::set<int>& ranks) {
   return text;
 }
 
+// Ranks below `count` that are not present.
+inline std::set<int> Missing(const std::set<int>& present, int count) {
+  std::set<int> missing;
+  for (int rank = 0; rank < count; ++rank) {
+    if (present.count(rank) == 0) missing.insert(rank);
+  }
+  return missing;
+}
+
 // The first reason wins, since those that follow are its consequences. Thread-safe.
 class Failure {
  public:

@@ -72,13 +72,27 @@ void Link::Send(Message message) {
 void Link::SendControl(Message message) {
   if (hushed_) return;
   message.peer = peer_;
-  message.header.credit = owed_.exchange(0);
-  transport_->Send(message);
+  Dispatch(&message);
+}
+
+void Link::Dispatch(Message* message) {
+  message->header.credit = owed_.exchange(0);
+  sent_[static_cast<size_t>(message->header.type)] += BytesOf(*message);
+  transport_->Send(*message);
+}
+
+void Link::AddTo(Traffic* traffic) const {
+  for (size_t type = 0; type < kMessageTypes; ++type) {
+    traffic->sent[type] += sent_[type];
+    traffic->received[type] += received_[type];
+  }
 }
 
 bool Link::Receive(Message* message) {
   last_heard_ = Now();
   const Header& header = message->header;
+  const auto type = static_cast<size_t>(header.type);
+  if (type < kMessageTypes) received_[type] += BytesOf(*message);
   if (IsData(*message)) owed_ += Weight(*message);
   if (header.type == MessageType::kPing) {
     Message answer = ControlMessage(MessageType::kPong);
@@ -133,9 +147,8 @@ void Link::Acknowledge() {
 void Link::SendWhatFits() {
   Message message;
   while (!hushed_ && queue_.TryPop(&message)) {
-    message.header.credit = owed_.exchange(0);
     if (on_send_ && message.header.offset == 0) on_send_(message);
-    transport_->Send(message);
+    Dispatch(&message);
   }
 }
 

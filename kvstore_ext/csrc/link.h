@@ -1,6 +1,7 @@
 // The connection of a worker to one server, or of a server to one worker.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -13,6 +14,12 @@
 #include "window.h"
 
 namespace kvstore_ext {
+
+// Bytes by type of message: payload, text and header; what ps-lite and TCP add is not in it.
+struct Traffic {
+  std::array<uint64_t, kMessageTypes> sent{};
+  std::array<uint64_t, kMessageTypes> received{};
+};
 
 // Sends data by priority within a window of bytes in flight, and acknowledges what it receives.
 // Every peer has a link of its own: one that is slow holds nobody else up. On a slow one a slice
@@ -56,6 +63,9 @@ class Link {
   // has been heard of.
   void Measure();
 
+  // Adds what has travelled here.
+  void AddTo(Traffic* traffic) const;
+
   // Drops all data, now and later; control messages still leave.
   void Close() { queue_.Close(); }
 
@@ -69,6 +79,7 @@ class Link {
     size_t missing = 0;  // bytes
   };
 
+  void Dispatch(Message* message);
   void TakeCredit(size_t credit);
   bool Assemble(Message* part);
   void SendWhatFits();
@@ -80,6 +91,7 @@ class Link {
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};
   std::atomic<double> last_heard_;
+  std::array<std::atomic<uint64_t>, kMessageTypes> sent_{}, received_{};  // bytes, by type
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   // By type, key, slice and round; only the receiving thread's.
   std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;

@@ -26,17 +26,33 @@ enum class MessageType : uint8_t {
   kWindow,    // rank 0 -> servers -> other workers: the window of all links; round counts them
   kAsk,       // worker -> server: a question to the server's Python; key is its number
   kAnswer,    // server -> worker: the answer to the question of that number
+  kScaler,    // worker -> server: a key's scaler in a round, in the text; encoding is kPlain where
+              // rank 0 wants the round to travel plain; back to all workers: what holds for them
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
   kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left
   kAbort,     // either way: the job failed; text says why
+};
+constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kAbort) + 1;
+constexpr const char* kMessageNames[] = {
+    "hello", "join",   "welcome", "init",   "push",   "pull",  "result", "credit",   "ping",
+    "pong",  "window", "ask",     "answer", "scaler", "order", "leave",  "farewell", "abort"};
+static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
+
+// What the payload of a slice is.
+enum class Encoding : uint8_t {
+  kPlain,    // numbers of the key's type
+  kEncoded,  // by the key's codec
+  kSkipped,  // a worker's gradient is not finite, so that the round does not count: nothing, or,
+             // for a value that the server updates, the value as it was
 };
 
 // Fixed part of every message, little endian as every machine that MXNet runs on.
 struct Header {
   uint32_t protocol = kProtocol;
   MessageType type = MessageType::kCredit;
-  uint8_t reserved[3] = {0, 0, 0};
+  Encoding encoding = Encoding::kPlain;
+  uint8_t reserved[2] = {0, 0};
   uint64_t key = 0;
   uint32_t slice = 0;
   uint32_t workers_step = 0;  // see Operation::step
@@ -45,7 +61,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760003;
+  static constexpr uint32_t kProtocol = 0x6b760004;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
@@ -63,6 +79,11 @@ struct Message {
   Buffer payload;
   bool payload_is_ours = false;  // received bytes that nobody else reads: they may be overwritten
 };
+
+// Without what ps-lite and the network add.
+inline size_t BytesOf(const Message& message) {
+  return sizeof(Header) + message.text.size() + message.payload.size;
+}
 
 inline Message ControlMessage(MessageType type, std::string text = {}) {
   Message message;

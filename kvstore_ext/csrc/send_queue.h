@@ -78,6 +78,11 @@ class SendQueue {
     changed_.notify_all();
   }
 
+  bool closed() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return closed_;
+  }
+
   // Nothing is queued, and no more than idle_bytes are in flight.
   bool Idle() const {
     std::lock_guard<std::mutex> lock(mutex_);

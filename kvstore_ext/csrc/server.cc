@@ -1,6 +1,7 @@
 #include "server.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -45,6 +46,7 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kInit: return OnInit(message);
     case MessageType::kPush: return OnPush(message);
     case MessageType::kPull: return OnPull(message);
+    case MessageType::kScaler: return OnScaler(message);
     case MessageType::kOrder: return Forward(message);
     case MessageType::kWindow:
       if (FollowWindow(message, &windows_, links_)) Forward(message);
@@ -88,9 +90,10 @@ void Server::Describe(Key* key, const Message& message) {
   key->elements.emplace(message.header.slice, declaration.elements);
   auto& slice = key->slices[message.header.slice];
   if (slice.sum.heard().empty() && slice.round == 0) {
-    slice.sum =
-        Aggregator(declaration.dtype, declaration.elements, options_.workers, deterministic_);
-    slice.codec = MakeCodec(declaration.compression, declaration.dtype, declaration.elements);
+    slice.offset = declaration.offset;
+    slice.codec = CodecOf(declaration, options_.workers);
+    slice.sum = Aggregator(declaration.dtype, declaration.elements, options_.workers,
+                           deterministic_, slice.codec);
   }
 }
 
@@ -116,11 +119,12 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
                  static_cast<unsigned long long>(slice.round));
     return;
   }
-  const bool encoded = slice.codec != nullptr && message.header.round > 0;
-  const size_t expected =
-      encoded ? slice.codec->EncodedBytes() : key->elements.at(index) * SizeOf(key->dtype);
-  const bool has_values = message.header.round > 0 || worker == 0;
-  if (message.payload.size != (has_values ? expected : 0)) {
+  const bool encoded = message.header.encoding == Encoding::kEncoded;
+  const bool non_finite = message.header.encoding == Encoding::kSkipped;
+  const bool has_values = !non_finite && (message.header.round > 0 || worker == 0);
+  const size_t expected = has_values ? key->elements.at(index) * SizeOf(key->dtype) : 0;
+  // What is encoded its codec checks.
+  if (encoded ? slice.codec == nullptr : message.payload.size != expected) {
     throw std::runtime_error("key " + key->name + ": worker " + std::to_string(worker) + " sent " +
                              std::to_string(message.payload.size) + " bytes for a slice of " +
                              std::to_string(expected));
@@ -129,20 +133,17 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   slice.priority = message.priority;
   if (worker == 0) slice.step = message.header.workers_step;
   if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
-  if (encoded) {
-    slice.sum.Add(worker, slice.codec->Decode(message.payload), true);
+  if (non_finite) {
+    slice.sum.AddNonFinite(worker);
+  } else if (encoded) {
+    slice.sum.AddEncoded(worker, message.payload);
   } else if (has_values) {
     slice.sum.Add(worker, message.payload, message.payload_is_ours);
   } else {
     slice.sum.AddNothing(worker);
   }
   if (slice.sum.complete()) return Complete(id, key, index);
-  for (int rank : slice.sum.missing()) {
-    if (left_.count(rank) == 0) continue;
-    throw std::runtime_error("worker " + std::to_string(rank) + " has left, but worker " +
-                             std::to_string(worker) + " pushed key " + key->name + ", round " +
-                             std::to_string(slice.round));
-  }
+  CheckNotLeft(*key, slice.sum.heard(), slice.round);
 }
 
 // Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update
@@ -168,7 +169,15 @@ void Server::CompareSettings(const Key& key, const SliceState& slice) const {
 void Server::Complete(uint64_t id, Key* key, uint32_t index) {
   SliceState& slice = key->slices.at(index);
   if (slice.round > 0) CompareSettings(*key, slice);
-  if (slice.round > 0 && optimized_.count(key->store) != 0) {
+  const bool optimized = slice.round > 0 && optimized_.count(key->store) != 0;
+  if (slice.sum.non_finite()) {
+    slice.sum.Drop();
+    if (!optimized) slice.value = Buffer();
+    slice.encoding = Encoding::kSkipped;
+    return Publish(id, index, &slice);
+  }
+  slice.encoding = Encoding::kPlain;
+  if (optimized) {
     slice.updating = true;
     Update update;
     update.key = id;
@@ -185,8 +194,65 @@ void Server::Complete(uint64_t id, Key* key, uint32_t index) {
     updates_.Push(slice.priority, 0, std::move(update));
     return;
   }
-  slice.value = slice.sum.Take();
+  if (slice.round > 0 && slice.codec != nullptr) {
+    EncodeSum(id, &slice, key->dtype, key->elements.at(index));
+  } else {
+    slice.value = slice.sum.Take();
+  }
   Publish(id, index, &slice);
+}
+
+// With error feedback a sum takes along what earlier ones have left out.
+void Server::EncodeSum(uint64_t id, SliceState* slice, DType dtype, size_t elements) {
+  const Codec& codec = *slice->codec;
+  const float scaler = slice->sum.scaler();
+  const Draws draws(codec.seed(), Draws::kServer, id, slice->earlier_rounds + slice->round);
+  const Buffer sum = slice->sum.TakeWide();
+  auto* values = reinterpret_cast<float*>(sum.data.get());
+  for (size_t i = 0; i < slice->carried.size(); ++i) values[i] += slice->carried[i];
+  slice->value = codec.EncodeSum(values, elements, scaler, draws.From(slice->offset));
+  slice->encoding = Encoding::kEncoded;
+  if (slice->value.data == nullptr) {
+    slice->encoding = Encoding::kPlain;
+    slice->carried.clear();
+    slice->value = sum;
+    if (dtype == DType::kFloat32) return;
+    slice->value = Buffer::Allocate(elements * SizeOf(dtype));
+    Narrow(dtype, slice->value.data.get(), sum.data.get(), elements);
+  } else if (codec.error_feedback()) {
+    std::vector<float> decoded(elements);
+    codec.DecodeSum(decoded.data(), elements, slice->value);
+    slice->carried.resize(elements);
+    for (size_t i = 0; i < elements; ++i) slice->carried[i] = values[i] - decoded[i];
+  }
+}
+
+// No key waits for another's scalers, and they overtake all data.
+void Server::OnScaler(const Message& message) {
+  Key& key = keys_.at(message.header.key);
+  Scalers& scalers = key.scalers;
+  if (message.header.round != scalers.round || scalers.heard.count(message.peer) != 0) {
+    throw std::runtime_error("key " + key.name + ": worker " + std::to_string(message.peer) +
+                             " sent a scaler of round " + std::to_string(message.header.round) +
+                             "; round " + std::to_string(scalers.round) + " is open");
+  }
+  if (scalers.heard.empty()) scalers.since = Now();
+  scalers.heard[message.peer] = UnpackScaler(message.text);
+  if (message.peer == 0) scalers.encoding = message.header.encoding;
+  if (scalers.heard.size() < links_.size()) {
+    return CheckNotLeft(key, scalers.Senders(), scalers.round);
+  }
+  float largest = 0;
+  for (const auto& scaler : scalers.heard) {
+    if (!(scaler.second <= largest) && !std::isnan(largest)) largest = scaler.second;
+  }
+  Message answer = ControlMessage(MessageType::kScaler, PackScaler(largest));
+  answer.header.key = message.header.key;
+  answer.header.round = scalers.round;
+  answer.header.encoding = scalers.encoding;
+  for (auto& link : links_) link->SendControl(answer);
+  scalers.heard.clear();
+  ++scalers.round;
 }
 
 void Server::UseOptimizer(int32_t store) {
@@ -244,6 +310,7 @@ void Server::SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
   message.header.key = id;
   message.header.slice = index;
   message.header.round = round;
+  message.header.encoding = slice.encoding;
   message.payload = slice.value;
   links_[worker]->Send(std::move(message));
 }
@@ -269,13 +336,21 @@ void Server::OnLeave(int worker) {
     return;
   }
   for (const auto& entry : keys_) {
-    for (const auto& slice : entry.second.slices) {
-      const auto& heard = slice.second.sum.heard();
-      if (heard.empty() || heard.count(worker) != 0) continue;
-      throw std::runtime_error("worker " + std::to_string(worker) + " has left, but worker " +
-                               Ranks(heard) + " pushed key " + entry.second.name + ", round " +
-                               std::to_string(slice.second.round));
+    const Key& key = entry.second;
+    CheckNotLeft(key, key.scalers.Senders(), key.scalers.round);
+    for (const auto& slice : key.slices) {
+      CheckNotLeft(key, slice.second.sum.heard(), slice.second.round);
     }
+  }
+}
+
+// Of those who have left nobody may be missing in a round that others have begun.
+void Server::CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const {
+  for (int worker : left_) {
+    if (heard.empty() || heard.count(worker) != 0) continue;
+    throw std::runtime_error("worker " + std::to_string(worker) + " has left, but worker " +
+                             Ranks(heard) + " pushed key " + key.name + ", round " +
+                             std::to_string(round));
   }
 }
 
@@ -317,14 +392,19 @@ void Server::CheckDeadlines() {
 
 std::string Server::Overdue(double limit) const {
   if (!joined_.empty() && joined_.size() < links_.size() && joining_since_ < limit) {
-    std::set<int> absent;
-    for (int rank = 0; rank < options_.workers; ++rank) {
-      if (joined_.count(rank) == 0) absent.insert(rank);
-    }
-    return "worker " + Ranks(absent) + " has not opened its store within " +
-           Seconds(options_.timeout);
+    std::set<int> present;
+    for (const auto& worker : joined_) present.insert(worker.first);
+    return "worker " + Ranks(Missing(present, options_.workers)) +
+           " has not opened its store within " + Seconds(options_.timeout);
   }
   for (const auto& entry : keys_) {
+    const Scalers& scalers = entry.second.scalers;
+    if (!scalers.heard.empty() && scalers.since <= limit) {
+      return "worker " + Ranks(Missing(scalers.Senders(), options_.workers)) +
+             " has not sent the scaler of key " + entry.second.name + ", round " +
+             std::to_string(scalers.round) + ", which worker " + Ranks(scalers.Senders()) +
+             " did, within " + Seconds(options_.timeout);
+    }
     for (const auto& numbered : entry.second.slices) {
       const SliceState& slice = numbered.second;
       const bool waits = !slice.sum.heard().empty() || slice.updating;
@@ -350,12 +430,31 @@ std::string Server::Overdue(double limit) const {
   return "";
 }
 
+std::vector<float> Server::Carried(uint64_t key, uint32_t slice) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return keys_.at(key).slices.at(slice).carried;
+}
+
+void Server::SetCarried(uint64_t key, uint32_t slice, uint64_t drawn, std::vector<float> carried) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SliceState& state = keys_.at(key).slices.at(slice);
+  const size_t elements = keys_.at(key).elements.at(slice);
+  if (!carried.empty() && carried.size() != elements) {
+    throw std::invalid_argument("slice " + std::to_string(slice) + " of key " + keys_.at(key).name +
+                                " has " + std::to_string(elements) + " elements; got " +
+                                std::to_string(carried.size()));
+  }
+  state.carried = std::move(carried);
+  state.earlier_rounds = drawn + 1 - state.round;
+}
+
 size_t Server::held_bytes() const {
   std::lock_guard<std::mutex> lock(mutex_);
   size_t bytes = 0;
   for (const auto& entry : keys_) {
     for (const auto& slice : entry.second.slices) {
-      bytes += slice.second.value.size + slice.second.sum.held_bytes();
+      bytes += slice.second.value.size + slice.second.sum.held_bytes() +
+               slice.second.carried.size() * sizeof(float);
     }
   }
   return bytes;

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "aggregator.h"
-#include "codec.h"
 #include "failure.h"
 #include "key.h"
+#include "key_codec.h"
 #include "link.h"
 #include "send_queue.h"
 #include "transport.h"
@@ -86,6 +86,12 @@ class Server {
   // The reason of a failure, waiting for one up to a time; an empty string if there is none.
   std::string AwaitFailure(double seconds) const { return failure_.Wait(seconds); }
 
+  // What encoded sums of a slice have left out so far; empty where nothing is carried over.
+  std::vector<float> Carried(uint64_t key, uint32_t slice) const;
+
+  // Goes on as if so many rounds had been before, and had left this out.
+  void SetCarried(uint64_t key, uint32_t slice, uint64_t drawn, std::vector<float> carried);
+
   // Bytes held in values and open sums, without the optimizer's state.
   size_t held_bytes() const;
 
@@ -94,15 +100,32 @@ class Server {
 
  private:
   struct SliceState {
-    uint64_t round = 0;  // the one that is open; 0 gives the slice its first value
+    uint64_t round = 0;           // the one that is open; 0 gives the slice its first value
+    uint64_t earlier_rounds = 0;  // of an earlier run, whose random numbers have been used
     uint32_t step = 0;
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
-    std::unique_ptr<Codec> codec;
+    std::shared_ptr<const Codec> codec;
+    std::vector<float> carried;  // what encoded sums have left out, with error feedback
+    uint64_t offset = 0;         // in the key, in elements
     int priority = 0;
     double since = 0;  // the open round's first contribution
     Aggregator sum;
     bool updating = false;
-    Buffer value;
+    Buffer value;                          // or the last sum, without an optimizer
+    Encoding encoding = Encoding::kPlain;  // of the value
+  };
+  // The workers' scalers of a key in one round, where slice 0 is.
+  struct Scalers {
+    uint64_t round = 1;  // the one that is open
+    std::map<int, float> heard;
+    Encoding encoding = Encoding::kEncoded;  // as rank 0 wants it
+    double since = 0;                        // the first one's arrival
+
+    std::set<int> Senders() const {
+      std::set<int> ranks;
+      for (const auto& scaler : heard) ranks.insert(scaler.first);
+      return ranks;
+    }
   };
   struct Key {
     std::string name;
@@ -111,6 +134,7 @@ class Server {
     int32_t store = 0;
     std::map<uint32_t, SliceState> slices;  // this server's
     std::map<uint32_t, size_t> elements;    // of each
+    Scalers scalers;
   };
 
   void OnMessage(const Message& message);
@@ -118,10 +142,13 @@ class Server {
   void OnInit(const Message& message);
   void OnPush(const Message& message);
   void OnPull(const Message& message);
+  void OnScaler(const Message& message);
+  void EncodeSum(uint64_t id, SliceState* slice, DType dtype, size_t elements);
   void Forward(const Message& message);
   void OnLeave(int worker);
   void Describe(Key* key, const Message& message);
   void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
+  void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;
   void Complete(uint64_t id, Key* key, uint32_t index);
   void Publish(uint64_t id, uint32_t index, SliceState* slice);

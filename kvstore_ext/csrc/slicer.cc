@@ -1,46 +1,51 @@
 #include "slicer.h"
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "random.h"
 
 namespace kvstore_ext {
 namespace {
 
-// Neighbouring keys must not start at neighbouring servers only: layers repeat in patterns, and a
-// pattern as long as the number of servers would give one server all of the large layers.
-uint64_t Mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 // Below this, the cost of a message outweighs what even shares gain.
 constexpr uint64_t kLeastEvenBytes = 16384;
 
-uint64_t CountSlices(uint64_t elements, size_t element_bytes, size_t slice_bytes, int servers) {
-  const uint64_t most = slice_bytes / element_bytes;
-  const uint64_t count = std::max<uint64_t>(1, (elements + most - 1) / most);
+// Of so many units, each of so many bytes.
+uint64_t CountSlices(uint64_t units, double unit_bytes, size_t slice_bytes, int servers) {
+  const uint64_t most = std::max<uint64_t>(1, static_cast<uint64_t>(slice_bytes / unit_bytes));
+  const uint64_t count = std::max<uint64_t>(1, (units + most - 1) / most);
   const uint64_t even = (count + servers - 1) / servers * servers;
-  return elements * element_bytes / even >= kLeastEvenBytes ? even : count;
+  return units * unit_bytes / even >= kLeastEvenBytes && even <= units ? even : count;
+}
+
+std::string Shown(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
 }
 
 }  // namespace
 
-std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, size_t element_bytes,
-                            size_t slice_bytes, int servers) {
-  if (element_bytes < 1 || servers < 1 || slice_bytes < element_bytes) {
-    throw std::invalid_argument("cannot slice elements of " + std::to_string(element_bytes) +
+std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, double element_bytes,
+                            size_t slice_bytes, int servers, uint64_t alignment) {
+  if (!(element_bytes > 0) || servers < 1 || alignment < 1 || slice_bytes < element_bytes) {
+    throw std::invalid_argument("cannot slice elements of " + Shown(element_bytes) +
                                 " bytes into slices of " + std::to_string(slice_bytes) +
                                 " bytes for " + std::to_string(servers) + " servers");
   }
-  const uint64_t count = CountSlices(elements, element_bytes, slice_bytes, servers);
+  const uint64_t units = (elements + alignment - 1) / alignment;
+  const uint64_t count = CountSlices(units, element_bytes * alignment, slice_bytes, servers);
+  // Neighbouring keys must not start at neighbouring servers only: layers repeat in patterns, and a
+  // pattern as long as the number of servers would give one server all of the large layers.
   const uint64_t first_server = Mix(key) % servers;
   std::vector<Slice> slices;
   slices.reserve(count);
   for (uint64_t i = 0, offset = 0; i < count; ++i) {
-    const uint64_t length = elements / count + (i < elements % count ? 1 : 0);
+    const uint64_t most = (units / count + (i < units % count ? 1 : 0)) * alignment;
+    const uint64_t length = std::min(most, elements - offset);
     slices.push_back(
         {static_cast<uint32_t>(i), offset, length, static_cast<int>((first_server + i) % servers)});
     offset += length;

@@ -1,6 +1,7 @@
 #include "worker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -22,6 +23,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
         std::make_unique<Link>(transport_, server, estimator, [this](const Message& message) {
           const Header& header = message.header;
           trace_.Record("send", header.key, header.slice, header.round, message.priority);
+          if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
         }));
   }
   transport_->Start([this](Message message) {
@@ -31,6 +33,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
     }
   });
+  encoder_ = std::thread([this] { EncodeInTurn(); });
   watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
 }
 
@@ -40,11 +43,8 @@ std::vector<int> Worker::AwaitServers(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [this] { return greeted_.size() == links_.size(); });
-  std::vector<int> missing;
-  for (int server = 0; server < options_.servers; ++server) {
-    if (greeted_.count(server) == 0) missing.push_back(server);
-  }
-  return missing;
+  const std::set<int> missing = Missing(greeted_, options_.servers);
+  return {missing.begin(), missing.end()};
 }
 
 void Worker::Join() {
@@ -64,10 +64,7 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
                     [&] { return servers.size() == links_.size() || !failure_.reason().empty(); });
   if (servers.size() < links_.size() && failure_.reason().empty()) {
-    std::set<int> missing;
-    for (int server = 0; server < options_.servers; ++server) {
-      if (servers.count(server) == 0) missing.insert(server);
-    }
+    const std::set<int> missing = Missing(servers, options_.servers);
     lock.unlock();
     Abort("worker " + std::to_string(options_.rank) + ": within " + Seconds(options_.timeout) +
           " server " + Ranks(missing) + " has not " + what);
@@ -75,17 +72,19 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
 }
 
-void Worker::Declare(uint64_t id, const SliceDeclaration& declaration) {
+void Worker::Declare(uint64_t id, const SliceDeclaration& declaration, bool raises) {
   auto key = std::make_unique<Key>();
   key->declaration = declaration;
-  const DType dtype = declaration.dtype;
-  key->slices =
-      SliceKey(id, declaration.elements, SizeOf(dtype), options_.slice_bytes, options_.servers);
+  key->raises = raises;
+  double element_bytes = SizeOf(declaration.dtype);
+  size_t alignment = 1;
   if (!declaration.compression.empty()) {
-    for (const Slice& slice : key->slices) {
-      key->codecs.push_back(MakeCodec(declaration.compression, dtype, slice.length));
-    }
+    key->codec = std::make_unique<KeyCodec>(id, declaration, options_.rank, options_.workers);
+    element_bytes = key->codec->codec().bytes_per_element();
+    alignment = key->codec->codec().alignment();
   }
+  key->slices = SliceKey(id, declaration.elements, element_bytes, options_.slice_bytes,
+                         options_.servers, alignment);
   std::lock_guard<std::mutex> lock(mutex_);
   if (!keys_.emplace(id, std::move(key)).second) {
     throw std::invalid_argument("key " + declaration.name + " is declared already");
@@ -153,45 +152,131 @@ void Worker::Start(Operation operation) {
   trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
   // Results of the first slices may finish the operation while the last are being sent; they wait
   // for the key's mutex.
-  try {
-    for (const Slice& slice : key->slices) SendSlice(key, slice, current);
-  } catch (const std::exception& error) {
-    // What was sent cannot be taken back, so nobody can go on.
-    const std::string reason = "worker " + std::to_string(options_.rank) + ": key " +
-                               key->declaration.name + " cannot be sent: " + error.what();
-    lock.unlock();
-    Abort(reason);
+  Round round{key,
+              current.key,
+              key->rounds - 1,
+              current.contributes,
+              current.input,
+              current.step,
+              current.settings,
+              Encoding::kPlain,
+              0};
+  const bool plain = current.plain;
+  const bool compressed = round.contributes && round.number > 0 && key->codec != nullptr;
+  key->shares = compressed && key->codec->codec().shares_scaler();
+  lock.unlock();
+  if (compressed && (key->shares || !plain)) {
+    Compress(std::move(round), plain);
+  } else {
+    SendRound(round);
   }
 }
 
-void Worker::SendSlice(Key* key, const Slice& slice, const Operation& operation) {
+// Looks at the whole gradient, on the engine's thread. Encoding then waits for its turn, and for
+// the other workers where they share scalers: no key waits for another's.
+void Worker::Compress(Round round, bool plain) {
+  const double since = Now();
+  round.scaler = round.key->codec->Prepare(round.input, round.number);
+  statistics_.Count([&](Totals* totals) { totals->encode += Now() - since; });
+  const bool finite = !std::isnan(round.scaler);
+  if (!finite && round.key->raises) {
+    return Abort("worker " + std::to_string(options_.rank) + ": the gradient of key " +
+                 round.key->declaration.name + ", round " + std::to_string(round.number) +
+                 ", has values that are not finite");
+  }
+  round.encoding = finite ? Encoding::kEncoded : Encoding::kSkipped;
+  if (!round.key->shares) return encodings_.Push(round.key->priority, 0, std::move(round));
+  Message message = ControlMessage(MessageType::kScaler, PackScaler(round.scaler));
+  message.header.key = round.id;
+  message.header.round = round.number;
+  message.header.encoding = plain ? Encoding::kPlain : Encoding::kEncoded;
+  Link& link = *links_[round.key->slices.front().server];
+  {
+    std::lock_guard<std::mutex> lock(round.key->mutex);
+    round.key->sharing = std::move(round);
+  }
+  link.SendControl(std::move(message));
+}
+
+void Worker::OnScaler(const Message& message) {
+  Key* key = Find(message.header.key);
+  Round round;
+  {
+    std::lock_guard<std::mutex> lock(key->mutex);
+    if (!key->busy || !key->shares || message.header.round + 1 != key->rounds) return;
+    key->shares = false;
+    round = std::move(key->sharing);
+  }
+  round.scaler = UnpackScaler(message.text);
+  round.encoding = std::isnan(round.scaler) ? Encoding::kSkipped : message.header.encoding;
+  encodings_.Push(key->priority, 0, std::move(round));
+}
+
+void Worker::EncodeInTurn() {
+  Round round;
+  while (!encodings_.closed()) {
+    if (encodings_.Pop(&round, std::chrono::seconds(1))) SendRound(round);
+  }
+}
+
+void Worker::SendRound(const Round& round) {
+  // A result of the last slice may end the operation at once, so the round is looked at no more
+  // after it; what was begun stays readable should the job fail.
+  try {
+    for (const Slice& slice : round.key->slices) SendSlice(round, slice);
+  } catch (const std::exception& error) {
+    // What was sent cannot be taken back, so nobody can go on.
+    Abort("worker " + std::to_string(options_.rank) + ": key " + round.key->declaration.name +
+          " cannot be sent: " + error.what());
+  }
+}
+
+void Worker::SendSlice(const Round& round, const Slice& slice) {
   Message message;
-  message.priority = key->priority;
-  message.header.key = operation.key;
+  message.priority = round.key->priority;
+  message.header.key = round.id;
   message.header.slice = slice.index;
-  message.header.round = key->rounds - 1;
-  message.header.workers_step = operation.step;
-  if (!operation.contributes) {
+  message.header.round = round.number;
+  message.header.workers_step = round.step;
+  if (!round.contributes) {
     message.header.type = MessageType::kPull;
     links_[slice.server]->SendControl(std::move(message));
     return;
   }
-  const size_t element = SizeOf(key->declaration.dtype);
-  const bool first = message.header.round == 0;
-  message.header.type = first ? MessageType::kInit : MessageType::kPush;
-  if (first) {
-    SliceDeclaration declaration = key->declaration;
+  if (round.number == 0) {
+    SliceDeclaration declaration = round.key->declaration;
+    declaration.offset = slice.offset;
     declaration.elements = slice.length;
+    message.header.type = MessageType::kInit;
     message.text = declaration.Pack();
+  } else {
+    message.header.type = MessageType::kPush;
+    message.header.encoding = round.encoding;
+    message.text = round.settings;
   }
-  const char* values = operation.input + slice.offset * element;
-  if (!first && !key->codecs.empty()) {
-    message.payload = key->codecs[slice.index]->Encode(values);
-  } else if (!first || options_.rank == 0) {
-    message.payload = Buffer::Borrow(const_cast<char*>(values), slice.length * element);
-  }
-  if (!first) message.text = operation.settings;
+  message.payload = PayloadOf(round, slice);
+  if (round.number > 0) statistics_.Queued(round.id, slice.index);
   links_[slice.server]->Send(std::move(message));
+}
+
+Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
+  if (round.number == 0 && options_.rank != 0) return Buffer();
+  if (round.encoding == Encoding::kSkipped) return Buffer();
+  const size_t element = SizeOf(round.key->declaration.dtype);
+  const double since = Now();
+  const Buffer payload =
+      round.encoding == Encoding::kEncoded
+          ? round.key->codec->Encode(slice, round.number, round.scaler)
+          : Buffer::Borrow(const_cast<char*>(round.input) + slice.offset * element,
+                           slice.length * element);
+  if (round.number > 0) {
+    statistics_.Count([&](Totals* totals) {
+      totals->encode += Now() - since;
+      totals->plain_bytes += slice.length * element;
+      totals->encoded_bytes += payload.size;
+    });
+  }
+  return payload;
 }
 
 void Worker::OnMessage(Message message) {
@@ -203,6 +288,7 @@ void Worker::OnMessage(Message message) {
 void Worker::ActUpon(const Message& message) {
   switch (message.header.type) {
     case MessageType::kResult: OnResult(message); break;
+    case MessageType::kScaler: OnScaler(message); break;
     // Servers have no connection to each other: the others hear of it from the workers.
     case MessageType::kAbort: Abort(message.text); break;
     case MessageType::kOrder: {
@@ -243,30 +329,44 @@ void Worker::OnResult(const Message& message) {
     return;
   }
   const Slice& slice = key->slices[header.slice];
-  const size_t element = SizeOf(key->declaration.dtype);
-  if (message.payload.size != slice.length * element) {
-    lock.unlock();
-    return Abort("key " + key->declaration.name + ": server " + std::to_string(message.peer) +
-                 " sent " + std::to_string(message.payload.size) + " bytes for a slice of " +
-                 std::to_string(slice.length * element));
-  }
+  const Result result{message.payload, header.encoding};
+  statistics_.Arrived(header.key, header.slice);
   if (key->operation.output != nullptr) {
-    std::memcpy(key->operation.output + slice.offset * element, message.payload.data.get(),
-                message.payload.size);
+    Write(*key, slice, result, key->operation.output);
   } else {
     key->kept.resize(key->slices.size());
-    key->kept[slice.index] = message.payload;
+    key->kept[slice.index] = result;
+  }
+  if (header.slice == 0 && header.encoding == Encoding::kSkipped) {
+    statistics_.Count([](Totals* totals) { ++totals->non_finite; });
   }
   trace_.Record("result", header.key, header.slice, header.round, message.priority);
   key->arrived[slice.index] = true;
   if (--key->missing == 0) Finish(key, &lock, "");
 }
 
+void Worker::Write(const Key& key, const Slice& slice, const Result& result, char* output) {
+  const double since = Now();
+  const size_t element = SizeOf(key.declaration.dtype);
+  const size_t bytes = slice.length * element;
+  char* to = output + slice.offset * element;
+  if (result.encoding == Encoding::kEncoded && key.codec != nullptr) {
+    key.codec->Decode(slice, result.payload, to);
+  } else if (result.encoding == Encoding::kSkipped && result.payload.size == 0) {
+    std::memset(to, 0, bytes);
+  } else if (result.payload.size != bytes) {
+    throw std::runtime_error("key " + key.declaration.name + ": a server sent " +
+                             std::to_string(result.payload.size) + " bytes for a slice of " +
+                             std::to_string(bytes));
+  } else {
+    std::memcpy(to, result.payload.data.get(), bytes);
+  }
+  statistics_.Count([&](Totals* totals) { totals->decode += Now() - since; });
+}
+
 void Worker::TakeKept(Key* key) {
-  const size_t element = SizeOf(key->declaration.dtype);
   for (const Slice& slice : key->slices) {
-    std::memcpy(key->operation.output + slice.offset * element, key->kept[slice.index].data.get(),
-                slice.length * element);
+    Write(*key, slice, key->kept[slice.index], key->operation.output);
   }
   key->kept.clear();
 }
@@ -379,7 +479,7 @@ std::string Worker::Overdue(Key* key) {
   std::set<int> silent;
   double last_heard = Now();
   for (const Slice& slice : key->slices) {
-    if (key->arrived[slice.index]) continue;
+    if (key->arrived[slice.index] || (key->shares && slice.index > 0)) continue;
     silent.insert(slice.server);
     last_heard = std::min(last_heard, links_[slice.server]->last_heard());
   }
@@ -400,7 +500,23 @@ void Worker::Hush() {
 
 void Worker::Stop() {
   Hush();
+  encodings_.Close();
+  if (encoder_.joinable()) encoder_.join();
   transport_->Stop();
+}
+
+KeyCodec& Worker::CodecOf(uint64_t key) {
+  Key* found = Find(key);
+  if (found->codec == nullptr) {
+    throw std::out_of_range("key " + found->declaration.name + " is not compressed");
+  }
+  return *found->codec;
+}
+
+Traffic Worker::traffic() const {
+  Traffic traffic;
+  for (const auto& link : links_) link->AddTo(&traffic);
+  return traffic;
 }
 
 Worker::Key* Worker::Find(uint64_t id) {

@@ -9,16 +9,19 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "codec.h"
 #include "dtype.h"
 #include "failure.h"
 #include "key.h"
+#include "key_codec.h"
 #include "link.h"
 #include "order.h"
+#include "send_queue.h"
 #include "slicer.h"
+#include "statistics.h"
 #include "trace.h"
 #include "transport.h"
 #include "watchdog.h"
@@ -27,6 +30,7 @@ namespace kvstore_ext {
 
 struct WorkerOptions {
   int rank = 0;
+  int workers = 1;
   int servers = 1;
   size_t slice_bytes = 200000;
   size_t window_bytes = 0;  // a peer; 0: measured and adapted. Rank 0's holds for the job
@@ -45,6 +49,7 @@ struct Operation {
                                 // valid for ever if that tells of a failure
   char* output = nullptr;       // likewise; may be the input
   int priority = 0;             // the caller's, used until the order is learned
+  bool plain = false;           // not compressed this time, whatever the key's codec
   uint32_t step = 0;            // how often the worker has updated its most updated key
   std::string settings;  // of the optimizer, from this round on: rank 0's for the servers', or
                          // each worker's own, which must be equal; empty: as before
@@ -72,11 +77,20 @@ class Worker {
   void Join();
 
   // Makes a key known: its slices' declaration, but for the elements, which are the key's. A key is
-  // declared once, with the same arguments on all workers.
-  void Declare(uint64_t key, const SliceDeclaration& declaration);
+  // declared once, with the same arguments on all workers. A gradient to be compressed that is not
+  // finite has the round not count, or, where it `raises`, ends the job.
+  void Declare(uint64_t key, const SliceDeclaration& declaration, bool raises = false);
 
   // Where a declared key's slices are.
   std::vector<Slice> Slices(uint64_t key) { return Find(key)->slices; }
+
+  // The codec of a compressed key; throws std::out_of_range for others.
+  KeyCodec& CodecOf(uint64_t key);
+
+  Totals totals() const { return statistics_.totals(); }
+
+  // Bytes of payload, text and header by type of message: sent to all servers, and received.
+  Traffic traffic() const;
 
   // Asks a server's Python something; returns the question's number.
   uint64_t Ask(int server, const std::string& text, const Buffer& payload);
@@ -108,10 +122,28 @@ class Worker {
   std::vector<uint64_t> order() const;
 
  private:
+  struct Key;
+  struct Result {
+    Buffer payload;
+    Encoding encoding = Encoding::kPlain;
+  };
+  // What a key sends in a round, or asks for where it does not contribute.
+  struct Round {
+    Key* key = nullptr;
+    uint64_t id = 0;
+    uint64_t number = 0;
+    bool contributes = false;
+    const char* input = nullptr;
+    uint32_t step = 0;
+    std::string settings;
+    Encoding encoding = Encoding::kPlain;
+    float scaler = 0;
+  };
   struct Key {
     SliceDeclaration declaration;
     std::vector<Slice> slices;
-    std::vector<std::unique_ptr<Codec>> codecs;  // of the slices; empty without compression
+    std::unique_ptr<KeyCodec> codec;  // nothing without compression
+    bool raises = false;
     std::atomic<bool> priority_learned{false};
     std::atomic<int> priority{0};
 
@@ -121,14 +153,22 @@ class Worker {
     Operation operation;
     std::vector<bool> arrived;  // slices of the last round
     size_t missing = 0;
+    bool shares = false;  // the last round waits for the workers' largest scaler
+    Round sharing;        // that one
     double since = 0;
-    std::vector<Buffer> kept;  // slices of a result that no operation has taken yet
+    std::vector<Result> kept;  // slices of a result that no operation has taken yet
   };
 
   void OnMessage(Message message);
   void ActUpon(const Message& message);
   void OnResult(const Message& message);
-  void SendSlice(Key* key, const Slice& slice, const Operation& operation);
+  void OnScaler(const Message& message);
+  void Compress(Round round, bool plain);
+  void EncodeInTurn();
+  void SendRound(const Round& round);
+  void SendSlice(const Round& round, const Slice& slice);
+  Buffer PayloadOf(const Round& round, const Slice& slice);
+  void Write(const Key& key, const Slice& slice, const Result& result, char* output);
   void TakeKept(Key* key);
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void SetOrder(const std::vector<uint64_t>& order);
@@ -149,6 +189,9 @@ class Worker {
   Failure failure_;
   Trace trace_;
   OrderLearner learner_;
+  Statistics statistics_;
+  SendQueue<Round> encodings_;  // that wait for their turn
+  std::thread encoder_;
 
   mutable std::mutex mutex_;  // of all below
   std::condition_variable changed_;

@@ -1,0 +1,106 @@
+"""What compression carries over from round to round: part of the states that a script saves."""
+from __future__ import annotations
+
+import pickle
+from typing import Any, Dict, List, Mapping
+
+import mxnet as mx
+import numpy as np
+
+from . import _core
+from .arrays import KeyArrays
+from .errors import KVStoreError
+from .keys import Key
+from .questions import answer_to, ask
+
+# A key of no parameter, under which it lies among an optimizer's states; MXNet's own stores load
+# such a file and leave the entry alone.
+ENTRY = "kvstore_ext: carried over"
+
+
+class Carried:
+    """What a store's compressed keys carry over, here and on the servers.
+
+    A worker carries over what its own encodings left out, so each worker saves and loads a file of
+    its own for a run that goes on with the same bits. One that loads another worker's file begins
+    with nothing, and so does a store with another compression.
+    """
+
+    def __init__(self, worker: _core.Worker, keys: Mapping[Key, KeyArrays], rank: int) -> None:
+        self._worker = worker
+        self._keys = keys
+        self._rank = rank
+
+    def fetch(self) -> Dict[str, Any]:
+        """An entry for a dictionary of states; none where nothing is compressed."""
+        compressed = {name: key for name, key in self._keys.items() if key.compressed}
+        if not compressed:
+            return {}
+        mx.nd.waitall()  # no round is under way then
+        here = {name: self._worker.codec_state(key.identity) for name, key in compressed.items()}
+        there = {name: self._on_servers(key) for name, key in compressed.items()}
+        return {ENTRY: {"rank": self._rank, "worker": here, "servers": there}}
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it.
+
+        Raises
+        ------
+        KVStoreError
+            For what another compression has carried over.
+        """
+        entry = states.pop(ENTRY, None)
+        if entry is None:
+            return
+        mx.nd.waitall()
+        for name, (drawn, state) in entry["worker"].items():
+            key = self._keys.get(name)
+            if key is None or not key.compressed:
+                continue
+            own = state if entry["rank"] == self._rank else np.zeros(0, np.float32)
+            try:
+                self._worker.set_codec_state(key.identity, drawn, own)
+            except ValueError as error:
+                raise KVStoreError(
+                    f"the states are of another compression: key {name!r}: {error}"
+                ) from None
+            if self._rank == 0:
+                self._put_on_servers(key, drawn, entry["servers"][name])
+
+    def _on_servers(self, key: KeyArrays) -> np.ndarray:
+        """Of the whole key; empty where servers carry nothing over."""
+        slices = self._worker.slices(key.identity)
+        questions = [
+            ask(self._worker, server, {"carried": [key.identity, index]})
+            for index, _, _, server in slices
+        ]
+        parts = [answer_to(self._worker, question)[1] for question in questions]
+        return np.frombuffer(b"".join(parts), np.float32)
+
+    def _put_on_servers(self, key: KeyArrays, drawn: int, whole: np.ndarray) -> None:
+        questions: List[int] = []
+        for index, begin, length, server in self._worker.slices(key.identity):
+            part = whole[begin : begin + length]
+            what = {"carried": [key.identity, index], "drawn": drawn}
+            questions.append(ask(self._worker, server, what, part.tobytes()))
+        for question in questions:
+            answer_to(self._worker, question)
+
+
+class CarryingUpdater(mx.optimizer.Updater):
+    """A worker's own updater, whose saved states have what compression carries over as well."""
+
+    def __init__(self, optimizer: mx.optimizer.Optimizer, carried: Carried) -> None:
+        super().__init__(optimizer)
+        self._carried = carried
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """As MXNet's."""
+        states = {**self.states, **self._carried.fetch()}
+        return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
+
+    def set_states(self, states: bytes) -> None:
+        """As MXNet's; raises KVStoreError for what another compression has carried over."""
+        loaded = pickle.loads(states)
+        self._carried.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
+        super().set_states(pickle.dumps(loaded))
