@@ -1,8 +1,8 @@
 """A worker that does what a script does with MXNet's own store: drop_in.py STORE DIRECTORY WHAT ...
 
 Runs one task after the other, each with a store or keys of its own, and writes what it has in the
-end to DIRECTORY/TASK-RANK.npz. A task is an interface, an optimizer and a number of devices, with colons
-between them; or "2bit"; or an interface, "saving" or "loading", and a number of devices.
+end to DIRECTORY/TASK-RANK.npz. A task is an interface, an optimizer and a number of devices, with
+colons between them; or "2bit"; or an interface, "saving" or "loading", and a number of devices.
 """
 
 from __future__ import annotations
