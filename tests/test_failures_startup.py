@@ -132,7 +132,7 @@ def test_workers_that_open_different_stores_say_so_at_once(
 def test_a_key_initialised_differently_is_said_at_once(
     cluster: Cluster, key: str, shape: str, dtype: str, found: str
 ) -> None:
-    job = cluster.start(differ_in_keys, key, shape, dtype, options=AT_ONCE)
+    job = cluster.start(differ_in_keys, key, shape, dtype, servers=1, options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
     for error in errors(job):
         assert "workers initialised a key differently" in error
@@ -222,7 +222,7 @@ def open_by_name(name: str) -> None:
 
 
 def test_a_name_that_no_store_has_is_refused(cluster: Cluster) -> None:
-    job = cluster.start(open_by_name, "p33", options=AT_ONCE)
+    job = cluster.start(open_by_name, "p33", servers=1, options=AT_ONCE)
     for worker in job.workers:
         assert worker.wait() == 1
         assert "there is no store 'p33'; the stores are" in worker.output

@@ -121,7 +121,7 @@ def lost(module_cluster: Cluster) -> Lost:
     ],
 )
 def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, words: str) -> None:
-    job = cluster.start(train, mishap, options=AT_ONCE)
+    job = cluster.start(train, mishap, servers=1, options=AT_ONCE)
     survivor = of_rank(job, 0)
     await_failure(*job.processes)
     for process in [survivor, *job.servers, *job.scheduler]:
