@@ -49,6 +49,14 @@ class SendQueue {
     return taken;
   }
 
+  // As long as it takes.
+  bool Pop(Item* item) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    bool taken = false;
+    changed_.wait(lock, [&] { return closed_ || (taken = TakeFirst(item)); });
+    return taken;
+  }
+
   // Gives bytes of the window back.
   void Release(size_t bytes) {
     {
