@@ -79,8 +79,9 @@ class LocalLane:
         except RuntimeError as error:
             raise ClusterError(str(error)) from None
         finally:
-            self._states.stop()
-            self._loop.stop()
+            self._server.end_waits()
+            self._states.join()
+            self._loop.join()
             self.worker.stop()
             self._server.stop()
             check_call(_LIB.MXKVStoreFree(self.stock.handle))

@@ -137,7 +137,6 @@ class OptimizerLoop:
         self._values: Dict[Place, mx.nd.NDArray] = {}
         self._optimizers: Dict[int, SliceOptimizer] = {}  # by store
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="optimizer")
 
     def set_optimizer(self, store: int, optimizer: SliceOptimizer) -> None:
@@ -158,18 +157,14 @@ class OptimizerLoop:
         with self._lock:
             self._optimizers[store].set_state(place, state, count)
 
-    def stop(self) -> None:
-        """Returns when no update runs any more."""
-        self._stopping.set()
+    def join(self) -> None:
+        """Returns when no update runs any more, once the server's waits have been ended."""
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
-        while not self._stopping.is_set():
-            update = self._server.next_update(0.2)
-            if update is None:
-                continue
+        for update in iter(self._server.next_update, None):
             try:
                 self._update(update)
             except Exception as error:

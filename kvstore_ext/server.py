@@ -64,10 +64,10 @@ class P3Server(KVStoreServer):
 
     def run(self) -> None:
         """Serves until the workers are done. A job that fails ends the process with status 1."""
-        with ending_on_failure(self._failure):
+        with ending_on_failure(self._failure, self._lane.end_waits):
             super().run()
-        self._states.stop()
-        self._loop.stop()
+        self._states.join()
+        self._loop.join()
         self._lane.stop()
 
     def _failure(self, seconds: float) -> str:
@@ -135,7 +135,7 @@ def run_scheduler(job: Job, options: Options) -> None:
         stands = _all_have_come(stock)
         return "" if stands else _incomplete(job, options.timeout)
 
-    with ending_on_failure(failure):
+    with ending_on_failure(failure, listener.end_waits):
         check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
     listener.stop()
 
@@ -159,9 +159,12 @@ def _incomplete(job: Job, timeout: float) -> str:
 
 
 @contextmanager
-def ending_on_failure(await_failure: Callable[[float], str]) -> Iterator[None]:
+def ending_on_failure(
+    await_failure: Callable[[float], str], end_waits: Callable[[], None]
+) -> Iterator[None]:
     """Ends the process with status 1 once await_failure(seconds) returns a reason.
 
+    It is asked until the end, when end_waits() has it return at once.
     The thread in MXNet's server loop waits for the workers, and nothing else can wake it.
     """
     done = threading.Event()
@@ -178,6 +181,7 @@ def ending_on_failure(await_failure: Callable[[float], str]) -> Iterator[None]:
     watcher.start()
     yield
     done.set()
+    end_waits()
     watcher.join()
 
 

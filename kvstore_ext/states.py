@@ -35,21 +35,16 @@ class StateKeeper:
         self._server = server
         self._loop = loop
         self._native = native
-        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="states")
         self._thread.start()
 
-    def stop(self) -> None:
-        """Returns when nothing is answered any more."""
-        self._stopping.set()
+    def join(self) -> None:
+        """Returns when nothing is answered any more, once the server's waits have been ended."""
         self._thread.join()
 
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
-        while not self._stopping.is_set():
-            question = self._server.next_question(0.2)
-            if question is None:
-                continue
+        for question in iter(self._server.next_question, None):
             try:
                 answer, data = self._answer(json.loads(question.text), question.payload())
             except Exception as error:

@@ -1,14 +1,14 @@
 """The example scripts, run as a user runs them: as processes, read by what they print."""
 from __future__ import annotations
 
-import gzip
 import os
-import pickle
 import re
-import struct
+import shutil
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 import pytest
@@ -108,41 +108,61 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path
         np.testing.assert_array_equal(parts[name], whole[name], err_msg=name)
 
 
+SCHEDULE = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
+
+
+@pytest.fixture(scope="module")
+def trained(module_cluster: Cluster) -> Callable[[str], tuple[Path, list[str]]]:
+    """Three epochs of two workers, or of one with a local store: the checkpoints' directory, and
+    what the workers wrote. The same for every test that asks."""
+
+    @lru_cache(maxsize=None)
+    def train(store: str) -> tuple[Path, list[str]]:
+        directory = module_cluster.directory / store
+        flags = [*SCHEDULE, directory, "--epochs", 3]
+        if store == "local":
+            return directory, [run(TRAIN_IMAGE, "--kv-store", store, *flags)]
+        return directory, run_cluster(module_cluster, TRAIN_IMAGE, store, *flags)
+
+    return train
+
+
 @pytest.mark.parametrize("store", ["dist_sync", "p3"])
-def test_two_workers_train_as_one_does(cluster: Cluster, tmp_path: Path, store: str) -> None:
-    flags = ["--epochs", 3, "--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
-    first, second = run_cluster(cluster, TRAIN_IMAGE, store, *flags, tmp_path / "two")
+def test_two_workers_train_as_one_does(
+    trained: Callable[[str], tuple[Path, list[str]]], store: str
+) -> None:
+    together, (first, second) = trained(store)
     assert "2 workers" in first
     assert "accuracy" not in second
     assert ("checkpoints are without the optimizer's state" in first) == (store == "dist_sync")
-    alone = run(TRAIN_IMAGE, "--kv-store", "local", *flags, tmp_path / "one")
+    single, (alone,) = trained("local")
     assert final_accuracy(first) == pytest.approx(final_accuracy(alone), abs=0.01)
-    one = parameters(tmp_path / "one" / "epoch-0003")
-    two = parameters(tmp_path / "two" / "epoch-0003")
+    one = parameters(single / "epoch-0003")
+    two = parameters(together / "epoch-0003")
     for name in one:  # the sums of the gradients are rounded in another order
         np.testing.assert_allclose(two[name], one[name], rtol=1e-3, atol=1e-4, err_msg=name)
 
 
 def test_two_workers_resume_with_the_bits_of_an_uninterrupted_run(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, trained: Callable[[str], tuple[Path, list[str]]], tmp_path: Path
 ) -> None:
-    flags = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
-    run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, tmp_path / "whole", "--epochs", 3)
-    run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, tmp_path / "parts", "--epochs", 1)
-    resumed, _ = run_cluster(
-        cluster, TRAIN_IMAGE, "p3", *flags, tmp_path / "parts", "--epochs", 3, "--resume"
-    )
+    flags = [*SCHEDULE, tmp_path]
+    run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, "--epochs", 1)
+    resumed, _ = run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, "--epochs", 3, "--resume")
     assert "after epoch 1" in resumed
     assert "afresh" not in resumed
-    whole, parts = (parameters(tmp_path / run / "epoch-0003") for run in ("whole", "parts"))
+    whole, parts = (parameters(run / "epoch-0003") for run in (trained("p3")[0], tmp_path))
     for name, value in whole.items():
         np.testing.assert_array_equal(parts[name], value, err_msg=name)
 
 
-def test_resuming_without_the_optimizer_state_says_so(cluster: Cluster, tmp_path: Path) -> None:
-    flags = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir", tmp_path]
-    before, _ = run_cluster(cluster, TRAIN_IMAGE, "dist_sync", *flags, "--epochs", 3)
-    after, _ = run_cluster(cluster, TRAIN_IMAGE, "dist_sync", *flags, "--epochs", 4, "--resume")
+def test_resuming_without_the_optimizer_state_says_so(
+    cluster: Cluster, trained: Callable[[str], tuple[Path, list[str]]], tmp_path: Path
+) -> None:
+    directory, (before, _) = trained("dist_sync")
+    shutil.copytree(directory, tmp_path / "copy")
+    flags = [*SCHEDULE, tmp_path / "copy", "--epochs", 4, "--resume"]
+    after, _ = run_cluster(cluster, TRAIN_IMAGE, "dist_sync", *flags)
     assert "starts afresh: the store dist_sync keeps it on the servers" in after
     assert final_accuracy(after) >= final_accuracy(before) - 0.02
     # The schedule goes on where it was.
@@ -161,22 +181,6 @@ def test_benchmark_prints_samples_a_second() -> None:
     rate = re.fullmatch(r"5 steps: (\d+\.\d) samples/s", output.splitlines()[-1])
     assert rate
     assert float(rate.group(1)) > 0
-
-
-@pytest.mark.parametrize(("size", "batch_size", "num_workers"), [
-    (1437, 64, 2), (1437, 66, 3), (1, 8, 4), (7, 4, 4), (10, 6, 3), (12, 4, 2)])
-def test_uneven_shards_make_equal_steps(size: int, batch_size: int, num_workers: int) -> None:
-    orders = [datasets.epoch_order(size, 5, 2, batch_size, rank, num_workers)
-              for rank in range(num_workers)]
-    steps = -(-size // batch_size)
-    assert {len(order) for order in orders} == {steps * batch_size // num_workers}
-    assert set(np.concatenate(orders)) == set(range(size))
-    # Each global batch is the one that a single worker would take.
-    alone = datasets.epoch_order(size, 5, 2, batch_size, 0, 1).reshape(steps, batch_size)
-    together = np.concatenate([order.reshape(steps, -1) for order in orders], axis=1)
-    np.testing.assert_array_equal(np.sort(together), np.sort(alone))
-    if size > 4:
-        assert any(alone.ravel() != datasets.epoch_order(size, 5, 3, batch_size, 0, 1))
 
 
 @pytest.mark.parametrize(("dataset", "named"), [
@@ -202,61 +206,6 @@ def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message
     errors = run_to(1, TRAIN_IMAGE, "--epochs", 1, *flags).stderr
     assert message in errors
     assert "Traceback" not in errors
-
-
-def test_mnist_files(tmp_path: Path) -> None:
-    random = np.random.RandomState(0)
-    content = {}
-    for part, count in (("train", 20), ("t10k", 4)):
-        images = random.randint(0, 256, (count, 28, 28)).astype(np.uint8)
-        labels = random.randint(0, 10, count).astype(np.uint8)
-        content[part] = images, labels
-        with gzip.open(tmp_path / f"{part}-images-idx3-ubyte.gz", "wb") as file:
-            file.write(struct.pack(">4i", 2051, count, 28, 28) + images.tobytes())
-        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(
-            struct.pack(">2i", 2049, count) + labels.tobytes())
-    data = datasets.mnist(str(tmp_path), seed=0)
-    (images, labels), = data.validation(10)
-    np.testing.assert_allclose(images[:, 0] * 78.57 + 33.32, content["t10k"][0], atol=1e-3)
-    np.testing.assert_array_equal(labels, content["t10k"][1])
-    assert sorted(label for _, batch in data.train(1, 10, 0, 1) for label in batch) == sorted(
-        content["train"][1])
-
-
-@pytest.mark.parametrize("version", ["binary", "python"])
-def test_cifar10_files(tmp_path: Path, version: str) -> None:
-    random = np.random.RandomState(0)
-    folder = tmp_path / ("cifar-10-batches-bin" if version == "binary" else "cifar-10-batches-py")
-    folder.mkdir()
-    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
-        pixels = random.randint(0, 256, (6, 3072)).astype(np.uint8)
-        labels = random.randint(0, 10, 6).astype(np.uint8)
-        if version == "binary":
-            np.column_stack([labels, pixels]).tofile(folder / f"{name}.bin")
-        else:
-            (folder / name).write_bytes(pickle.dumps({b"data": pixels, b"labels": list(labels)}))
-    data = datasets.cifar10(str(tmp_path), seed=0)
-    assert data.train_size == 30
-    assert data.image_shape == (3, 32, 32)
-    (images, read_labels), = data.validation(10)
-    np.testing.assert_array_equal(read_labels, labels)
-    red = images[0, 0] * 63.0 + 125.3
-    np.testing.assert_allclose(red.ravel(), pixels[0, :1024], atol=1e-3)
-    batches = list(data.train(1, 10, 0, 2))
-    assert [images.shape for images, _ in batches] == [(5, 3, 32, 32)] * 3
-
-
-def test_cropping_moves_the_image_and_keeps_its_pixels() -> None:
-    image = np.arange(1, 1 + 3 * 8 * 8, dtype=np.float32).reshape(1, 3, 8, 8)
-    found = set()
-    for seed in range(40):
-        moved = datasets.crop_and_flip(image, np.random.RandomState(seed))
-        assert moved.shape == image.shape
-        row, column = np.argwhere(moved[0, 0] > 0)[0]
-        neighbours = moved[0, 0, row, column:column + 2]
-        found.add(np.sign(neighbours[1] - neighbours[0]))
-        assert set(moved[moved > 0]) <= set(image.ravel())
-    assert found >= {1.0, -1.0}  # as it was, and mirrored
 
 
 @pytest.fixture

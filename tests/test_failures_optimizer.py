@@ -102,7 +102,7 @@ def test_a_class_that_servers_do_not_trust_is_refused(cluster: Cluster, modules:
 
 
 def test_a_class_of_a_trusted_module_trains(cluster: Cluster, modules: Path) -> None:
-    job = cluster.run(train_with, modules, "Ascent", **trusting(modules))
+    job = cluster.run(train_with, modules, "Ascent", servers=1, **trusting(modules))
     for worker in job.workers:
         assert "trained: [6.0, 6.0, 6.0, 6.0]" in worker.output
 
@@ -124,7 +124,7 @@ def test_an_optimizer_that_fails_ends_the_job(
 
 
 def test_an_optimizer_that_no_pickle_can_hold_is_refused(cluster: Cluster, modules: Path) -> None:
-    job = cluster.start(train_with, modules, "Unspeakable", options=AT_ONCE)
+    job = cluster.start(train_with, modules, "Unspeakable", servers=1, options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
     assert any(
         "optimizer Unspeakable cannot travel to the servers" in worker.output
@@ -134,7 +134,7 @@ def test_an_optimizer_that_no_pickle_can_hold_is_refused(cluster: Cluster, modul
 
 
 def test_an_optimizer_that_draws_random_numbers_is_refused(cluster: Cluster, modules: Path) -> None:
-    job = cluster.start(train_with, modules, "Guesses", options=AT_ONCE)
+    job = cluster.start(train_with, modules, "Guesses", servers=1, options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
     assert any("Guesses gives another result each time" in w.output for w in job.workers)
 
@@ -157,7 +157,7 @@ def update_differently(rate_of_1: str, class_of_1: str) -> None:
 
 @pytest.mark.parametrize(("rate", "name"), [(0.5, "lamb"), (0.25, "sgd")])
 def test_workers_that_update_differently_are_told(cluster: Cluster, rate: float, name: str) -> None:
-    job = cluster.start(update_differently, rate, name, options=AT_ONCE)
+    job = cluster.start(update_differently, rate, name, servers=1, options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
     for process in [*job.workers, *job.servers]:
         assert "workers update key 'key' by different optimizers: worker 0 with" in process.output

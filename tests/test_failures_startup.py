@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any, Iterator
 
 import pytest
 from cluster import STOCK_SERVER, Cluster, Job, Process, free_port
@@ -21,6 +22,7 @@ def open_store(variable: str = "", value: str = "") -> None:
 
     if variable:
         os.environ[variable] = value
+    print("opening", value)
     store = mx.kv.create("p3")
     print("opened", store.type)
 
@@ -54,6 +56,7 @@ def differ_in_keys(key_of_0: str, shape_of_0: str, dtype_of_0: str) -> None:
     import kvstore_ext  # noqa: F401
     import mxnet as mx
 
+    print("opening")
     store = mx.kv.create("p3")
     key, shape, dtype = "b", (2, 3), "float32"
     if store.rank == 0:
@@ -69,11 +72,36 @@ def await_failure(*processes: Process, seconds: float = 30) -> None:
     assert all(status is not None and status > 0 for status in statuses.values()), statuses
 
 
+@pytest.fixture(scope="module")
+def waiting(module_cluster: Cluster) -> Iterator[dict[str, Job]]:
+    """Jobs that wait for their timeouts side by side; those of a single worker, for a scheduler."""
+    port = str(free_port())
+    alone: dict[str, Any] = {"workers": 1, "servers": 0, "options": {"timeout": 3}}
+    alone["environment"] = {"DMLC_NUM_SERVER": "1"}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        found = {}
+        for what, script, arguments, how in (
+            ("server missing", open_store, [], {"environment": {"DMLC_NUM_SERVER": "3"}}),
+            ("worker missing", open_store, [], {"environment": {"DMLC_NUM_WORKER": "3"}}),
+            ("different keys", differ_in_keys, ["a", "(2, 3)", "float32"], {}),
+            ("stock servers", open_store, [], {"server": STOCK_SERVER}),
+            ("nobody", open_store, ["DMLC_PS_ROOT_PORT", port], alone),
+            ("no address", open_store, ["DMLC_PS_ROOT_URI", "no.such.host.invalid"], alone),
+            ("silent", open_store, ["DMLC_PS_ROOT_PORT", silent.getsockname()[1]], alone),
+        ):
+            job = module_cluster.start(script, *arguments, **{"options": TIMEOUT, **how})
+            found[what] = job
+            for worker in job.workers:  # so that a job's processes come about at the same time
+                worker.await_output("opening")
+        yield found
+
+
 def errors(job: Job) -> list[str]:
     """The last line of every worker: its exception."""
     return [process.output.strip().splitlines()[-1] for process in job.workers]
 
 
+@pytest.mark.usefixtures("waiting")
 @pytest.mark.parametrize(
     ("first", "others"),
     [
@@ -93,6 +121,7 @@ def test_workers_that_open_different_stores_say_so_at_once(
         assert others.strip("{}") in error
 
 
+@pytest.mark.usefixtures("waiting")
 @pytest.mark.parametrize(
     ("key", "shape", "dtype", "found"),
     [
@@ -103,7 +132,7 @@ def test_workers_that_open_different_stores_say_so_at_once(
 def test_a_key_initialised_differently_is_said_at_once(
     cluster: Cluster, key: str, shape: str, dtype: str, found: str
 ) -> None:
-    job = cluster.start(differ_in_keys, key, shape, dtype, options=AT_ONCE)
+    job = cluster.start(differ_in_keys, key, shape, dtype, servers=1, options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
     for error in errors(job):
         assert "workers initialised a key differently" in error
@@ -111,8 +140,8 @@ def test_a_key_initialised_differently_is_said_at_once(
         assert "worker 1 key 'b' of shape (2, 3), float32" in error
 
 
-def test_different_keys_are_said_within_the_timeout(cluster: Cluster) -> None:
-    job = cluster.start(differ_in_keys, "a", "(2, 3)", "float32", options=TIMEOUT)
+def test_different_keys_are_said_within_the_timeout(waiting: dict[str, Job]) -> None:
+    job = waiting["different keys"]
     await_failure(*job.workers, *job.servers)
     for error in errors(job):
         assert (
@@ -121,8 +150,8 @@ def test_different_keys_are_said_within_the_timeout(cluster: Cluster) -> None:
         )
 
 
-def test_stock_servers_are_recognised(cluster: Cluster) -> None:
-    job = cluster.start(open_store, server=STOCK_SERVER, options=TIMEOUT)
+def test_stock_servers_are_recognised(waiting: dict[str, Job]) -> None:
+    job = waiting["stock servers"]
     await_failure(*job.workers)
     for error in errors(job):
         assert "server 0, 1 of this job is not a P3Server" in error
@@ -130,66 +159,31 @@ def test_stock_servers_are_recognised(cluster: Cluster) -> None:
     assert [process.wait() for process in [*job.servers, *job.scheduler]] == [0, 0, 0]
 
 
-def test_an_unreachable_scheduler_is_named(cluster: Cluster) -> None:
-    port = free_port()
-    job = cluster.start(
-        open_store,
-        "DMLC_PS_ROOT_PORT",
-        port,
-        workers=1,
-        servers=0,
-        options={"timeout": 3},
-        environment={"DMLC_NUM_SERVER": "1"},
-    )
-    await_failure(*job.workers)
-    (error,) = errors(job)
-    assert error.startswith("kvstore_ext.errors.ClusterError: ")
-    assert f"the scheduler at 127.0.0.1:{port} cannot be reached within 3 s" in error
-
-
-def test_a_scheduler_without_address_is_named(cluster: Cluster) -> None:
-    job = cluster.start(
-        open_store,
-        "DMLC_PS_ROOT_URI",
-        "no.such.host.invalid",
-        workers=1,
-        servers=0,
-        options={"timeout": 3},
-        environment={"DMLC_NUM_SERVER": "1"},
-    )
-    await_failure(*job.workers)
-    (error,) = errors(job)
-    assert error.startswith("kvstore_ext.errors.ClusterError: ")
-    assert "no.such.host.invalid" in error
-
-
-def test_something_else_at_the_schedulers_address_is_named(cluster: Cluster) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        job = cluster.start(
-            open_store,
-            "DMLC_PS_ROOT_PORT",
-            port,
-            workers=1,
-            servers=0,
-            options={"timeout": 3},
-            environment={"DMLC_NUM_SERVER": "1"},
-        )
-        await_failure(*job.workers)
-    (error,) = errors(job)
-    assert f"the scheduler at 127.0.0.1:{port} answers, but within 3 s not all" in error
-
-
 @pytest.mark.parametrize(
-    ("missing", "name"),
-    [({"DMLC_NUM_SERVER": "3"}, "server"), ({"DMLC_NUM_WORKER": "3"}, "worker")],
+    ("what", "words"),
+    [
+        ("nobody", "the scheduler at 127.0.0.1:{} cannot be reached within 3 s"),
+        ("no address", "{}"),
+        ("silent", "the scheduler at 127.0.0.1:{} answers, but within 3 s not all"),
+    ],
 )
-def test_whoever_never_comes_is_waited_for_only_so_long(
-    cluster: Cluster, missing: dict[str, str], name: str
+def test_a_scheduler_that_cannot_be_is_named(
+    waiting: dict[str, Job], what: str, words: str
 ) -> None:
-    job = cluster.start(open_store, options=TIMEOUT, environment=missing)
+    job = waiting[what]
     await_failure(*job.workers)
-    workers, servers = {"server": (2, 3), "worker": (3, 2)}[name]
+    (error,) = errors(job)
+    assert error.startswith("kvstore_ext.errors.ClusterError: ")
+    host_or_port = job.workers[0].output.splitlines()[0].replace("opening ", "")
+    assert words.format(host_or_port) in error
+
+
+@pytest.mark.parametrize(("missing", "workers", "servers"), [("server", 2, 3), ("worker", 3, 2)])
+def test_whoever_never_comes_is_waited_for_only_so_long(
+    waiting: dict[str, Job], missing: str, workers: int, servers: int
+) -> None:
+    job = waiting[f"{missing} missing"]
+    await_failure(*job.workers)
     for error in errors(job):
         assert "kvstore_ext.errors.ClusterError: the scheduler at 127.0.0.1:" in error
         assert f"within 8 s not all of {workers} workers and {servers} servers" in error
@@ -228,7 +222,7 @@ def open_by_name(name: str) -> None:
 
 
 def test_a_name_that_no_store_has_is_refused(cluster: Cluster) -> None:
-    job = cluster.start(open_by_name, "p33", options=AT_ONCE)
+    job = cluster.start(open_by_name, "p33", servers=1, options=AT_ONCE)
     for worker in job.workers:
         assert worker.wait() == 1
         assert "there is no store 'p33'; the stores are" in worker.output

@@ -72,22 +72,19 @@ def test_each_block_of_a_module_waits_for_its_own_parameters(cluster: Cluster) -
     check_learned_order(job.workers)
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments"),
-    [("forward_gluon.py", ["hybrid"]), ("forward_module.py", [])],
-)
-def test_layers_joined_by_mxnet_wait_for_each_others_parameters(
-    cluster: Cluster, script: str, arguments: list[str]
-) -> None:
+def test_layers_joined_by_mxnet_wait_for_each_others_parameters(cluster: Cluster) -> None:
     """What the tests above would say if the store did not take care of it."""
-    job = cluster.start(
-        SCRIPTS / script,
-        *arguments,
-        servers=1,
-        options={"timeout": 8},
-        environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
-    )
-    for process in job.workers:
+    jobs = [
+        cluster.start(
+            SCRIPTS / script,
+            *arguments,
+            servers=1,
+            options={"timeout": 10},
+            environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
+        )
+        for script, *arguments in (["forward_gluon.py", "hybrid"], ["forward_module.py"])
+    ]
+    for process in [*jobs[0].workers, *jobs[1].workers]:
         assert process.wait() == 1
         assert "worker 1 has not pushed key" in process.output
         assert "which worker 0 did" in process.output

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Callable
+from typing import Callable
 
 import kvstore_ext
 import numpy as np
 import pytest
-from cluster import STOCK_SERVER, TESTS, Cluster
+from cluster import P3_SERVER, STOCK_SERVER, TESTS, Cluster
 from training import CASES, Parameters, train_alone, train_with_store
 
 SCRIPT = TESTS / "workers" / "train_bare.py"
@@ -29,23 +29,23 @@ alone = lru_cache(maxsize=None)(lambda name, workers: train_alone(CASES[name], w
 
 @pytest.fixture(scope="module")
 def train(module_cluster: Cluster) -> Train:
-    """Runs a job and returns what each worker has in the end."""
+    """Runs a job, unless it has run before, and returns what each worker has in the end."""
 
-    def run(
-        workers: int,
-        servers: int,
-        store: str = "p3",
-        cases: tuple[str, ...] = tuple(CASES),
-        **how: Any,
-    ) -> Trained:
+    def run(store: str, workers: int, servers: int, slice_bytes: int, **more: bool) -> Trained:
         directory = module_cluster.directory / f"job{len(module_cluster.jobs)}"
         directory.mkdir()
+        cases = tuple(CASES) if store == "p3" else STOCK_CASES
         module_cluster.run(
-            SCRIPT, store, directory, *cases, workers=workers, servers=servers, **how
+            SCRIPT,
+            *(store, directory, *cases),
+            workers=workers,
+            servers=servers,
+            options={"slice_bytes": slice_bytes, **more},
+            server=P3_SERVER if store == "p3" else STOCK_SERVER,
         )
         return [load(directory, rank, cases) for rank in range(workers)]
 
-    return run
+    return lru_cache(maxsize=None)(run)
 
 
 def load(directory: Path, rank: int, cases: tuple[str, ...]) -> dict[str, Parameters]:
@@ -66,24 +66,24 @@ def assert_workers_agree(trained: Trained) -> None:
 
 @pytest.mark.parametrize(
     ("workers", "servers", "slice_bytes"),
-    [(1, 1, 64), (1, 3, 200_000), (2, 1, 1000), (2, 4, 64), (2, 2, 200_000)],
+    [(1, 1, 200_000), (1, 3, 1000), (2, 1, 64), (2, 4, 1000), (2, 2, 200_000)],
 )
 def test_up_to_two_workers_get_the_bits_of_one_process(
     train: Train, workers: int, servers: int, slice_bytes: int
 ) -> None:
-    trained = train(workers, servers, options={"slice_bytes": slice_bytes})
+    trained = train("p3", workers, servers, slice_bytes)
     assert_workers_agree(trained)
     for case, found in trained[0].items():
         assert_same_bits(found, alone(case, workers), case)
 
 
 @pytest.mark.parametrize(
-    ("workers", "servers", "slice_bytes"), [(3, 1, 200_000), (3, 2, 64), (4, 4, 1000)]
+    ("workers", "servers", "slice_bytes"), [(3, 1, 200_000), (3, 2, 64), (4, 3, 1000)]
 )
 def test_more_workers_get_the_parameters_of_one_process_within_rounding(
     train: Train, workers: int, servers: int, slice_bytes: int
 ) -> None:
-    trained = train(workers, servers, options={"slice_bytes": slice_bytes})
+    trained = train("p3", workers, servers, slice_bytes)
     assert_workers_agree(trained)
     for case, found in trained[0].items():
         tolerance = 1e-12 if CASES[case].dtype == "float64" else 1e-5
@@ -92,18 +92,19 @@ def test_more_workers_get_the_parameters_of_one_process_within_rounding(
             np.testing.assert_allclose(found[name], value, tolerance, tolerance, err_msg=message)
 
 
-@pytest.mark.parametrize("run", [1, 2])
-def test_deterministic_sums_in_the_order_of_ranks_in_every_run(train: Train, run: int) -> None:
-    trained = train(3, 2, options={"slice_bytes": 1000, "deterministic": True})
+def test_deterministic_sums_in_the_order_of_ranks(train: Train) -> None:
+    trained = train("p3", 3, 2, 1000, deterministic=True)
     assert_workers_agree(trained)
     for case, found in trained[0].items():
         assert_same_bits(found, alone(case, 3), case)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_up_to_two_workers_get_the_bits_of_the_stock_store(train: Train, workers: int) -> None:
-    stock = train(workers, 2, "dist_sync", STOCK_CASES, server=STOCK_SERVER)
-    lane = train(workers, 2, "p3", STOCK_CASES, options={"slice_bytes": 2000})
+@pytest.mark.parametrize(("workers", "servers"), [(1, 1), (2, 2)])
+def test_up_to_two_workers_get_the_bits_of_the_stock_store(
+    train: Train, workers: int, servers: int
+) -> None:
+    stock = train("dist_sync", workers, servers, 200_000)
+    lane = train("p3", workers, servers, 200_000)
     for rank in range(workers):
         for case in STOCK_CASES:
             assert_same_bits(lane[rank][case], stock[rank][case], case)

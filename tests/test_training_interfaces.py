@@ -1,8 +1,7 @@
 """gluon.Trainer and Module train with the store as without it."""
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import kvstore_ext
 import numpy as np
@@ -11,16 +10,38 @@ from cluster import STOCK_SERVER, TESTS, Cluster
 from interfaces import train_alone_with_trainer, train_with_module, train_with_trainer
 from training import Parameters
 
-STOCK = {"server": STOCK_SERVER}
+SCRIPT = TESTS / "workers" / "train_interface.py"
+ON_SERVERS, ON_WORKERS = "trainer:2:on servers:multiplied", "trainer:1:multiplied"
+# The stock store's servers lose multipliers, and decay, which Module has for some parameters, is
+# as it should be for the first task alone: see own_keys.py.
+MODULE, PLAIN = "module:2:on servers", "trainer:2:on servers"
+MODULE_ON_WORKERS = "module:2"
 
 
-def train(cluster: Cluster, directory: Path, store: str, *what: Any, **how: Any) -> Parameters:
-    """Runs a job of two workers; asserts that both have the same parameters in the end."""
-    directory.mkdir(exist_ok=True)
-    cluster.run(TESTS / "workers" / "train_interface.py", store, directory, *what, **how)
-    first, second = (dict(np.load(directory / f"{rank}.npz")) for rank in (0, 1))
-    assert_same_bits(first, second)
-    return first
+def run(cluster: Cluster, store: str, *tasks: str, **how: Any) -> Callable[[str], Parameters]:
+    """Runs a job of two workers, and gives what a task has ended with; asserts that both workers
+    have the same."""
+    directory = cluster.directory / store
+    directory.mkdir()
+    cluster.run(SCRIPT, store, directory, *tasks, **how)
+
+    def found(task: str) -> Parameters:
+        first, second = (dict(np.load(directory / f"{task}-{rank}.npz")) for rank in (0, 1))
+        assert_same_bits(first, second)
+        return first
+
+    return found
+
+
+@pytest.fixture(scope="module")
+def lane(module_cluster: Cluster) -> Callable[[str], Parameters]:
+    tasks = [ON_SERVERS, ON_WORKERS, MODULE, MODULE_ON_WORKERS]
+    return run(module_cluster, "p3", *tasks, servers=3, options={"slice_bytes": 1000})
+
+
+@pytest.fixture(scope="module")
+def stock(module_cluster: Cluster) -> Callable[[str], Parameters]:
+    return run(module_cluster, "dist_sync", MODULE, PLAIN, server=STOCK_SERVER)
 
 
 def assert_same_bits(found: Parameters, expected: Parameters) -> None:
@@ -45,27 +66,17 @@ def test_a_trainer_makes_the_store_by_its_name() -> None:
     assert_same_bits(found, train_alone_with_trainer(1, 1, multiplied=True))
 
 
-@pytest.mark.parametrize(
-    ("devices", "flags", "servers"),
-    [(2, ("on servers", "multiplied"), 2), (1, ("multiplied",), 3)],
-    ids=["on servers", "on workers"],
-)
+@pytest.mark.parametrize(("task", "devices"), [(ON_SERVERS, 2), (ON_WORKERS, 1)])
 def test_trainers_of_two_workers_give_the_bits_of_one(
-    cluster: Cluster, tmp_path: Path, devices: int, flags: tuple[str, ...], servers: int
+    lane: Callable[[str], Parameters], task: str, devices: int
 ) -> None:
-    options = {"slice_bytes": 1000}
-    found = train(
-        cluster, tmp_path, "p3", "trainer", devices, *flags, servers=servers, options=options
-    )
-    assert_same_bits(found, train_alone_with_trainer(2, devices, multiplied=True))
+    assert_same_bits(lane(task), train_alone_with_trainer(2, devices, multiplied=True))
 
 
 def test_trainers_with_the_stock_store_give_the_same_bits(
-    cluster: Cluster, tmp_path: Path
+    stock: Callable[[str], Parameters],
 ) -> None:
-    # Without multipliers, which the stock store's servers lose.
-    found = train(cluster, tmp_path, "dist_sync", "trainer", 2, "on servers", **STOCK)
-    assert_same_bits(found, train_alone_with_trainer(2, 2, multiplied=False))
+    assert_same_bits(stock(PLAIN), train_alone_with_trainer(2, 2, multiplied=False))
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -80,15 +91,8 @@ def test_a_module_in_one_process_gives_the_bits_of_one_without_a_store(
     store.close()
 
 
+@pytest.mark.parametrize("task", [MODULE, MODULE_ON_WORKERS])
 def test_modules_of_two_workers_give_the_bits_of_the_stock_store(
-    cluster: Cluster, tmp_path: Path
+    lane: Callable[[str], Parameters], stock: Callable[[str], Parameters], task: str
 ) -> None:
-    stock = train(cluster, tmp_path / "stock", "dist_sync", "module", 2, **STOCK)
-    options = {"slice_bytes": 1000}
-    lane = train(cluster, tmp_path / "lane", "p3", "module", 2, options=options)
-    assert_same_bits(lane, stock)
-    on_workers = {"MXNET_UPDATE_ON_KVSTORE": "0"}
-    lane = train(
-        cluster, tmp_path / "lane", "p3", "module", 2, options=options, environment=on_workers
-    )
-    assert_same_bits(lane, stock)
+    assert_same_bits(lane(task), stock(MODULE))

@@ -209,9 +209,9 @@ void BindServer(py::module_* module) {
       .def("use_optimizer", &Server::UseOptimizer, WithoutGil())
       .def(
           "next_update",
-          [](Server& server, double seconds) -> std::unique_ptr<Update> {
+          [](Server& server) -> std::unique_ptr<Update> {
             auto update = std::make_unique<Update>();
-            return server.NextUpdate(update.get(), seconds) ? std::move(update) : nullptr;
+            return server.NextUpdate(update.get()) ? std::move(update) : nullptr;
           },
           WithoutGil())
       .def(
@@ -224,9 +224,9 @@ void BindServer(py::module_* module) {
           WithoutGil())
       .def(
           "next_question",
-          [](Server& server, double seconds) -> std::unique_ptr<Question> {
+          [](Server& server) -> std::unique_ptr<Question> {
             auto question = std::make_unique<Question>();
-            return server.NextQuestion(question.get(), seconds) ? std::move(question) : nullptr;
+            return server.NextQuestion(question.get()) ? std::move(question) : nullptr;
           },
           WithoutGil())
       .def("reply",
@@ -244,6 +244,7 @@ void BindServer(py::module_* module) {
            })
       .def("abort", &Server::Abort, WithoutGil())
       .def("await_failure", &Server::AwaitFailure, WithoutGil())
+      .def("end_waits", &Server::EndWaits, WithoutGil())
       .def("held_bytes", &Server::held_bytes, WithoutGil())
       .def("stop", &Server::Stop, WithoutGil());
 }
@@ -332,6 +333,7 @@ PYBIND11_MODULE(_core, module) {
   py::class_<Listener>(module, "Listener")
       .def(py::init<std::shared_ptr<Transport>>())
       .def("await_failure", &Listener::AwaitFailure, WithoutGil())
+      .def("end_waits", &Listener::EndWaits, WithoutGil())
       .def("stop", &Listener::Stop, WithoutGil());
   py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
       .def_static("make_pair", &LocalTransport::MakePair);

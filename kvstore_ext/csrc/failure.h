@@ -56,18 +56,29 @@ class Failure {
     return reason_;
   }
 
-  // Waits for a failure; returns the reason, or an empty string once the time is over.
+  // Waits for a failure; returns the reason, or an empty string once the time is over or nobody
+  // waits any more.
   std::string Wait(double seconds) const {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                      [this] { return !reason_.empty(); });
+                      [this] { return !reason_.empty() || waits_ended_; });
     return reason_;
+  }
+
+  // Has Wait return at once, now and later.
+  void EndWaits() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      waits_ended_ = true;
+    }
+    changed_.notify_all();
   }
 
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::string reason_;
+  bool waits_ended_ = false;
 };
 
 }  // namespace kvstore_ext

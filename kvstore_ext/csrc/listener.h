@@ -21,6 +21,9 @@ class Listener {
   // The reason of a failure, waiting for one up to a time; an empty string if there is none.
   std::string AwaitFailure(double seconds) const { return failure_.Wait(seconds); }
 
+  // Has AwaitFailure return at once, now and later.
+  void EndWaits() { failure_.EndWaits(); }
+
   void Stop() { transport_->Stop(); }
 
  private:

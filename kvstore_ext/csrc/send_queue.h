@@ -49,6 +49,14 @@ class SendQueue {
     return taken;
   }
 
+  // As long as it takes.
+  bool Pop(Item* item) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    bool taken = false;
+    changed_.wait(lock, [&] { return closed_ || (taken = TakeFirst(item)); });
+    return taken;
+  }
+
   // Gives bytes of the window back.
   void Release(size_t bytes) {
     {
@@ -76,11 +84,6 @@ class SendQueue {
       entries_.clear();
     }
     changed_.notify_all();
-  }
-
-  bool closed() const {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return closed_;
   }
 
   // Nothing is queued, and no more than idle_bytes are in flight.

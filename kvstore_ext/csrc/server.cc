@@ -260,9 +260,7 @@ void Server::UseOptimizer(int32_t store) {
   optimized_.insert(store);
 }
 
-bool Server::NextQuestion(Question* question, double seconds) {
-  return questions_.Pop(question, std::chrono::duration<double>(seconds));
-}
+bool Server::NextQuestion(Question* question) { return questions_.Pop(question); }
 
 void Server::Reply(const Question& question, const std::string& text, const Buffer& payload) {
   Message message;
@@ -273,9 +271,7 @@ void Server::Reply(const Question& question, const std::string& text, const Buff
   links_[question.worker]->Send(std::move(message));
 }
 
-bool Server::NextUpdate(Update* update, double seconds) {
-  return updates_.Pop(update, std::chrono::duration<double>(seconds));
-}
+bool Server::NextUpdate(Update* update) { return updates_.Pop(update); }
 
 void Server::Updated(const Update& update) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -460,10 +456,15 @@ size_t Server::held_bytes() const {
   return bytes;
 }
 
-void Server::Stop() {
-  watchdog_.Stop();
+void Server::EndWaits() {
   updates_.Close();
   questions_.Close();
+  failure_.EndWaits();
+}
+
+void Server::Stop() {
+  watchdog_.Stop();
+  EndWaits();
   for (auto& link : links_) link->Close();
   transport_->Stop();
 }

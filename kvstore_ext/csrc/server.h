@@ -66,8 +66,8 @@ class Server {
   // From now on a store's completed sums go to NextUpdate instead of becoming the value.
   void UseOptimizer(int32_t store);
 
-  // Waits for the most urgent sum; false once the time is over or the server stops.
-  bool NextUpdate(Update* update, double seconds);
+  // Waits for the most urgent sum; false when there will be none any more.
+  bool NextUpdate(Update* update);
 
   // The value has been updated: sends it to all workers.
   void Updated(const Update& update);
@@ -75,8 +75,8 @@ class Server {
   // The value could not be computed: NextUpdate gives the update back, marked as failed.
   void UpdateFailed(Update update);
 
-  // Waits for a worker's question; false once the time is over or the server stops.
-  bool NextQuestion(Question* question, double seconds);
+  // Waits for a worker's question; false when there will be none any more.
+  bool NextQuestion(Question* question);
 
   void Reply(const Question& question, const std::string& text, const Buffer& payload);
 
@@ -92,10 +92,13 @@ class Server {
   // Goes on as if so many rounds had been before, and had left this out.
   void SetCarried(uint64_t key, uint32_t slice, uint64_t drawn, std::vector<float> carried);
 
+  // Has NextUpdate, NextQuestion and AwaitFailure return at once, now and later.
+  void EndWaits();
+
   // Bytes held in values and open sums, without the optimizer's state.
   size_t held_bytes() const;
 
-  // Stops all threads and wakes NextUpdate.
+  // Ends waits and stops all threads.
   void Stop();
 
  private:

@@ -214,9 +214,7 @@ void Worker::OnScaler(const Message& message) {
 
 void Worker::EncodeInTurn() {
   Round round;
-  while (!encodings_.closed()) {
-    if (encodings_.Pop(&round, std::chrono::seconds(1))) SendRound(round);
-  }
+  while (encodings_.Pop(&round)) SendRound(round);
 }
 
 void Worker::SendRound(const Round& round) {

@@ -1,8 +1,8 @@
 """A worker that does what a script does with MXNet's own store: drop_in.py STORE DIRECTORY WHAT ...
 
-Runs one task after the other, each with a store of its own, and writes what it has in the end to
-DIRECTORY/TASK-RANK.npz. A task is an interface, an optimizer and a number of devices, with colons
-between them; or "2bit"; or an interface, "saving" or "loading", and a number of devices.
+Runs one task after the other, each with a store or keys of its own, and writes what it has in the
+end to DIRECTORY/TASK-RANK.npz. A task is an interface, an optimizer and a number of devices, with
+colons between them; or "2bit"; or an interface, "saving" or "loading", and a number of devices.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import kvstore_ext  # noqa: F401 - makes the store's name known
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
+from own_keys import OwnKeys
 from training import BATCH, SEED, Parameters, make_batch, make_network
 
 STEPS = 50
@@ -163,8 +164,9 @@ def run(store: Any, directory: str, task: str) -> Parameters:
 
 
 def main(name: str, directory: str, *tasks: str) -> None:
+    stock = mx.kv.create(name) if name == "dist_sync" else None
     for task in tasks:
-        store = mx.kv.create(name)
+        store = OwnKeys(stock, task) if stock else mx.kv.create(name)
         found = run(store, directory, task)
         np.savez(f"{directory}/{task}-{store.rank}.npz", **found)
 
