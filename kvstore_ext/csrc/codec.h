@@ -1,33 +1,62 @@
-// How a slice's gradient is made small for its way to the server.
+// How a slice's gradient is made small on its way to the server, and the sum on its way back.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 
 #include "buffer.h"
-#include "dtype.h"
+#include "random.h"
 
 namespace kvstore_ext {
 
-// One slice's codec. A worker's encodes, round after round, and may carry over to the next round
-// what a round could not send; the server's only decodes. Worker and server do not know which one
-// they run. Not thread-safe.
+// One method with its options: pure functions, the same object for all slices of all keys, on
+// workers and servers, which do not know which one they run. Thread-safe. All numbers are float32;
+// other types are converted outside. Sizes are in elements of the slice.
 class Codec {
  public:
   virtual ~Codec() = default;
 
-  // The gradient, of the slice's elements, as it travels.
-  virtual Buffer Encode(const char* gradient) = 0;
+  // By what all slices of a key are scaled, from the key's whole gradient; 0 where the method does
+  // not scale keys. Not a number where the gradient has a value that is not finite.
+  virtual float Scaler(const float* values, size_t elements) const;
 
-  // What Encode has made, as numbers of the key's type. Precondition: bytes.size == EncodedBytes().
-  virtual Buffer Decode(const Buffer& bytes) = 0;
+  // Whether all workers must encode with the largest of their scalers.
+  virtual bool shares_scaler() const { return false; }
 
-  virtual size_t EncodedBytes() const = 0;
+  // Whether what an encoding leaves out is added to the next round's values, at the worker and,
+  // where sums are encoded with loss, at the server.
+  virtual bool error_feedback() const { return false; }
+
+  // The values as they travel. Precondition: they are finite, and the scaler is at least theirs.
+  virtual Buffer Encode(const float* values, size_t elements, float scaler,
+                        const Draws& draws) const = 0;
+
+  // sum[i] += what the bytes say of element i. Throws std::invalid_argument for bytes that are no
+  // encoding of so many elements.
+  virtual void AddTo(float* sum, size_t elements, const Buffer& bytes) const = 0;
+
+  // The scaler with which the bytes were encoded; 0 where there is none.
+  virtual float ScalerOf(const Buffer& bytes) const;
+
+  // The sum over all workers as it travels back; a buffer without data where the sum had better
+  // travel as it is. The scaler is the workers'.
+  virtual Buffer EncodeSum(const float* sum, size_t elements, float scaler,
+                           const Draws& draws) const;
+
+  // out[i] = what the bytes, made by EncodeSum, say of element i. Throws as AddTo.
+  virtual void DecodeSum(float* out, size_t elements, const Buffer& bytes) const;
+
+  // How many bytes an element takes on the way that needs more: a slice's size follows from it.
+  virtual double bytes_per_element() const = 0;
+
+  // Slices begin at multiples of this many elements.
+  virtual size_t alignment() const { return 1; }
 };
 
-// A codec for a slice of a key; nothing where `compression` is empty. Otherwise it is a name and
-// numbers: "2bit 0.5". Throws std::invalid_argument for an unknown name or another type than
-// float32.
-std::unique_ptr<Codec> MakeCodec(const std::string& compression, DType dtype, size_t elements);
+// A codec from its specification, a name and numbers with blanks between them ("terngrad 2.5 1 0",
+// see compression.py), for sums over so many workers. Throws std::invalid_argument for a name or
+// numbers that it does not know.
+std::shared_ptr<const Codec> MakeCodec(const std::string& specification, int workers);
 
 }  // namespace kvstore_ext

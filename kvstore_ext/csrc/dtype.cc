@@ -3,43 +3,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "float16.h"
+
 namespace kvstore_ext {
 namespace {
-
-float BitsToFloat(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-uint32_t FloatToBits(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16;
-  const uint32_t magnitude = half & 0x7fffu;
-  if (magnitude >= 0x7c00u) return BitsToFloat(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-  // Scaling by 2^112 turns half's exponent bias into float's and subnormals into normals alike.
-  const float value = BitsToFloat(magnitude << 13) * BitsToFloat(0x77800000u);
-  return BitsToFloat(sign | FloatToBits(value));
-}
-
-uint16_t FloatToHalf(float value) {
-  const uint32_t bits = FloatToBits(value);
-  const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // not a number
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds beyond the largest half
-  if (magnitude < 0x38800000u) {
-    // Adding 0.5 leaves a subnormal half's bits, rounded to nearest even, in the lowest places.
-    return sign | static_cast<uint16_t>(FloatToBits(BitsToFloat(magnitude) + 0.5f) - 0x3f000000u);
-  }
-  const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
-  return sign | static_cast<uint16_t>((rounded - 0x38000000u) >> 13);
-}
 
 template <typename Number>
 void Add(char* sum, const char* values, size_t count) {

@@ -4,17 +4,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "random.h"
+
 namespace kvstore_ext {
 namespace {
-
-// Neighbouring keys must not start at neighbouring servers only: layers repeat in patterns, and a
-// pattern as long as the number of servers would give one server all of the large layers.
-uint64_t Mix(uint64_t value) {
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
 
 // Below this, the cost of a message outweighs what even shares gain.
 constexpr uint64_t kLeastEvenBytes = 16384;
@@ -36,6 +29,8 @@ std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, size_t element_byte
                                 " bytes for " + std::to_string(servers) + " servers");
   }
   const uint64_t count = CountSlices(elements, element_bytes, slice_bytes, servers);
+  // Neighbouring keys must not start at neighbouring servers only: layers repeat in patterns, and a
+  // pattern as long as the number of servers would give one server all of the large layers.
   const uint64_t first_server = Mix(key) % servers;
   std::vector<Slice> slices;
   slices.reserve(count);

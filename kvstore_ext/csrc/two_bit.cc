@@ -2,42 +2,45 @@
 
 #include <algorithm>
 
-namespace kvstore_ext {
+#include "bits.h"
+#include "wire.h"
 
-Buffer TwoBit::Encode(const char* gradient) {
-  const auto* values = reinterpret_cast<const float*>(gradient);
-  residual_.resize(elements_);
-  Buffer encoded = Buffer::Allocate(EncodedBytes());
-  for (size_t byte = 0; byte < encoded.size; ++byte) {
-    const size_t end = std::min(elements_, byte * 4 + 4);
-    unsigned codes = 0;
-    for (size_t i = byte * 4; i < end; ++i) {
-      float rest = residual_[i] + values[i];
-      unsigned code = 0;
-      if (rest >= threshold_) {
-        code = 1;
-        rest -= threshold_;
-      } else if (rest <= -threshold_) {
-        code = 2;
-        rest += threshold_;
-      }
-      residual_[i] = rest;
-      codes |= code << (i % 4 * 2);
+namespace kvstore_ext {
+namespace {
+
+constexpr char kName[] = "2bit";
+constexpr int kWidth = 2;
+constexpr size_t kChunk = 4096;  // elements whose codes are worked on at a time
+
+size_t EncodedBytes(size_t elements) { return DivideUp(elements * kWidth, 8); }
+
+}  // namespace
+
+Buffer TwoBit::Encode(const float* values, size_t elements, float, const Draws&) const {
+  Buffer bytes = Buffer::Allocate(EncodedBytes(elements));
+  uint8_t codes[kChunk];
+  for (size_t begin = 0; begin < elements; begin += kChunk) {
+    const size_t count = std::min(kChunk, elements - begin);
+    for (size_t i = 0; i < count; ++i) {
+      const float value = values[begin + i];
+      codes[i] = value >= threshold_ ? 1 : value <= -threshold_ ? 2 : 0;
     }
-    encoded.data.get()[byte] = static_cast<char>(codes);
+    PackBits(codes, count, kWidth, bytes.data.get() + EncodedBytes(begin));
   }
-  return encoded;
+  return bytes;
 }
 
-Buffer TwoBit::Decode(const Buffer& bytes) {
-  const float values[4] = {0.0F, threshold_, -threshold_, 0.0F};
-  Buffer decoded = Buffer::Allocate(elements_ * sizeof(float));
-  auto* out = reinterpret_cast<float*>(decoded.data.get());
-  for (size_t i = 0; i < elements_; ++i) {
-    const auto codes = static_cast<unsigned char>(bytes.data.get()[i / 4]);
-    out[i] = values[codes >> (i % 4 * 2) & 3];
+void TwoBit::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  CheckSize(kName, bytes, elements, EncodedBytes(elements));
+  uint8_t codes[kChunk];
+  for (size_t begin = 0; begin < elements; begin += kChunk) {
+    const size_t count = std::min(kChunk, elements - begin);
+    UnpackBits(bytes.data.get() + EncodedBytes(begin), count, kWidth, codes);
+    if (std::find(codes, codes + count, 3) != codes + count) RefuseBytes(kName, "a code of 3");
+    for (size_t i = 0; i < count; ++i) {
+      sum[begin + i] += codes[i] == 1 ? threshold_ : codes[i] == 2 ? -threshold_ : 0.0F;
+    }
   }
-  return decoded;
 }
 
 }  // namespace kvstore_ext

@@ -1,0 +1,83 @@
+#include "dgc_encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "float16.h"
+#include "kernels.h"
+#include "select_largest.h"
+
+namespace kvstore_ext {
+
+float DgcEncoder::Prepare(const float* gradient, uint64_t round) {
+  constexpr float kNoScaler = std::numeric_limits<float>::quiet_NaN();
+  const Moments moments = kernels().moments(gradient, elements_);
+  if (moments.largest >= kNotFinite) return kNoScaler;
+  const double norm = std::sqrt(moments.squares);
+  const float factor =
+      norm > dgc_->clip_norm() ? static_cast<float>(dgc_->clip_norm() / norm) : 1.0F;
+
+  const bool fresh = sums_.empty();
+  const float momentum = velocities_.empty() ? 0 : momentum_;
+  const auto velocity = [&](size_t i) {
+    const float added = gradient[i] * factor;
+    return momentum == 0 ? added : momentum * velocities_[i] + added;
+  };
+  int32_t largest = 0;
+  for (size_t i = 0; i < (fresh ? 0 : elements_); ++i) {
+    largest = std::max(largest, MagnitudeBits(sums_[i] + velocity(i)));
+  }
+  if (largest >= kNotFinite) return kNoScaler;
+
+  sums_.resize(elements_);
+  const bool keeps = momentum_ != 0;
+  if (keeps) velocities_.resize(elements_);
+  for (size_t i = 0; i < elements_; ++i) {
+    const float moved = velocity(i);
+    sums_[i] += moved;
+    if (keeps) velocities_[i] = moved;
+  }
+  if (!keeps) velocities_.clear();
+
+  const double share = std::ceil(dgc_->Ratio(round) * static_cast<double>(elements_));
+  const size_t count = std::max<size_t>(1, static_cast<size_t>(share));
+  selected_ = SelectLargest(sums_.data(), elements_, std::min(count, elements_));
+  return 0;
+}
+
+Buffer DgcEncoder::Encode(const Slice& slice, float, const Draws&) {
+  const auto begin = std::lower_bound(selected_.begin(), selected_.end(), slice.offset);
+  const auto end = std::lower_bound(begin, selected_.end(), slice.offset + slice.length);
+  const size_t count = end - begin;
+  Buffer bytes =
+      dgc_->EncodeSelected(sums_.data() + slice.offset, slice.length,
+                           selected_.data() + (begin - selected_.begin()), count, slice.offset);
+  for (auto element = begin; element != end; ++element) {
+    sums_[*element] = 0;
+    if (!velocities_.empty()) velocities_[*element] = 0;
+  }
+  return bytes;
+}
+
+std::vector<float> DgcEncoder::state() const {
+  std::vector<float> state = sums_;
+  state.insert(state.end(), velocities_.begin(), velocities_.end());
+  state.resize(2 * sums_.size());
+  return state;
+}
+
+void DgcEncoder::SetState(std::vector<float> state) {
+  if (!state.empty() && state.size() != 2 * elements_) {
+    throw std::invalid_argument("a state of " + std::to_string(state.size()) +
+                                " numbers; this key's has " + std::to_string(2 * elements_));
+  }
+  const auto middle = state.begin() + static_cast<std::ptrdiff_t>(state.size() / 2);
+  velocities_.assign(middle, state.end());
+  state.erase(middle, state.end());
+  sums_ = std::move(state);
+}
+
+}  // namespace kvstore_ext

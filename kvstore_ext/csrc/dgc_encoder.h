@@ -1,0 +1,33 @@
+// What deep gradient compression keeps of a key at a worker.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dgc.h"
+#include "key_encoder.h"
+
+namespace kvstore_ext {
+
+// Adds up gradients with momentum correction, sends the largest sums, and forgets sum and momentum
+// of what it has sent (section 3.1 and 3.2; "momentum factor masking").
+class DgcEncoder : public KeyEncoder {
+ public:
+  DgcEncoder(std::shared_ptr<const Dgc> codec, size_t elements)
+      : KeyEncoder(codec, elements), dgc_(std::move(codec)) {}
+
+  float Prepare(const float* gradient, uint64_t round) override;
+  Buffer Encode(const Slice& slice, float scaler, const Draws& draws) override;
+  void SetMomentum(float momentum) override { momentum_ = momentum; }
+  std::vector<float> state() const override;  // the sums, then the velocities
+  void SetState(std::vector<float> state) override;
+
+ private:
+  const std::shared_ptr<const Dgc> dgc_;
+  float momentum_ = 0;
+  std::vector<float> sums_;
+  std::vector<float> velocities_;  // empty before the first round, and while momentum is zero
+  std::vector<uint64_t> selected_;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,23 @@
+#include "half.h"
+
+#include "kernels.h"
+#include "wire.h"
+
+namespace kvstore_ext {
+
+Buffer Half::Encode(const float* values, size_t elements, float, const Draws&) const {
+  Buffer bytes = Buffer::Allocate(elements * sizeof(uint16_t));
+  kernels().to_half(values, elements, reinterpret_cast<uint16_t*>(bytes.data.get()));
+  return bytes;
+}
+
+void Half::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  CheckSize("fp16", bytes, elements, elements * sizeof(uint16_t));
+  kernels().add_half(sum, elements, reinterpret_cast<const uint16_t*>(bytes.data.get()));
+}
+
+Buffer Half::EncodeSum(const float* sum, size_t elements, float scaler, const Draws& draws) const {
+  return Encode(sum, elements, scaler, draws);
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,143 @@
+#include "levels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.h"
+#include "wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr size_t kLanesOfWords = 64;
+constexpr size_t kMostBytes = 8;
+constexpr double kWaste = 1.02;
+constexpr int kMostWorkers = 1 << 20;
+
+// The most digits for which base^digits - 1 fits into so many bytes.
+size_t CountDigits(uint64_t base, size_t bytes) {
+  uint64_t room = ~0ULL >> (64 - 8 * bytes);
+  size_t digits = 0;
+  // base^digits - 1 is base - 1, plus base times the same for a digit less.
+  for (; room >= base - 1; ++digits) room = (room - (base - 1)) / base;
+  return digits;
+}
+
+uint64_t Power(uint64_t base, size_t exponent) {
+  uint64_t power = 1;
+  while (exponent-- > 0) power *= base;
+  return power;
+}
+
+template <size_t kBytes>
+void StoreWords(const uint64_t* words, size_t count, char* bytes) {
+  for (size_t j = 0; j < count; ++j) std::memcpy(bytes + j * kBytes, &words[j], kBytes);
+}
+
+template <size_t kBytes>
+void LoadWords(const char* bytes, size_t count, uint64_t* words) {
+  for (size_t j = 0; j < count; ++j) {
+    words[j] = 0;
+    std::memcpy(&words[j], bytes + j * kBytes, kBytes);
+  }
+}
+
+using Storing = void (*)(const uint64_t*, size_t, char*);
+using Loading = void (*)(const char*, size_t, uint64_t*);
+constexpr Storing kStoreWords[] = {nullptr,       StoreWords<1>, StoreWords<2>,
+                                   StoreWords<3>, StoreWords<4>, StoreWords<5>,
+                                   StoreWords<6>, StoreWords<7>, StoreWords<8>};
+constexpr Loading kLoadWords[] = {nullptr,      LoadWords<1>, LoadWords<2>,
+                                  LoadWords<3>, LoadWords<4>, LoadWords<5>,
+                                  LoadWords<6>, LoadWords<7>, LoadWords<8>};
+
+}  // namespace
+
+Levels::Levels(int workers) : workers_(workers) {
+  if (workers < 1 || workers > kMostWorkers) {
+    throw std::invalid_argument("levels for " + std::to_string(workers) +
+                                " workers; there may be 1 to " + std::to_string(kMostWorkers));
+  }
+  const uint64_t base = 2 * static_cast<uint64_t>(workers) + 1;
+  double least_bits = 0;
+  for (size_t bytes = 1; bytes <= kMostBytes; ++bytes) {
+    const size_t digits = CountDigits(base, bytes);
+    if (digits == 0) continue;
+    const double bits = 8.0 * bytes / digits;
+    if (word_digits_ == 0 || bits < least_bits) {
+      least_bits = bits;
+      word_bytes_ = bytes;
+      word_digits_ = digits;
+    }
+    if (bits <= std::log2(base) * kWaste) break;
+  }
+  low_digits_ = word_bytes_ <= 6 ? word_digits_ : (word_digits_ + 1) / 2;
+  low_span_ = Power(base, low_digits_);
+}
+
+size_t Levels::EncodedBytes(size_t elements) const {
+  const size_t block = kLanesOfWords * word_digits_;
+  return (elements / block * kLanesOfWords + DivideUp(elements % block, word_digits_)) *
+         word_bytes_;
+}
+
+void Levels::EncodeBlock(const float* sum, size_t elements, size_t lanes, float scaler,
+                         char* bytes) const {
+  double low[kLanesOfWords];
+  double high[kLanesOfWords];
+  uint64_t words[kLanesOfWords];
+  const float bound = scaler > 0 ? static_cast<float>(workers_) : 0;
+  kernels().join_digits(sum, elements, lanes, low_digits_, scaler, bound, workers_, low);
+  for (size_t j = 0; j < lanes; ++j) words[j] = static_cast<int64_t>(low[j]);
+  const size_t split = low_digits_ * lanes;
+  if (elements > split) {
+    kernels().join_digits(sum + split, elements - split, lanes, word_digits_ - low_digits_, scaler,
+                          bound, workers_, high);
+    for (size_t j = 0; j < lanes; ++j) words[j] += static_cast<int64_t>(high[j]) * low_span_;
+  }
+  kStoreWords[word_bytes_](words, lanes, bytes);
+}
+
+void Levels::DecodeBlock(const char* bytes, size_t elements, size_t lanes, float scaler,
+                         float* out) const {
+  double low[kLanesOfWords];
+  double high[kLanesOfWords];
+  uint64_t words[kLanesOfWords];
+  kLoadWords[word_bytes_](bytes, lanes, words);
+  const size_t split = std::min(elements, low_digits_ * lanes);
+  const bool one_part = low_digits_ == word_digits_;
+  for (size_t j = 0; j < lanes; ++j) {
+    const uint64_t above = one_part ? 0 : words[j] / low_span_;
+    high[j] = static_cast<double>(static_cast<int64_t>(above));
+    low[j] = static_cast<double>(static_cast<int64_t>(words[j] - above * low_span_));
+  }
+  kernels().split_digits(low, out, split, lanes, low_digits_, scaler, workers_);
+  kernels().split_digits(high, out + split, elements - split, lanes, word_digits_ - low_digits_,
+                         scaler, workers_);
+  double left = 0;
+  for (size_t j = 0; j < lanes; ++j) left += low[j] + high[j];
+  if (left > 0) RefuseBytes("terngrad", "a word with more digits than it has room for");
+}
+
+void Levels::Encode(const float* sum, size_t elements, float scaler, char* bytes) const {
+  const size_t block = kLanesOfWords * word_digits_;
+  for (; elements >= block; elements -= block, sum += block) {
+    EncodeBlock(sum, block, kLanesOfWords, scaler, bytes);
+    bytes += kLanesOfWords * word_bytes_;
+  }
+  EncodeBlock(sum, elements, DivideUp(elements, word_digits_), scaler, bytes);
+}
+
+void Levels::Decode(const char* bytes, size_t elements, float scaler, float* out) const {
+  const size_t block = kLanesOfWords * word_digits_;
+  for (; elements >= block; elements -= block, out += block) {
+    DecodeBlock(bytes, block, kLanesOfWords, scaler, out);
+    bytes += kLanesOfWords * word_bytes_;
+  }
+  DecodeBlock(bytes, elements, DivideUp(elements, word_digits_), scaler, out);
+}
+
+}  // namespace kvstore_ext
