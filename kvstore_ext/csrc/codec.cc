@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kLargestFloat = std::numeric_limits<float>::max();
 constexpr double kLargestCount = 0x1p32;
-constexpr double kLargestSeed = 0x1p64;
+constexpr double kLargestSeed = 0x1p53;  // what a double tells apart
 constexpr double kSmallest = std::numeric_limits<float>::denorm_min();
 
 struct Number {
@@ -42,7 +42,7 @@ struct Method {
   std::shared_ptr<const Codec> (*make)(const Numbers& numbers, int workers);
 };
 
-const Number kSeed = {"SEED", 0, kLargestSeed, 1, "a whole number of 64 bits"};
+const Number kSeed = {"SEED", 0, kLargestSeed, 1, "a whole number up to 2^53"};
 const Number kFeedback = {"ERROR_FEEDBACK", 0, 1, 1, "0 or 1"};
 const Number kBucket = {"BUCKET", 1, kLargestCount, 1, "a whole number from 1 on"};
 
@@ -52,6 +52,7 @@ std::shared_ptr<const Codec> MakeQsgd(const Numbers& numbers, int) {
   options.bucket = static_cast<size_t>(numbers[1]);
   options.norm = numbers[2] == 0 ? QsgdOptions::Norm::kMax : QsgdOptions::Norm::kL2;
   options.error_feedback = numbers[4] != 0;
+  options.seed = static_cast<uint64_t>(numbers[3]);
   return std::make_shared<Qsgd>(options);
 }
 
@@ -103,7 +104,9 @@ const std::vector<Method>& Methods() {
        3,
        [](const Numbers& numbers, int workers) -> std::shared_ptr<const Codec> {
          return std::make_shared<TernGrad>(
-             TernGradOptions{numbers[0], numbers[1] != 0, numbers[3] != 0}, workers);
+             TernGradOptions{numbers[0], numbers[1] != 0, numbers[3] != 0,
+                            static_cast<uint64_t>(numbers[2])},
+            workers);
        }},
   };
   return methods;

@@ -47,6 +47,9 @@ class Codec {
   // out[i] = what the bytes, made by EncodeSum, say of element i. Throws as AddTo.
   virtual void DecodeSum(float* out, size_t elements, const Buffer& bytes) const;
 
+  // Of the random numbers, for Draws.
+  virtual uint64_t seed() const { return 0; }
+
   // How many bytes an element takes on the way that needs more: a slice's size follows from it.
   virtual double bytes_per_element() const = 0;
 

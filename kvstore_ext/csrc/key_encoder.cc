@@ -30,7 +30,10 @@ float KeyEncoder::Prepare(const float* gradient, uint64_t) {
   if (residual_.empty()) {
     // The gradient is the first sum; like this, one that is not finite leaves no state behind.
     const float scaler = codec_->Scaler(gradient, elements_);
-    if (scaler == scaler) residual_.assign(gradient, gradient + elements_);
+    if (scaler == scaler) {
+      residual_.resize(elements_);
+      for (size_t i = 0; i < elements_; ++i) residual_[i] += gradient[i];  // not -0
+    }
     values_ = residual_.data();
     return scaler;
   }

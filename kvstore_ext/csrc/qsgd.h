@@ -12,6 +12,7 @@ struct QsgdOptions {
   size_t bucket = 512;  // elements with a norm of their own, counted from the slice's beginning
   Norm norm = Norm::kL2;
   bool error_feedback = false;
+  uint64_t seed = 0;
 };
 
 // Alistarh et al., "QSGD: Communication-Efficient SGD via Gradient Quantization and Encoding"
@@ -25,6 +26,7 @@ class Qsgd : public Codec {
   explicit Qsgd(const QsgdOptions& options);
 
   bool error_feedback() const override { return options_.error_feedback; }
+  uint64_t seed() const override { return options_.seed; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;

@@ -14,6 +14,7 @@ struct TernGradOptions {
   double clip_sigma = 2.5;  // gradients are clipped at so many standard deviations; 0 for never
   bool sharing = true;      // all workers scale with the largest of their scalers
   bool error_feedback = false;
+  uint64_t seed = 0;
 };
 
 // Wen et al., "TernGrad: Ternary Gradients to Reduce Communication in Distributed Deep Learning"
@@ -31,6 +32,7 @@ class TernGrad : public Codec {
   float Scaler(const float* values, size_t elements) const override;
   bool shares_scaler() const override { return options_.sharing; }
   bool error_feedback() const override { return options_.error_feedback; }
+  uint64_t seed() const override { return options_.seed; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
