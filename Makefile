@@ -9,7 +9,7 @@ BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps
 INSTALL := $(BIN)/python -m pip install -qq --no-deps
 
-CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.cc tests/core/*.cc)
+CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.inc kvstore_ext/csrc/*.cc tests/core/*.cc)
 
 .PHONY: help demo test sanitize lint format clean
 # pip cannot work on one environment twice at a time.
@@ -33,7 +33,8 @@ test: $(STAMPS)/test $(STAMPS)/package
 # Without bindings, ps-lite and MXNet: those are not instrumented.
 CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
           $(filter %.cc,$(CPP)))
-CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -Ikvstore_ext/csrc
+CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
+              -Ikvstore_ext/csrc
 
 sanitize:
 	@mkdir -p build

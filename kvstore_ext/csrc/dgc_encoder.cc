@@ -15,7 +15,7 @@ namespace kvstore_ext {
 float DgcEncoder::Prepare(const float* gradient, uint64_t round) {
   constexpr float kNoScaler = std::numeric_limits<float>::quiet_NaN();
   const Moments moments = kernels().moments(gradient, elements_);
-  if (moments.largest >= kNotFinite) return kNoScaler;
+  if (!moments.finite()) return kNoScaler;
   const double norm = std::sqrt(moments.squares);
   const float factor =
       norm > dgc_->clip_norm() ? static_cast<float>(dgc_->clip_norm() / norm) : 1.0F;

@@ -13,6 +13,7 @@
 namespace kvstore_ext {
 namespace {
 
+#define KVSTORE_EXT_VECTOR_BYTES 16
 namespace plain {
 #include "kernels.inc"
 }  // namespace plain
@@ -21,6 +22,8 @@ namespace plain {
 
 #pragma GCC push_options
 #pragma GCC target("avx2")
+#undef KVSTORE_EXT_VECTOR_BYTES
+#define KVSTORE_EXT_VECTOR_BYTES 32
 namespace avx2 {
 #include "kernels.inc"
 }  // namespace avx2
@@ -28,6 +31,8 @@ namespace avx2 {
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#undef KVSTORE_EXT_VECTOR_BYTES
+#define KVSTORE_EXT_VECTOR_BYTES 64
 namespace avx512 {
 #include "kernels.inc"
 }  // namespace avx512

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,10 @@ constexpr size_t kTernaryRows = 5;
 struct Moments {
   double sum = 0;
   double squares = 0;
-  int32_t largest = 0;  // MagnitudeBits
+  double largest_square = 0;  // nothing certain where the values are not all finite
+
+  // Squares of finite float32 numbers, which are exact in float64, have a finite sum.
+  bool finite() const { return squares <= std::numeric_limits<double>::max(); }
 };
 
 // Means of the elements that are at least zero, and of those below; zero where there are none.

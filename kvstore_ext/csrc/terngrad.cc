@@ -48,8 +48,8 @@ TernGrad::TernGrad(const TernGradOptions& options, int workers)
 
 float TernGrad::Scaler(const float* values, size_t elements) const {
   const Moments moments = kernels().moments(values, elements);
-  if (moments.largest >= kNotFinite) return std::numeric_limits<float>::quiet_NaN();
-  const float largest = BitsToFloat(moments.largest);
+  if (!moments.finite()) return std::numeric_limits<float>::quiet_NaN();
+  const auto largest = static_cast<float>(std::sqrt(moments.largest_square));
   if (elements == 0 || options_.clip_sigma <= 0) return largest;
   const auto limit = static_cast<float>(options_.clip_sigma * Deviation(moments, elements));
   return limit > 0 ? std::min(largest, limit) : largest;

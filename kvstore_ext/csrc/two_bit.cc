@@ -18,12 +18,13 @@ size_t EncodedBytes(size_t elements) { return DivideUp(elements * kWidth, 8); }
 
 Buffer TwoBit::Encode(const float* values, size_t elements, float, const Draws&) const {
   Buffer bytes = Buffer::Allocate(EncodedBytes(elements));
+  const float threshold = threshold_;  // which no store to the sum can change
   uint8_t codes[kChunk];
   for (size_t begin = 0; begin < elements; begin += kChunk) {
     const size_t count = std::min(kChunk, elements - begin);
     for (size_t i = 0; i < count; ++i) {
       const float value = values[begin + i];
-      codes[i] = value >= threshold_ ? 1 : value <= -threshold_ ? 2 : 0;
+      codes[i] = value >= threshold ? 1 : value <= -threshold ? 2 : 0;
     }
     PackBits(codes, count, kWidth, bytes.data.get() + EncodedBytes(begin));
   }
@@ -32,13 +33,14 @@ Buffer TwoBit::Encode(const float* values, size_t elements, float, const Draws&)
 
 void TwoBit::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
   CheckSize(kName, bytes, elements, EncodedBytes(elements));
+  const float threshold = threshold_;  // which no store to the sum can change
   uint8_t codes[kChunk];
   for (size_t begin = 0; begin < elements; begin += kChunk) {
     const size_t count = std::min(kChunk, elements - begin);
     UnpackBits(bytes.data.get() + EncodedBytes(begin), count, kWidth, codes);
     if (std::find(codes, codes + count, 3) != codes + count) RefuseBytes(kName, "a code of 3");
     for (size_t i = 0; i < count; ++i) {
-      sum[begin + i] += codes[i] == 1 ? threshold_ : codes[i] == 2 ? -threshold_ : 0.0F;
+      sum[begin + i] += codes[i] == 1 ? threshold : codes[i] == 2 ? -threshold : 0.0F;
     }
   }
 }

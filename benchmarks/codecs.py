@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Shows how fast the codecs are, compared with copying the same array in memory.
+
+    OMP_NUM_THREADS=1 python benchmarks/codecs.py
+
+Prints, for each step of each codec and for each set of kernels that the processor can run, the time
+of a copy divided by the time of the step: 0.5 takes twice as long as a copy. Both are the shortest of
+several, taken by turns on one thread. The array is float32, normally distributed.
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Callable, Dict, Iterator, Tuple
+
+import numpy as np
+from kvstore_ext import _core
+
+Step = Tuple[str, Callable[[], object]]
+
+
+def terngrad(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
+    """A worker's two passes, the server's sum, and the sum's way back for jobs of several sizes."""
+    codec = _core.Codec("terngrad 2.5 1 0", 1)
+    scaler = codec.scaler(array)
+    encoded = codec.encode(array, scaler, draws)
+    total = np.zeros_like(array)
+    yield "scaler and encode", lambda: codec.encode(array, codec.scaler(array), draws)
+    yield "add", lambda: codec.add_to(total, encoded)
+    for workers in (1, 2, 3, 4, 8, 16, 64):
+        yield from terngrad_sum(array, draws, workers)
+
+
+def terngrad_sum(array: np.ndarray, draws: _core.Draws, workers: int) -> Iterator[Step]:
+    """Encoding and decoding a sum over so many workers."""
+    codec = _core.Codec("terngrad 2.5 1 0", workers)
+    scaler = codec.scaler(array)
+    total = np.zeros_like(array)
+    for _ in range(workers):
+        codec.add_to(total, codec.encode(array, scaler, draws))
+    encoded = codec.encode_sum(total, scaler, draws)
+    assert encoded is not None
+    yield f"encode sum of {workers}", lambda: codec.encode_sum(total, scaler, draws)
+    yield f"decode sum of {workers}", lambda: codec.decode_sum(array.size, encoded)
+
+
+def plain(specification: str) -> Callable[[np.ndarray, _core.Draws], Iterator[Step]]:
+    """Encoding and adding of a codec whose sums travel as gradients do, or as they are."""
+
+    def steps(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
+        codec = _core.Codec(specification, 4)
+        encoded = codec.encode(array, 0, draws)
+        total = np.zeros_like(array)
+        yield "encode", lambda: codec.encode(array, 0, draws)
+        yield "add", lambda: codec.add_to(total, encoded)
+
+    return steps
+
+
+def selection(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
+    """The choice of what deep gradient compression sends."""
+    del draws
+    for share in (0.001, 0.01, 0.25):
+        count = int(array.size * share)
+        yield f"select {share:.1%}", lambda: _core.select_largest(array, count)  # noqa: B023
+
+
+CODECS: Dict[str, Callable[[np.ndarray, _core.Draws], Iterator[Step]]] = {
+    "terngrad": terngrad,
+    "qsgd 8 bits": plain("qsgd 8 512 2 0 0"),
+    "qsgd 4 bits": plain("qsgd 4 512 2 0 0"),
+    "onebit": plain("onebit 512 0"),
+    "fp16": plain("fp16 0"),
+    "2bit": plain("2bit 0.5"),
+    "dgc": selection,
+}
+
+
+def seconds(step: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    step()
+    return time.perf_counter() - started
+
+
+def measure(step: Callable[[], object], copy: Callable[[], object], repeats: int) -> float:
+    """The shortest copy's time divided by the shortest step's."""
+    times = [(seconds(copy), seconds(step)) for _ in range(repeats)]
+    return min(time for time, _ in times) / min(time for _, time in times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--elements", type=int, default=64 * 2**20)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--kernels", nargs="*", default=_core.kernels(), help="default: all")
+    parser.add_argument("--codecs", nargs="*", default=list(CODECS), help="default: all")
+    arguments = parser.parse_args()
+    array = np.random.default_rng(0).standard_normal(arguments.elements, dtype=np.float32)
+    other = np.zeros_like(array)
+    draws = _core.Draws(0, 0, 0, 1)
+
+    def copy() -> None:
+        np.copyto(other, array)
+
+    rate = array.nbytes / min(seconds(copy) for _ in range(arguments.repeats)) / 1e9
+    print(f"{arguments.elements} elements; a copy runs at {rate:.1f} GB/s")
+    print(f"{'':36}", *(f"{name:>8}" for name in arguments.kernels))
+    for codec in arguments.codecs:
+        for name, step in CODECS[codec](array, draws):
+            print(f"{codec + ', ' + name:36}", end="")
+            for kernels in arguments.kernels:
+                _core.use_kernels(kernels)
+                print(f" {measure(step, copy, arguments.repeats):8.2f}", end="", flush=True)
+            print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
