@@ -18,7 +18,7 @@ METHODS: list[Method] = [
     QSGD(),
     QSGD(bits=4, bucket=128, euclidean=False, seed=5, feedback=True),
     QSGD(bits=3, bucket=100, feedback=True),
-    QSGD(bits=2, bucket=1, euclidean=False),
+    QSGD(bits=2, bucket=7, euclidean=False),
     OneBit(),
     OneBit(bucket=40, feedback=False),
     Half(),

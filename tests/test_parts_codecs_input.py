@@ -1,6 +1,7 @@
 """What codecs (csrc/codec.h) refuse: values that are not finite, and bytes that are no encoding."""
 from __future__ import annotations
 
+import contextlib
 import struct
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kvstore_ext import _core
 from reference import FLOAT_MAX
-from reference_codecs import Method, OneBit, TernGrad
+from reference_codecs import DGC, Method, OneBit, TernGrad
 from reference_packing import DGC_BLOCK
 
 KERNELS = _core.kernels()
@@ -96,7 +97,7 @@ def test_bytes_of_another_size_are_refused(method: Method, name: str) -> None:
                         read(codec, way, elements, wrong)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=named)
+@pytest.mark.parametrize("method", [m for m in METHODS if not isinstance(m, DGC)], ids=named)
 def test_bytes_of_another_number_of_elements_are_refused(method: Method) -> None:
     codec = core_codec(method)
     for way, data in encodings(method, 1000):
@@ -147,14 +148,12 @@ def test_sparse_bytes_that_do_not_fit_the_slice_are_refused(
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_bytes_that_no_ternary_digits_make_are_refused_or_taken_as_some(name: str) -> None:
+    codec = _core.Codec("terngrad 2.5 1 0", WORKERS)
     with kernels(name):
         for value in range(256):
-            data = struct.pack("<f", 0.5) + bytes([value]) * 33
-            try:
-                found = decoded(_core.Codec("terngrad 2.5 1 0", WORKERS), 165, data)
-            except ValueError as error:
-                assert value > 242, error
-            else:
+            refused = contextlib.suppress(ValueError) if value > 242 else contextlib.nullcontext()
+            with refused:
+                found = decoded(codec, 165, struct.pack("<f", 0.5) + bytes([value]) * 33)
                 assert set(found.tolist()) <= {-0.5, 0.0, 0.5}, value
 
 

@@ -12,7 +12,7 @@ from kvstore_ext import _core
 from reference import Draws
 from reference_codecs import QSGD, Method, TernGrad
 
-ELEMENTS = 1 << 18
+ELEMENTS = 1 << 16
 ROUNDS = 64
 SIGMAS = 6
 
@@ -44,7 +44,7 @@ def share(probability: float) -> np.ndarray:
 
 @pytest.mark.parametrize("probability", [0.001, 0.1, 0.5, 0.9, 0.999])
 def test_terngrad_is_unbiased(probability: float) -> None:
-    """Of 17 million digits with a probability of 0.1 it would see a bias of 0.5 %."""
+    """Of 4 million digits with a probability of 0.1 it would see a bias of 1 %."""
     method = TernGrad(clip_sigma=0.0)
     sent = messages(method, share(probability), rounds())
     mean = -np.mean([message[1:].mean(dtype=np.float64) for message in sent])
@@ -57,8 +57,8 @@ def test_terngrad_is_unbiased(probability: float) -> None:
 def test_terngrads_digits_do_not_depend_on_each_other(varied: str, probability: float) -> None:
     """Neither those of workers, rounds and keys, nor those of neighbours.
 
-    The sums' variance would be 5 % more with a correlation of 0.0008 between messages, and 64-fold
-    if they were the same.
+    A correlation of 0.0008 between messages would make their sums' variance 5 % larger, which is
+    seen; the same digits in all of them would make it 64-fold.
     """
     draws = [Draws(**{**FIXED, varied: number}) for number in range(ROUNDS)]
     sent = messages(TernGrad(clip_sigma=0.0), share(probability), draws)
@@ -80,7 +80,7 @@ FIXED = {"seed": 1, "sender": 2, "key": 3, "round": 4}
 
 
 def test_terngrads_variance_is_that_of_equation_3() -> None:
-    """E[(s b)^2] = s |g|, whatever g: a digit more or less in 1000 would be seen."""
+    """E[(s b)^2] = s |g|, whatever g: 1 % more or less digits would be seen."""
     values = np.random.RandomState(0).standard_normal(ELEMENTS).astype(np.float32)
     method = TernGrad()
     scaler = float(method.scaler(values))
@@ -105,7 +105,7 @@ def test_terngrads_variance_is_that_of_equation_3() -> None:
 def test_qsgd_is_unbiased_with_the_variance_of_stochastic_rounding(
     bits: int, euclidean: bool
 ) -> None:
-    """The values are positive, so that a bias of 0.1 % of a level towards zero would be seen."""
+    """The values are positive, so that a bias of 0.2 % of a level towards zero would be seen."""
     bucket = 512
     values = np.random.RandomState(bits).exponential(size=ELEMENTS).astype(np.float32)
     exact = values.astype(np.float64)
@@ -119,7 +119,7 @@ def test_qsgd_is_unbiased_with_the_variance_of_stochastic_rounding(
     bias = (errors / level).mean()
     spread = np.sqrt((fraction * (1 - fraction)).mean() / errors.size)
     assert abs(bias) < SIGMAS * spread
-    assert spread * SIGMAS < 0.001
+    assert spread * SIGMAS < 0.002
     squares = (errors**2).sum(axis=0)
     # A square of a rounding error is at most level^2, so that its variance is at most that times
     # its mean.

@@ -44,7 +44,7 @@ def small_numbers() -> st.SearchStrategy[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("elements", [0, 1, 2, 15, 1000, 16_384, 16_385, 100_000, 1_000_000])
+@pytest.mark.parametrize("elements", [0, 1, 2, 15, 1000, 16_384, 16_385, 300_000])
 def test_the_largest_are_exactly_as_many_as_asked_for(elements: int, name: str) -> None:
     with kernels(name):
         for kind, values in gradients(elements).items():
@@ -57,8 +57,8 @@ def test_the_largest_are_exactly_as_many_as_asked_for(elements: int, name: str) 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_sample_that_misleads_does_no_harm(name: str) -> None:
     """Large values where no sample looks, or where every one does."""
-    elements = 1 << 20
-    for step in (2, 61, 62, 63, 64, 65, 128):
+    elements = 1 << 19
+    for step in (2, 31, 32, 33, 63, 64, 128):
         for inside, outside in ((1.0, 2.0), (2.0, 1.0), (0.0, 1.0), (1.0, 0.0)):
             values = np.full(elements, outside, np.float32)
             values[::step] = inside

@@ -1,4 +1,4 @@
-"""One key's encoding at a worker (csrc/key_encoder.h): slices, scalers, and what is carried over."""
+"""One key at a worker (csrc/key_encoder.h): slices, scalers, and what is carried over."""
 from __future__ import annotations
 
 import dataclasses
@@ -80,7 +80,7 @@ def test_slices_in_any_order_are_the_references_round_after_round(
                 slices = cut(elements, length, method.alignment)
                 random.shuffle(slices)
                 for offset, size in slices:
-                    data = ours.encode(offset, size, scaler, core_draws(draws))
+                    data = ours.encode(offset, size, float(scaler), core_draws(draws))
                     part = part_of(reduced, offset, size, method.alignment)
                     assert_same_bytes(data, method.pack(part), f"{number}: {offset}, {size}")
 
@@ -122,7 +122,7 @@ def test_a_worker_clips_at_its_own_limit_also_where_anothers_scaler_is_larger(
     gradient = gradients(10_000)["normal"]
     gradient[17] = 1.0
     encoder = core_encoder(TernGrad(sharing=sharing, feedback=True), gradient.size)
-    own = np.float32(encoder.prepare(gradient, 1))
+    own = encoder.prepare(gradient, 1)
     assert own < 0.1, "the outlier is clipped"
     sums = np.zeros(1, np.float64)
     times = 400

@@ -1,4 +1,4 @@
-"""Whole rounds of workers and a server: the core's against the reference's, and that against sums."""
+"""Whole rounds of workers and a server: the core's, the reference's, and plain sums."""
 from __future__ import annotations
 
 import numpy as np
@@ -115,7 +115,7 @@ def test_with_error_feedback_all_of_the_gradients_arrives_in_the_end(
 
 @pytest.mark.parametrize(
     "method",
-    [TernGrad(), TernGrad(sharing=False), QSGD(), QSGD(bits=3, euclidean=False), Half()],
+    [TernGrad(), TernGrad(sharing=False), QSGD(), QSGD(bits=3, euclidean=False)],
     ids=named,
 )
 def test_the_average_of_many_rounds_is_that_of_the_clipped_gradients(method: Method) -> None:
