@@ -12,7 +12,7 @@ from kvstore_ext import _core
 from reference import Draws
 from reference_codecs import QSGD, Method, TernGrad
 
-ELEMENTS = 1 << 16
+ELEMENTS = 1 << 17
 ROUNDS = 64
 SIGMAS = 6
 
@@ -44,7 +44,7 @@ def share(probability: float) -> np.ndarray:
 
 @pytest.mark.parametrize("probability", [0.001, 0.1, 0.5, 0.9, 0.999])
 def test_terngrad_is_unbiased(probability: float) -> None:
-    """Of 4 million digits with a probability of 0.1 it would see a bias of 1 %."""
+    """Of 8 million digits with a probability of 0.1 it would see a bias of 1 %."""
     method = TernGrad(clip_sigma=0.0)
     sent = messages(method, share(probability), rounds())
     mean = -np.mean([message[1:].mean(dtype=np.float64) for message in sent])
