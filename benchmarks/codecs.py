@@ -3,9 +3,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/codecs.py
 
-Prints, for each step of each codec and for each set of kernels that the processor can run, the time
-of a copy divided by the time of the step: 0.5 takes twice as long as a copy. Both are the shortest of
-several, taken by turns on one thread. The array is float32, normally distributed.
+Prints, for each step of each codec and for each set of kernels that the processor can run, the
+time of a copy divided by the time of the step: 0.5 takes twice as long as a copy. Both are the
+shortest of several, taken by turns on one thread. The array is float32, normally distributed.
 """
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
-import numpy as np
-
 def load(path: str) -> None: ...
 
 class Role(enum.Enum):

@@ -105,8 +105,8 @@ const std::vector<Method>& Methods() {
        [](const Numbers& numbers, int workers) -> std::shared_ptr<const Codec> {
          return std::make_shared<TernGrad>(
              TernGradOptions{numbers[0], numbers[1] != 0, numbers[3] != 0,
-                            static_cast<uint64_t>(numbers[2])},
-            workers);
+                             static_cast<uint64_t>(numbers[2])},
+             workers);
        }},
   };
   return methods;
