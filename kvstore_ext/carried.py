@@ -31,12 +31,22 @@ class Carried:
         self._keys = keys
         self._rank = rank
 
+    def compressed(self) -> List[Key]:
+        """The keys that are compressed."""
+        return [name for name, key in self._keys.items() if key.compressed]
+
+    def of_worker(self, name: Key) -> np.ndarray:
+        """What this worker carries over for a compressed key, float32: nothing before the first
+        round, and with dgc the accumulated gradient, then its momentum."""
+        mx.nd.waitall()  # no round is under way then
+        return self._worker.codec_state(self._keys[name].identity)[1]
+
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none where nothing is compressed."""
-        compressed = {name: key for name, key in self._keys.items() if key.compressed}
+        compressed = {name: self._keys[name] for name in self.compressed()}
         if not compressed:
             return {}
-        mx.nd.waitall()  # no round is under way then
+        mx.nd.waitall()
         here = {name: self._worker.codec_state(key.identity) for name, key in compressed.items()}
         there = {name: self._on_servers(key) for name, key in compressed.items()}
         return {ENTRY: {"rank": self._rank, "worker": here, "servers": there}}

@@ -4,16 +4,22 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Callable
+from tempfile import TemporaryDirectory
+from typing import Any, Callable
 
+import mxnet as mx
 import numpy as np
 import pytest
+from api_checks import DEVICES
 from cluster import TESTS, Cluster
 from compressed import Case, gradient_of_worker
+from kvstore_ext import compression
 from kvstore_ext.keys import identity
+from mxnet import autograd, gluon
 from reference_codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit
 from reference_rounds import Simulation
 
+SHAPE = (40, 5)
 SCRIPT = TESTS / "workers" / "push_compressed.py"
 WORKERS = 3
 # With the reference's method for a key of a shape.
@@ -80,3 +86,91 @@ def test_every_worker_gets_the_bits_of_the_reference(found: Path, name: str) -> 
             expected = simulation.round(gradients, round).astype(case.dtype).reshape(shape)
             for result in results:
                 np.testing.assert_array_equal(result[f"{key}-{round}"], expected, f"{key}-{round}")
+
+
+def exclude_last(sharing: str) -> None:
+    """Lets gradients become known one after the other, as in a backward pass; checks the sums."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+
+    store = mx.kv.create("p3")
+    store.set_gradient_compression(
+        {"type": "terngrad", "exclude_last": True, "scaler_sharing": sharing == "shared"}
+    )
+    shapes = {"first": (6, 4), "middle": (5, 6), "last": (9, 5), "its bias": (9,)}
+    values = {key: mx.nd.random.uniform(-1, 1, shape) for key, shape in shapes.items()}
+    outs = {key: mx.nd.zeros(shape) for key, shape in shapes.items()}
+    for key, value in values.items():
+        store.broadcast(key, value, out=value)
+    for _ in range(8):
+        gradients = {}
+        work = mx.nd.ones((500, 500))
+        for key in reversed(shapes):
+            for _ in range(4):
+                work = mx.nd.dot(work, work) / 500
+            gradients[key] = values[key] + 0 * work[0, 0]
+        for key in shapes:
+            store.pushpull(key, gradients[key], out=outs[key])
+        mx.nd.waitall()
+    assert store.learned_order()[:2] == ["first", "middle"], store.learned_order()
+    for key, out in outs.items():
+        expected = values[key].asnumpy() * store.num_workers
+        exact = np.allclose(out.asnumpy(), expected, 1e-4)
+        assert exact == (key in ("last", "its bias")), key
+
+
+@pytest.mark.parametrize("sharing", ["shared", "unshared"])
+def test_the_layer_needed_last_can_be_excluded(cluster: Cluster, sharing: str) -> None:
+    cluster.run(exclude_last, sharing)
+
+
+@pytest.mark.parametrize("kind", compression.TYPES)
+def test_what_is_carried_over_is_saved_and_loaded(kind: str) -> None:
+    values = [np.random.RandomState(i).randn(*SHAPE).astype(np.float32) for i in range(6)]
+    feedback = {} if kind in ("dgc", "2bit") else {"error_feedback": True}
+    results = []
+    for stops in (False, True):
+        trainer = make_trainer(kind, **feedback)
+        for value in values[:3]:
+            step(trainer, value)
+        if stops:
+            trainer = go_on_from(trainer, kind, **feedback)
+        for value in values[3:]:
+            step(trainer, value)
+        results.append(trainer._params[0].data(DEVICES[0]).asnumpy())
+        trainer._kvstore.close()
+    np.testing.assert_array_equal(results[1], results[0])
+
+
+def make_trainer(kind: str, **options: Any) -> gluon.Trainer:
+    parameter = gluon.Parameter("weight", shape=SHAPE, init="zeros")
+    parameter.initialize(ctx=DEVICES)
+    store = mx.kv.create("p3")
+    store.set_gradient_compression({"type": kind, **options})
+    return gluon.Trainer(
+        [parameter], "sgd", {"momentum": 0.9}, kvstore=store, update_on_kvstore=False
+    )
+
+
+def step(trainer: gluon.Trainer, gradient: np.ndarray) -> None:
+    (parameter,) = trainer._params
+    with autograd.record():
+        losses = [
+            (parameter.data(device) * mx.nd.array(gradient, device)).sum() for device in DEVICES
+        ]
+    autograd.backward(losses)
+    trainer.step(10)
+
+
+def go_on_from(trainer: gluon.Trainer, kind: str, **options: Any) -> gluon.Trainer:
+    """Another trainer that begins with what this one saves."""
+    other = make_trainer(kind, **options)
+    with TemporaryDirectory() as directory:
+        file = str(Path(directory) / "states")
+        trainer.save_states(file)
+        value = trainer._params[0].data(DEVICES[0])
+        trainer._kvstore.close()
+        other._params[0].set_data(value)
+        other.load_states(file)
+    return other

@@ -52,6 +52,7 @@ void Aggregator::AddWide(const Contribution& contribution) {
   }
   codec_->AddTo(reinterpret_cast<float*>(sum_.data.get()), elements_, contribution.values);
   scaler_ = codec_->ScalerOf(contribution.values);
+  ++encoded_;
 }
 
 void Aggregator::WidenFirst() {
@@ -86,7 +87,7 @@ Buffer Aggregator::TakeSum() {
   sum_ = Buffer();
   wide_ = non_finite_ = false;
   scaler_ = 0;
-  summed_ = 0;
+  summed_ = encoded_ = 0;
   heard_.clear();
   for (Contribution& contribution : waiting_) contribution = Contribution();
   return result;

@@ -46,6 +46,9 @@ class Aggregator {
 
   bool non_finite() const { return non_finite_; }
 
+  // Whether all contributions were encoded: then the sum may be, too.
+  bool all_encoded() const { return summed_ > 0 && summed_ == encoded_; }
+
   // The scaler of the encoded contributions, the same for all where the codec shares it.
   float scaler() const { return scaler_; }
 
@@ -88,6 +91,7 @@ class Aggregator {
   Buffer sum_;
   bool wide_ = false;  // the sum is of SumTypeOf(dtype), not of dtype
   int summed_ = 0;
+  int encoded_ = 0;  // of these
   std::vector<Contribution> waiting_;  // by rank, when deterministic
 };
 

@@ -194,7 +194,7 @@ void Server::Complete(uint64_t id, Key* key, uint32_t index) {
     updates_.Push(slice.priority, 0, std::move(update));
     return;
   }
-  if (slice.round > 0 && slice.codec != nullptr) {
+  if (slice.sum.all_encoded()) {
     EncodeSum(id, &slice, key->dtype, key->elements.at(index));
   } else {
     slice.value = slice.sum.Take();
