@@ -24,7 +24,7 @@ class TrainerTask:
         if multiplied:
             for name, parameter in self.parameters.items():
                 parameter.lr_mult, parameter.wd_mult = (2, 0) if "bias" in name else (0.5, 3)
-        schedule = mx.lr_scheduler.MultiFactorScheduler([4, 9], 0.5, base_lr=0.1)
+        schedule = mx.lr_scheduler.MultiFactorScheduler([3, 6], 0.5, base_lr=0.1)
         arguments = {"learning_rate": 0.1, "momentum": 0.9, "wd": 1e-3, "lr_scheduler": schedule}
         self._trainer = mx.gluon.Trainer(
             self.parameters, "sgd", arguments, store, update_on_kvstore=on_servers

@@ -36,7 +36,7 @@ def train_large_keys(dtype: str, devices: str) -> None:
     before = status("VmRSS")
     for key in keys:
         store.broadcast(key, weights[key][0], out=weights[key])
-    for _ in range(4):
+    for _ in range(3):
         mx.nd.waitall()
         if store.rank == 2:
             store.barrier()

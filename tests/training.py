@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.gluon import nn
 
-STEPS = 12
+STEPS = 8
 BATCH = 8
 SEED = 7
 
@@ -41,15 +41,15 @@ MOMENTUM = {"learning_rate": 0.1, "momentum": 0.9, "wd": 1e-3}
 
 # Those that are not updated on the servers come first: servers keep their optimizer.
 CASES = {
-    "summed": Case("sgd", MOMENTUM, on_servers=False, halved_after=5),
+    "summed": Case("sgd", MOMENTUM, on_servers=False, halved_after=3),
     "summed64": Case("adam", {"learning_rate": 0.01}, on_servers=False, dtype="float64"),
     "sgd": Case("sgd", {"learning_rate": 0.1}),
     "momentum": Case("sgd", MOMENTUM),
     "adam": Case("adam", {"learning_rate": 0.01, "wd": 1e-3}),
-    "schedule": Case("sgd", MOMENTUM, halved_after=5),
-    "schedule64": Case("adam", {"learning_rate": 0.01}, dtype="float64", halved_after=4),
+    "schedule": Case("sgd", MOMENTUM, halved_after=3),
+    "schedule64": Case("adam", {"learning_rate": 0.01}, dtype="float64", halved_after=3),
     "multipliers": Case(
-        "sgd", MOMENTUM, multipliers={"weight": (0.5, 2.0), "bias": (2.0, 0.0)}, halved_after=5
+        "sgd", MOMENTUM, multipliers={"weight": (0.5, 2.0), "bias": (2.0, 0.0)}, halved_after=3
     ),
 }
 
