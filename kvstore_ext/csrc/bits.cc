@@ -48,9 +48,8 @@ template <int kWidth>
 void UnpackWidth(const char* bytes, size_t count, uint8_t* codes) {
   uint64_t group = 0;
   for (; count >= kGroup; count -= kGroup, codes += kGroup, bytes += kWidth) {
-    std::memcpy(&group, bytes, kWidth);
-    const uint64_t spread = Spread(group, kWidth);
-    std::memcpy(codes, &spread, kGroup);
+    group = Spread(LoadBytes<kWidth>(bytes), kWidth);
+    std::memcpy(codes, &group, kGroup);
   }
   group = 0;
   std::memcpy(&group, bytes, DivideUp(count * kWidth, 8));

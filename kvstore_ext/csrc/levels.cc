@@ -39,10 +39,7 @@ void StoreWords(const uint64_t* words, size_t count, char* bytes) {
 
 template <size_t kBytes>
 void LoadWords(const char* bytes, size_t count, uint64_t* words) {
-  for (size_t j = 0; j < count; ++j) {
-    words[j] = 0;
-    std::memcpy(&words[j], bytes + j * kBytes, kBytes);
-  }
+  for (size_t j = 0; j < count; ++j) words[j] = LoadBytes<kBytes>(bytes + j * kBytes);
 }
 
 using Storing = void (*)(const uint64_t*, size_t, char*);

@@ -1,6 +1,7 @@
 // Numbers and sizes in the bytes of an encoding, all little endian.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,17 @@ Number Load(const char* from) {
 template <typename Number>
 void Store(char* to, Number number) {
   std::memcpy(to, &number, sizeof number);
+}
+
+// Of so many bytes. Byte by byte, which the compiler makes fewer loads of: a copy into a part of a
+// number would have the processor wait until it can load the whole one.
+template <size_t kBytes>
+uint64_t LoadBytes(const char* from) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < kBytes; ++i) {
+    number |= static_cast<uint64_t>(static_cast<unsigned char>(from[i])) << 8 * i;
+  }
+  return number;
 }
 
 inline size_t DivideUp(size_t number, size_t by) { return number / by + (number % by > 0 ? 1 : 0); }
