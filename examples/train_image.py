@@ -40,7 +40,8 @@ parser.add_argument("--kv-store", default="device",
 parser.add_argument("--update-on-kvstore", choices=("true", "false"),
                     help="whether the store runs the optimizer (default: as MXNet chooses)")
 parser.add_argument("--compression", type=json.loads, metavar="JSON",
-                    help="""passed to the store, e.g. '{"type": "2bit", "threshold": 0.5}'""")
+                    help="""passed to the store, e.g. '{"type": "terngrad", "clip_sigma": 2.5}';
+                    each epoch then tells what it did""")
 parser.add_argument("--devices", default="cpu",
                     help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
 parser.add_argument("--dtype", default="float32", choices=("float32", "float16"))
@@ -189,6 +190,17 @@ cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
 # What stores raise that cannot save or load the optimizer's state: stock dist stores assert.
 NO_STATES = (AssertionError, NotImplementedError, mx.MXNetError)
 
+
+def compresses() -> bool:
+    """Whether the store has keys that it compresses."""
+    return hasattr(kv, "carried") and bool(kv.carried.compressed())
+
+
+def own_states(epoch: int) -> str:
+    """Where a worker but rank 0 keeps what compression carries over, which is each worker's own."""
+    return os.path.join(args.checkpoint_dir, f"worker-{kv.rank}-epoch-{epoch:04d}.states")
+
+
 if args.resume:
     # Loading the state may send the optimizer to the servers, so it must be complete by now.
     trainer.optimizer.rescale_grad = 1 / args.batch_size
@@ -196,7 +208,10 @@ if args.resume:
     try:
         if about["states_not_saved"]:
             raise NotImplementedError(about["states_not_saved"])
-        trainer.load_states(os.path.join(checkpoint, "optimizer.states"))
+        states = os.path.join(checkpoint, "optimizer.states")
+        if kv.rank > 0 and os.path.exists(own_states(first_epoch)):
+            states = own_states(first_epoch)
+        trainer.load_states(states)
         trainer.optimizer.lr_scheduler = copy.copy(schedule)
     except NO_STATES as error:
         log(f"the optimizer's state (such as its momentum) starts afresh: {error}")
@@ -251,6 +266,22 @@ def save_checkpoint(epoch: int) -> None:
     os.rename(partial, os.path.join(args.checkpoint_dir, f"epoch-{epoch:04d}"))
 
 
+last_stats: dict = {}
+
+
+def show_compression() -> None:
+    """What the store has done since the last call."""
+    global last_stats
+    stats, before = kv.stats(), last_stats
+    last_stats = stats
+    megabytes = {way: (sum(stats[way].values()) - sum(before.get(way, {}).values())) / 1e6
+                 for way in ("sent", "received")}
+    seconds = ", ".join(f"{what} {stats[what] - before.get(what, 0):.2f} s"
+                        for what in ("encode", "queue", "wire", "decode"))
+    log(f"       sent {megabytes['sent']:.2f} MB, received {megabytes['received']:.2f} MB; "
+        f"gradients {stats['ratio']:.1f} times smaller, {stats['zeros']:.0%} zeros; {seconds}")
+
+
 last_shown = time.time()
 log(f"{args.model} on {'random images' if args.benchmark else args.dataset}: "
     f"{kv.num_workers} workers, store {kv.type}, {len(devices)} x {devices[0].device_type} each, "
@@ -291,6 +322,10 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
     log(("\r\033[K" if sys.stdout.isatty() else "") + f"{epoch:5d}  {schedule(updates):13.5f}  "
         f"{total * kv.num_workers / args.batch_size / steps_per_epoch:13.4f}  "
         f"{accuracy:19.4f}  {rate:9.0f}")
+    if compresses():
+        show_compression()
+    if args.checkpoint_dir and kv.rank > 0 and compresses():
+        trainer.save_states(own_states(epoch))
     if args.checkpoint_dir and kv.rank == 0:
         save_checkpoint(epoch)
 log(f"final validation accuracy {accuracy:.4f}")
