@@ -25,8 +25,8 @@ def word_size(base: int) -> tuple[int, int]:
     The fewest bytes that waste at most 2 %, or else those that waste least.
     """
     sizes = []
-    for word_bytes in range(1, 9):
-        digits = max(n for n in range(9 * 8) if base**n <= 1 << 8 * word_bytes)
+    for word_bytes in range(1, 12):
+        digits = max(n for n in range(12 * 8) if base**n <= 1 << 8 * word_bytes)
         if digits == 0:
             continue
         if 8 * word_bytes / digits <= math.log2(base) * 1.02:
@@ -36,12 +36,12 @@ def word_size(base: int) -> tuple[int, int]:
     return word_bytes, digits
 
 
-def _words(digits: np.ndarray, base: int, per_word: int, words: int) -> np.ndarray:
+def _words(digits: np.ndarray, base: int, per_word: int, words: int) -> list[int]:
     """Word j has the digits j, words + j, 2 words + j and so on; the last words may have fewer."""
-    table = np.zeros((per_word, words), np.uint64)
-    table.reshape(-1)[: digits.size] = digits
-    powers = np.array([base**k for k in range(per_word)], np.uint64)
-    return (table * powers[:, None]).sum(axis=0, dtype=np.uint64)
+    table = np.zeros((per_word, words), object)  # numbers of any length
+    table.reshape(-1)[: digits.size] = digits.tolist()
+    powers = np.array([base**k for k in range(per_word)], object)
+    return list((table * powers[:, None]).sum(axis=0))
 
 
 def pack_digits(digits: np.ndarray, base: int, word_bytes: int, per_word: int, lanes: int) -> bytes:
@@ -51,7 +51,7 @@ def pack_digits(digits: np.ndarray, base: int, word_bytes: int, per_word: int, l
     for begin in range(0, digits.size, block):
         part = digits[begin : begin + block]
         words = _words(part, base, per_word, min(lanes, -(-part.size // per_word)))
-        packed.append(words.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :word_bytes].tobytes())
+        packed += [word.to_bytes(word_bytes, "little") for word in words]
     return b"".join(packed)
 
 
@@ -59,18 +59,17 @@ def unpack_digits(
     data: bytes, elements: int, base: int, word_bytes: int, per_word: int, lanes: int
 ) -> np.ndarray:
     """What pack_digits was given, int64."""
-    wide = np.zeros((len(data) // word_bytes, 8), np.uint8)
-    wide[:, :word_bytes] = np.frombuffer(data, np.uint8).reshape(-1, word_bytes)
-    words = wide.reshape(-1).view("<u8")
+    parts = [data[begin : begin + word_bytes] for begin in range(0, len(data), word_bytes)]
+    words = np.array([int.from_bytes(part, "little") for part in parts], object)
     digits = []
     left = elements
     for begin in range(0, words.size, lanes):
         rest = words[begin : begin + lanes].copy()
         for _ in range(per_word):
             count = min(left, rest.size)
-            digits.append((rest[:count] % np.uint64(base)).astype(np.int64))
+            digits.append((rest[:count] % base).astype(np.int64))
             left -= count
-            rest //= np.uint64(base)
+            rest //= base
     assert left == 0
     return np.concatenate([np.zeros(0, np.int64), *digits])
 

@@ -7,7 +7,7 @@
 namespace kvstore_ext {
 
 // Packs elements that are whole multiples of one scaler, from -workers to workers times it, as
-// digits in the base 2 * workers + 1: as many as fit into words of one to eight bytes, the shortest
+// digits in the base 2 * workers + 1: as many as fit into words of 1 to 11 bytes, the shortest
 // words that waste at most two percent, or else those that waste least. Little endian.
 //
 // 64 words after each other have the elements of a block: word j the elements j, j + 64, and so on,
@@ -37,7 +37,8 @@ class Levels {
   const int workers_;
   size_t word_bytes_ = 0;
   size_t word_digits_ = 0;
-  // Words too long for a floating-point number are split at this digit, whose place has this value.
+  // Words too long for a floating-point number are split at this digit, whose place has this value;
+  // 0 for others.
   size_t low_digits_ = 0;
   uint64_t low_span_ = 0;
 };
