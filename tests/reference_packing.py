@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +37,18 @@ def word_size(base: int) -> tuple[int, int]:
     return word_bytes, digits
 
 
+def _kind(word_bytes: int) -> Any:
+    """What holds whole numbers of so many bytes: NumPy's type, or Python's own of any length."""
+    return np.uint64 if word_bytes <= 8 else object
+
+
 def _words(digits: np.ndarray, base: int, per_word: int, words: int) -> list[int]:
     """Word j has the digits j, words + j, 2 words + j and so on; the last words may have fewer."""
-    table = np.zeros((per_word, words), object)  # numbers of any length
+    kind = _kind(8 if base**per_word <= 1 << 64 else 9)
+    table = np.zeros((per_word, words), kind)
     table.reshape(-1)[: digits.size] = digits.tolist()
-    powers = np.array([base**k for k in range(per_word)], object)
-    return list((table * powers[:, None]).sum(axis=0))
+    powers = np.array([base**k for k in range(per_word)], kind)
+    return (table * powers[:, None]).sum(axis=0).tolist()
 
 
 def pack_digits(digits: np.ndarray, base: int, word_bytes: int, per_word: int, lanes: int) -> bytes:
@@ -60,7 +67,7 @@ def unpack_digits(
 ) -> np.ndarray:
     """What pack_digits was given, int64."""
     parts = [data[begin : begin + word_bytes] for begin in range(0, len(data), word_bytes)]
-    words = np.array([int.from_bytes(part, "little") for part in parts], object)
+    words = np.array([int.from_bytes(part, "little") for part in parts], _kind(word_bytes))
     digits = []
     left = elements
     for begin in range(0, words.size, lanes):
