@@ -18,9 +18,12 @@ from kvstore_ext.keys import identity
 from mxnet import autograd, gluon
 from reference_codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit
 from reference_rounds import Simulation
+from training import BATCH, Parameters, make_batch, make_network
+from workers.drop_in import CROSS_ENTROPY, OPTIMIZERS, STEPS
 
 SHAPE = (40, 5)
 SCRIPT = TESTS / "workers" / "push_compressed.py"
+TRAINING = TESTS / "workers" / "drop_in.py"
 WORKERS = 3
 # With the reference's method for a key of a shape.
 CASES: dict[str, tuple[Case, Callable[[tuple], Method]]] = {
@@ -86,6 +89,107 @@ def test_every_worker_gets_the_bits_of_the_reference(found: Path, name: str) -> 
             expected = simulation.round(gradients, round).astype(case.dtype).reshape(shape)
             for result in results:
                 np.testing.assert_array_equal(result[f"{key}-{round}"], expected, f"{key}-{round}")
+
+
+# A task of workers/drop_in.py, and what the reference knows it by.
+TRAININGS: dict[str, Method] = {
+    "trainer:sgd:1:terngrad": TernGrad(),
+    "trainer:sgd:1:dgc": DGC(),
+    "trainer:adam:1:qsgd": QSGD(),
+    "bare:lamb:1:onebit": OneBit(),
+    "module:sgd:1:fp16": Half(),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(module_cluster: Cluster) -> Path:
+    """Where two workers have left the parameters that they have in the end, for all tasks."""
+    directory = module_cluster.directory / "trained"
+    directory.mkdir()
+    options = {"slice_bytes": 1000}
+    module_cluster.run(TRAINING, "p3", directory, *TRAININGS, workers=2, options=options)
+    return directory
+
+
+@pytest.mark.parametrize("task", TRAININGS)
+def test_training_follows_a_simulation_of_all_workers_and_the_servers(
+    trained: Path, task: str
+) -> None:
+    interface, optimizer, _, _ = task.split(":")
+    expected = simulate(TRAININGS[task], interface, optimizer, list(TRAININGS).index(task))
+    for rank in range(2):
+        found = dict(np.load(trained / f"{task}-{rank}.npz"))
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, name)
+
+
+def simulate(method: Method, interface: str, optimizer: str, store: int) -> Parameters:
+    """What 50 steps of two workers make of the network, in one process."""
+    arguments = dict(OPTIMIZERS[optimizer])
+    # dgc applies the momentum itself.
+    momentum = arguments.pop("momentum", 0.0) if isinstance(method, DGC) else 0.0
+    made = mx.optimizer.create(optimizer, rescale_grad=1 / (2 * BATCH), **arguments)
+    updater = mx.optimizer.get_updater(made)
+    network = make_network()
+    # As Trainer numbers them; Module's keys are their names.
+    parameters = dict(sorted(network.collect_params().items()))
+    gradients_of = gradients_of_module if interface == "module" else gradients_of_gluon
+    rounds = {
+        name: Simulation(
+            method,
+            2,
+            parameter.data().size,
+            key=identity(store, name if interface == "module" else index),
+            momentum=momentum,
+        )
+        for index, (name, parameter) in enumerate(parameters.items())
+    }
+    for step in range(STEPS):
+        gradients = [gradients_of(network, *make_batch(step, rank)) for rank in range(2)]
+        for index, (name, parameter) in enumerate(parameters.items()):
+            pair = [gradient[name].reshape(-1) for gradient in gradients]
+            total = rounds[name].round(pair, step + 1).reshape(parameter.shape)
+            updater(index, mx.nd.array(total), parameter.data())
+    return {name: parameter.data().asnumpy() for name, parameter in parameters.items()}
+
+
+def gradients_of_gluon(
+    network: Any, images: mx.nd.NDArray, labels: mx.nd.NDArray
+) -> Parameters:
+    with autograd.record():
+        loss = CROSS_ENTROPY(network(images), labels)
+    loss.backward()
+    return {name: p.grad().asnumpy() for name, p in network.collect_params().items()}
+
+
+def gradients_of_module(
+    network: Any, images: mx.nd.NDArray, labels: mx.nd.NDArray
+) -> Parameters:
+    symbol = mx.sym.SoftmaxOutput(network(mx.sym.var("data")), name="softmax")
+    executor = symbol.simple_bind(mx.cpu(), data=images.shape, softmax_label=labels.shape)
+    values = {name: p.data() for name, p in network.collect_params().items()}
+    executor.copy_params_from(values)
+    executor.forward(is_train=True, data=images, softmax_label=labels)
+    executor.backward()
+    return {name: executor.grad_dict[name].asnumpy() for name in values}
+
+
+def test_states_go_on_in_a_cluster_with_another_number_of_servers(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    options = {"slice_bytes": 300}
+    kinds = ("onebit", "terngrad", "2bit")
+    for what, servers in (("saving", 2), ("loading", 3)):
+        tasks = [f"trainer:{what}:2:{kind}" for kind in kinds]
+        cluster.run(TRAINING, "p3", tmp_path, *tasks, servers=servers, options=options)
+    for kind in kinds:
+        for rank in range(2):
+            saving, loading = (
+                dict(np.load(tmp_path / f"trainer:{what}:2:{kind}-{rank}.npz"))
+                for what in ("saving", "loading")
+            )
+            for name, value in saving.items():
+                np.testing.assert_array_equal(loading[name], value, f"{name} of {kind}")
 
 
 def exclude_last(sharing: str) -> None:

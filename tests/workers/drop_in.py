@@ -2,7 +2,8 @@
 
 Runs one task after the other, each with a store or keys of its own, and writes what it has in the
 end to DIRECTORY/TASK-RANK.npz. A task is an interface, an optimizer and a number of devices, with
-colons between them; or "2bit"; or an interface, "saving" or "loading", and a number of devices.
+colons between them; or "2bit"; or an interface, "saving" or "loading", and a number of devices. The
+name of a store may follow.
 """
 
 from __future__ import annotations
@@ -146,13 +147,13 @@ def compressed(store: Any) -> Parameters:
 def run(store: Any, directory: str, task: str) -> Parameters:
     if task == "2bit":
         return compressed(store)
-    interface, what, devices = task.split(":")
+    interface, what, devices = task.split(":")[:3]
     contexts = [mx.cpu(i) for i in range(int(devices))]
     if what in OPTIMIZERS:
         trained = TASKS[interface](store, what, contexts)
         trained.steps(range(STEPS))
         return trained.numbers()
-    file = f"{directory}/{interface}-{devices}-{store.rank}"
+    file = f"{directory}/{task.replace(what, 'saved')}-{store.rank}"
     trained = TASKS[interface](store, "sgd" if interface == "module" else "adam", contexts)
     if what == "saving":
         trained.steps(range(HALF))
@@ -166,7 +167,8 @@ def run(store: Any, directory: str, task: str) -> Parameters:
 def main(name: str, directory: str, *tasks: str) -> None:
     stock = mx.kv.create(name) if name == "dist_sync" else None
     for task in tasks:
-        store = OwnKeys(stock, task) if stock else mx.kv.create(name)
+        stores = [*task.split(":")[3:], name]
+        store = OwnKeys(stock, task) if stock else mx.kv.create(stores[0])
         found = run(store, directory, task)
         np.savez(f"{directory}/{task}-{store.rank}.npz", **found)
 
