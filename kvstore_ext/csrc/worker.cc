@@ -321,6 +321,7 @@ void Worker::OnResult(const Message& message) {
   Key* key = Find(header.key);
   std::unique_lock<std::mutex> lock(key->mutex);
   if (!key->busy || header.round + 1 != key->rounds || key->arrived[header.slice]) {
+    if (!failure_.reason().empty()) return;  // which has ended the operation
     std::fprintf(stderr, "kvstore_ext worker %d: dropped a stale result of key %s, round %llu\n",
                  options_.rank, key->declaration.name.c_str(),
                  static_cast<unsigned long long>(header.round));
