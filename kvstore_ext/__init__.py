@@ -8,14 +8,17 @@ gradient from a script to the server and back, read in this order:
     arrays.py           gives MXNet's engine an operation on a key's arrays
     lane.py             how a store gets its worker: a cluster's (local_lane.py: the process's own)
     csrc/engine.cc      the engine starts the operation when the gradient is computed
-    csrc/worker.cc      slices it, encodes slices where asked (csrc/codec.h), and takes the results
-                        back; csrc/message.h says what travels
+    csrc/worker_rounds.cc  sends its slices, encoded where asked (csrc/key_codec.cc), and takes the
+                        results back; csrc/message.h says what travels
     csrc/link.cc        sends by priority within a window (csrc/window.h), over csrc/pslite.cc
-    csrc/server.cc      adds what the workers send (csrc/aggregator.cc), answers all of them
+    csrc/server_rounds.cc  adds what the workers send (csrc/aggregator.cc), answers all of them
     optimizer.py        updates the parameters on a server, slice by slice
     server.py           the process around it: python -m kvstore_ext.server
 
-Beside that way lie settings.py (what servers hear of a changed optimizer), states.py (saving and
+Beside that way lie compression.py (ways to make gradients small, each with a codec in csrc/:
+codec.h), compressed_keys.py (which keys, and when), carried.py (what is left for the next round),
+report.py (what it came to), csrc/worker.cc and csrc/server.cc (how a job begins, fails and ends),
+settings.py (what servers hear of a changed optimizer), states.py (saving and
 loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
 sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
 runner.py (python -m kvstore_ext: scripts as they are).
@@ -61,7 +64,10 @@ from .errors import (  # noqa: E402
     KVStoreError,
     OptionError,
 )
+from .names import register  # noqa: E402
 from .store import P3  # noqa: E402
+
+register()
 
 __all__ = [
     "P3",

@@ -5,14 +5,14 @@ import contextlib
 import ctypes
 import sys
 import threading
+import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
-from mxnet.kvstore import KVStore, KVStoreBase
+from mxnet.kvstore import KVStore
 
 from . import compression
-from .after_mxnet import adopt
 from .carried import Carried
 from .closing import failures, open_stores
 from .config import Job, Options, compression_options
@@ -139,6 +139,7 @@ class P3(KVStore):
             For a key that exists.
         """
         self._check_open()
+        self._warn_of_unused_options()
         self._exchange.begin(pairs(key, value), {}, 0)
 
     def broadcast(
@@ -146,6 +147,7 @@ class P3(KVStore):
     ) -> None:
         """Initialises keys and writes rank 0's value into `out`; otherwise as `init`."""
         self._check_open()
+        self._warn_of_unused_options()
         self._exchange.begin(pairs(key, value), dict(pairs(key, out)), priority)
 
     def push(self, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0) -> None:
@@ -372,31 +374,18 @@ class P3(KVStore):
         """Ends the job on all processes, with this reason."""
         self._worker.abort(f"worker {self.rank}: {reason}")
 
+    def _warn_of_unused_options(self) -> None:
+        unused = compression_options()
+        if unused and self._exchange.compressed.method is None:
+            warnings.warn(
+                f"KVSTORE_EXT_OPTIONS has options of a compression, {', '.join(unused)}, but the "
+                f"store {self.type} compresses nothing; mx.kv.create('terngrad'), say, does",
+                stacklevel=3,
+            )
+
     def _check_open(self) -> None:
         if self.closed:
             raise KVStoreError("the store is closed")
         failure = self._worker.failure()
         if failure:
             raise ClusterError(failure)
-
-
-def _refused(name: str) -> Callable[[], P3]:
-    def refuse() -> P3:
-        raise KVStoreError(
-            f"there is no store {name!r}: p3 is synchronous, so every worker sees the sum of all "
-            "gradients of a round. The stores are 'p3' and 'dist_sync_p3'"
-        )
-
-    return refuse
-
-
-for _name in ("p3", "dist_sync_p3"):
-    KVStoreBase.kv_registry[_name] = P3
-for _name, _method in compression.TYPES.items():
-    KVStoreBase.kv_registry[_name] = type(
-        _method.__name__, (P3,), {"compression": _name, "__doc__": _method.__doc__}
-    )
-adopt(P3)
-# MXNet would make a local store of a name that it does not know, and train without a word.
-for _name in ("dist_async_p3", "dist_p3_async", "async_p3", "p3_async"):
-    KVStoreBase.kv_registry[_name] = _refused(_name)
