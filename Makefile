@@ -38,10 +38,9 @@ CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -f
 
 sanitize:
 	@mkdir -p build
-	$(CXX) $(CORE_FLAGS) -fsanitize=thread $(CORE) -pthread -o build/lane_tsan
+	printf '%s\n' 'thread lane_tsan' 'address,undefined lane_asan' | xargs -L 1 -P 2 sh -c \
+	    '$(CXX) $(CORE_FLAGS) -fsanitize=$$0 -fno-sanitize-recover $(CORE) -pthread -o build/$$1'
 	build/lane_tsan
-	$(CXX) $(CORE_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover \
-	    $(CORE) -pthread -o build/lane_asan
 	build/lane_asan
 
 lint: $(STAMPS)/lint

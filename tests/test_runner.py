@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cluster import LIMIT, TESTS
+from kvstore_ext.compression import TYPES
 
 # Threads and exit handlers outlive the last line of a script, and still use its module.
 STATE = """
@@ -173,3 +175,16 @@ def test_a_server_needs_its_job_not_the_script(tmp_path: Path) -> None:
     ended = run(tmp_path, *MAIN, "t.py", environment={"DMLC_ROLE": "server"})
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("kvstore_ext.server: DMLC_PS_ROOT_URI is not set")
+
+
+def test_all_compressions_are_listed_with_their_options() -> None:
+    arguments = [sys.executable, "-m", "kvstore_ext", "--list"]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    ended = subprocess.run(
+        arguments, env=environment, capture_output=True, text=True, timeout=LIMIT, check=True
+    )
+    for name, method in TYPES.items():
+        assert f"{name}: " in ended.stdout
+        for option in dataclasses.fields(method):
+            about = option.metadata["allowed"]
+            assert f"{option.name} = {option.default!r}  ({about})" in ended.stdout
