@@ -63,7 +63,7 @@ def assert_all_say(job: Job, *words: str) -> None:
 
 @pytest.mark.parametrize("sharing", ["shared", "unshared"])
 def test_a_gradient_that_is_not_finite_can_end_the_job(cluster: Cluster, sharing: str) -> None:
-    job = cluster.start(push_not_a_number, sharing)
+    job = cluster.start(push_not_a_number, sharing, servers=1)
     assert_all_say(job, "worker 1: the gradient of key 'key', round 1", "not finite")
 
 
@@ -78,7 +78,8 @@ def test_a_gradient_that_is_not_finite_can_end_the_job(cluster: Cluster, sharing
 def test_workers_with_different_options_are_told_both(
     cluster: Cluster, kind: str, option: str, value: str, found: str, others: str
 ) -> None:
-    job = cluster.start(open_with_other_options, kind, option, value, options={"timeout": 600})
+    options = {"timeout": 600}
+    job = cluster.start(open_with_other_options, kind, option, value, servers=1, options=options)
     assert_all_say(job, "initialised a key differently", found, others)
 
 
@@ -91,4 +92,4 @@ def test_workers_with_different_options_are_told_both(
 )
 def test_a_worker_that_others_wait_for_is_named(cluster: Cluster, ends: str, words: str) -> None:
     job = cluster.start(leave_before_the_second_round, ends, options={"timeout": 6})
-    job.await_output(words)
+    job.await_output(f"Error: .*{words}")

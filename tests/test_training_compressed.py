@@ -174,24 +174,6 @@ def gradients_of_module(
     return {name: executor.grad_dict[name].asnumpy() for name in values}
 
 
-def test_states_go_on_in_a_cluster_with_another_number_of_servers(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    options = {"slice_bytes": 300}
-    kinds = ("onebit", "terngrad", "2bit")
-    for what, servers in (("saving", 2), ("loading", 3)):
-        tasks = [f"trainer:{what}:2:{kind}" for kind in kinds]
-        cluster.run(TRAINING, "p3", tmp_path, *tasks, servers=servers, options=options)
-    for kind in kinds:
-        for rank in range(2):
-            saving, loading = (
-                dict(np.load(tmp_path / f"trainer:{what}:2:{kind}-{rank}.npz"))
-                for what in ("saving", "loading")
-            )
-            for name, value in saving.items():
-                np.testing.assert_array_equal(loading[name], value, f"{name} of {kind}")
-
-
 def exclude_last(sharing: str) -> None:
     """Lets gradients become known one after the other, as in a backward pass; checks the sums."""
     import kvstore_ext  # noqa: F401

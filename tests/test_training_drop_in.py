@@ -86,8 +86,10 @@ def test_two_bit_compression_gives_the_stock_stores_bits(
 def test_states_go_on_in_a_cluster_with_another_number_of_servers(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    options = {"slice_bytes": 1000}
-    places = [f"{interface}:%s:{devices}" for interface, devices in (("trainer", 2), ("module", 1))]
+    options = {"slice_bytes": 300}
+    # Uncompressed, and with what these methods carry over.
+    stores = ("onebit", "terngrad", "2bit")
+    places = ["trainer:%s:2", "module:%s:1", *(f"trainer:%s:2:{store}" for store in stores)]
     for what, servers in (("saving", 2), ("loading", 3)):
         tasks = [place % what for place in places]
         cluster.run(SCRIPT, "p3", tmp_path, *tasks, servers=servers, options=options)
