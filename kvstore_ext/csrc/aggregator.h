@@ -91,7 +91,7 @@ class Aggregator {
   Buffer sum_;
   bool wide_ = false;  // the sum is of SumTypeOf(dtype), not of dtype
   int summed_ = 0;
-  int encoded_ = 0;  // of these
+  int encoded_ = 0;                    // of these
   std::vector<Contribution> waiting_;  // by rank, when deterministic
 };
 

@@ -145,11 +145,12 @@ void BindWorker(py::module_* module) {
       .def("codec_state",
            [](Worker& worker, uint64_t key) {
              const KeyCodec& codec = worker.CodecOf(key);
-             return py::make_tuple(codec.drawn(), ToArray(codec.state()));
+             return py::make_tuple(codec.RoundsAfter(worker.RoundsOf(key) - 1),
+                                   ToArray(codec.state()));
            })
       .def("set_codec_state",
            [](Worker& worker, uint64_t key, uint64_t drawn, const Floats& state) {
-             worker.CodecOf(key).SetState(drawn, ToVector(state));
+             worker.CodecOf(key).SetState(worker.RoundsOf(key) - 1, drawn, ToVector(state));
            })
       .def("set_momentum", [](Worker& worker, uint64_t key,
                               float momentum) { worker.CodecOf(key).SetMomentum(momentum); })

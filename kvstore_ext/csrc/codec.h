@@ -39,6 +39,9 @@ class Codec {
   // The scaler with which the bytes were encoded; 0 where there is none.
   virtual float ScalerOf(const Buffer& bytes) const;
 
+  // Whether sums are encoded with loss.
+  virtual bool sums_lose() const { return true; }
+
   // The sum over all workers as it travels back; a buffer without data where the sum had better
   // travel as it is. The scaler is the workers'.
   virtual Buffer EncodeSum(const float* sum, size_t elements, float scaler,

@@ -13,6 +13,7 @@
 namespace kvstore_ext {
 
 float DgcEncoder::Prepare(const float* gradient, uint64_t round) {
+  ForgetLast();
   constexpr float kNoScaler = std::numeric_limits<float>::quiet_NaN();
   const Moments moments = kernels().moments(gradient, elements_);
   if (!moments.finite()) return kNoScaler;
@@ -45,7 +46,33 @@ float DgcEncoder::Prepare(const float* gradient, uint64_t round) {
   const double share = std::ceil(dgc_->Ratio(round) * static_cast<double>(elements_));
   const size_t count = std::max<size_t>(1, static_cast<size_t>(share));
   selected_ = SelectLargest(sums_.data(), elements_, std::min(count, elements_));
+  for (const uint64_t element : selected_) {
+    selected_sums_.push_back(sums_[element]);
+    if (keeps) selected_velocities_.push_back(velocities_[element]);
+  }
   return 0;
+}
+
+void DgcEncoder::Discard() {
+  for (size_t i = 0; i < selected_sums_.size(); ++i) {
+    sums_[selected_[i]] = selected_sums_[i];
+    if (!selected_velocities_.empty()) velocities_[selected_[i]] = selected_velocities_[i];
+  }
+  if (!all_sums_.empty()) sums_ = all_sums_;
+  ForgetLast();
+}
+
+void DgcEncoder::ForgetLast() {
+  selected_sums_.clear();
+  selected_velocities_.clear();
+  all_sums_.clear();
+}
+
+void DgcEncoder::TakeAll(const Slice& slice, float* values) {
+  if (all_sums_.empty()) all_sums_ = sums_;
+  const auto first = sums_.begin() + slice.offset;
+  std::copy_n(first, slice.length, values);
+  std::fill_n(first, slice.length, 0.0F);
 }
 
 Buffer DgcEncoder::Encode(const Slice& slice, float, const Draws&) {

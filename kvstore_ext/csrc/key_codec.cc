@@ -43,21 +43,29 @@ KeyCodec::KeyCodec(uint64_t key, const SliceDeclaration& declaration, int rank, 
       encoder_(MakeKeyEncoder(declaration.compression, workers, declaration.elements)) {}
 
 float KeyCodec::Prepare(const char* gradient, uint64_t round) {
-  round_ = round;
   if (dtype_ == DType::kFloat32) {
-    return encoder_->Prepare(reinterpret_cast<const float*>(gradient), skipped_draws_ + round);
+    return encoder_->Prepare(reinterpret_cast<const float*>(gradient), earlier_rounds_ + round);
   }
   wide_.resize(elements_);
   Widen(dtype_, reinterpret_cast<char*>(wide_.data()), gradient, elements_);
-  return encoder_->Prepare(wide_.data(), skipped_draws_ + round);
+  return encoder_->Prepare(wide_.data(), earlier_rounds_ + round);
 }
 
 Buffer KeyCodec::Encode(const Slice& slice, uint64_t round, float scaler) {
   scaler_ = scaler;
-  const Draws draws(codec_->seed(), rank_, key_, skipped_draws_ + round);
+  const Draws draws(codec_->seed(), rank_, key_, earlier_rounds_ + round);
   Buffer bytes = encoder_->Encode(slice, scaler, draws);
   if (encoded_++ % kSlicesASample == 0) Sample(bytes, slice.length);
   return bytes;
+}
+
+Buffer KeyCodec::TakeAll(const Slice& slice) {
+  Buffer values = Buffer::Allocate(slice.length * sizeof(float));
+  encoder_->TakeAll(slice, reinterpret_cast<float*>(values.data.get()));
+  if (dtype_ == DType::kFloat32) return values;
+  Buffer narrow = Buffer::Allocate(slice.length * SizeOf(dtype_));
+  Narrow(dtype_, narrow.data.get(), values.data.get(), slice.length);
+  return narrow;
 }
 
 void KeyCodec::Sample(const Buffer& bytes, size_t elements) {
@@ -81,9 +89,9 @@ double KeyCodec::zeros() const {
   return sampled == 0 ? 0 : static_cast<double>(zeros_) / static_cast<double>(sampled);
 }
 
-void KeyCodec::SetState(uint64_t drawn, std::vector<float> state) {
+void KeyCodec::SetState(uint64_t round, uint64_t rounds, std::vector<float> state) {
   encoder_->SetState(std::move(state));
-  skipped_draws_ = drawn - round_;
+  earlier_rounds_ = rounds - round;
 }
 
 }  // namespace kvstore_ext

@@ -31,6 +31,12 @@ class KeyCodec {
   float Prepare(const char* gradient, uint64_t round);
   Buffer Encode(const Slice& slice, uint64_t round, float scaler);
 
+  // The round that was prepared last does not count.
+  void Discard() { encoder_->Discard(); }
+
+  // Instead of Encode: the slice as numbers of the key's type, with what was carried over.
+  Buffer TakeAll(const Slice& slice);
+
   // Writes an encoded sum as numbers of the key's type. Throws std::invalid_argument for bytes that
   // are none.
   void Decode(const Slice& slice, const Buffer& bytes, char* out) const;
@@ -41,14 +47,14 @@ class KeyCodec {
   // The last scaler with which a slice was encoded.
   float scaler() const { return scaler_; }
 
-  // The rounds whose random numbers have been used, then what is carried over. Not while a round
-  // is under way.
+  // What is carried over, and how many rounds have been, those of earlier runs included. Not while
+  // a round is under way.
   std::vector<float> state() const { return encoder_->state(); }
-  uint64_t drawn() const { return skipped_draws_ + round_; }
+  uint64_t RoundsAfter(uint64_t round) const { return earlier_rounds_ + round; }
 
-  // Goes on as the codec that had this state after so many rounds would. Throws
+  // Goes on after a round as the codec that had this state after so many rounds would. Throws
   // std::invalid_argument for another number of values than the method has.
-  void SetState(uint64_t drawn, std::vector<float> state);
+  void SetState(uint64_t round, uint64_t rounds, std::vector<float> state);
 
   void SetMomentum(float momentum) { encoder_->SetMomentum(momentum); }
 
@@ -61,9 +67,8 @@ class KeyCodec {
   const int rank_;
   const std::shared_ptr<const Codec> codec_;
   const std::unique_ptr<KeyEncoder> encoder_;
-  std::vector<float> wide_;     // a gradient that is not float32
-  uint64_t round_ = 0;          // the last prepared
-  uint64_t skipped_draws_ = 0;  // rounds of an earlier run
+  std::vector<float> wide_;      // a gradient that is not float32
+  uint64_t earlier_rounds_ = 0;  // of earlier runs, whose random numbers have been used
   std::atomic<float> scaler_{0};
   uint64_t encoded_ = 0;                         // slices
   std::atomic<uint64_t> sampled_{0}, zeros_{0};  // elements

@@ -1,46 +1,29 @@
 #include "key_encoder.h"
 
-#include <limits>
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
 #include "dgc_encoder.h"
-#include "float16.h"
 #include "terngrad.h"
 
 namespace kvstore_ext {
-namespace {
-
-bool SumIsFinite(const std::vector<float>& residual, const float* gradient) {
-  int32_t largest = 0;
-  for (size_t i = 0; i < residual.size(); ++i) {
-    const int32_t bits = MagnitudeBits(residual[i] + gradient[i]);
-    largest = largest < bits ? bits : largest;
-  }
-  return largest < kNotFinite;
-}
-
-}  // namespace
 
 float KeyEncoder::Prepare(const float* gradient, uint64_t) {
   if (!codec_->error_feedback()) {
     values_ = gradient;
     return codec_->Scaler(values_, elements_);
   }
-  if (residual_.empty()) {
-    // The gradient is the first sum; like this, one that is not finite leaves no state behind.
-    const float scaler = codec_->Scaler(gradient, elements_);
-    if (scaler == scaler) {
-      residual_.resize(elements_);
-      for (size_t i = 0; i < elements_; ++i) residual_[i] += gradient[i];  // not -0
-    }
-    values_ = residual_.data();
-    return scaler;
+  if (!next_.empty()) residual_.swap(next_);
+  next_.assign(elements_, 0);
+  for (size_t i = 0; i < elements_; ++i) {
+    next_[i] = (residual_.empty() ? 0.0F : residual_[i]) + gradient[i];
   }
-  if (!SumIsFinite(residual_, gradient)) return std::numeric_limits<float>::quiet_NaN();
-  for (size_t i = 0; i < elements_; ++i) residual_[i] += gradient[i];
-  values_ = residual_.data();
-  return codec_->Scaler(values_, elements_);
+  values_ = next_.data();
+  const float scaler = codec_->Scaler(values_, elements_);
+  if (std::isnan(scaler)) Discard();
+  return scaler;
 }
 
 Buffer KeyEncoder::Encode(const Slice& slice, float scaler, const Draws& draws) {
@@ -49,9 +32,14 @@ Buffer KeyEncoder::Encode(const Slice& slice, float scaler, const Draws& draws) 
   if (codec_->error_feedback()) {
     std::vector<float> sent(slice.length);
     codec_->AddTo(sent.data(), slice.length, bytes);
-    for (size_t i = 0; i < slice.length; ++i) residual_[slice.offset + i] -= sent[i];
+    for (size_t i = 0; i < slice.length; ++i) next_[slice.offset + i] -= sent[i];
   }
   return bytes;
+}
+
+void KeyEncoder::TakeAll(const Slice& slice, float* values) {
+  std::copy_n(values_ + slice.offset, slice.length, values);
+  if (codec_->error_feedback()) std::fill_n(next_.begin() + slice.offset, slice.length, 0.0F);
 }
 
 void KeyEncoder::SetState(std::vector<float> state) {
@@ -61,6 +49,7 @@ void KeyEncoder::SetState(std::vector<float> state) {
                                 " numbers; this key's has " + std::to_string(expected));
   }
   residual_ = std::move(state);
+  next_.clear();
 }
 
 std::unique_ptr<KeyEncoder> MakeKeyEncoder(const std::string& specification, int workers,

@@ -9,7 +9,8 @@
 
 namespace kvstore_ext {
 
-// Prepare once a round, then Encode each slice, in any order. Not thread-safe.
+// Prepare once a round, then Encode each slice, in any order. What the round leaves over counts
+// once the next is prepared, unless it is discarded before. Not thread-safe.
 class KeyEncoder {
  public:
   KeyEncoder(std::shared_ptr<const Codec> codec, size_t elements)
@@ -23,11 +24,18 @@ class KeyEncoder {
 
   virtual Buffer Encode(const Slice& slice, float scaler, const Draws& draws);
 
+  // The round that was prepared last does not count: what is carried over is what it was before.
+  virtual void Discard() { next_.clear(); }
+
+  // Instead of Encode: a slice of the round as numbers, with what was carried over. Nothing is
+  // left.
+  virtual void TakeAll(const Slice& slice, float* values);
+
   // The optimizer's momentum, where the method applies it in its stead.
   virtual void SetMomentum(float) {}
 
   // What is carried over to the next round, as float32 numbers; none before the first.
-  virtual std::vector<float> state() const { return residual_; }
+  virtual std::vector<float> state() const { return next_.empty() ? residual_ : next_; }
 
   // Throws std::invalid_argument for another number of values than state() has.
   virtual void SetState(std::vector<float> state);
@@ -44,6 +52,7 @@ class KeyEncoder {
   }
 
   std::vector<float> residual_;    // empty without error feedback, or before the first round
+  std::vector<float> next_;        // the residual that the round leaves, where there is one
   const float* values_ = nullptr;  // of the round: the gradient, or with what was carried over
 };
 

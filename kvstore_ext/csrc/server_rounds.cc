@@ -129,7 +129,7 @@ void Server::Complete(uint64_t id, Key* key, uint32_t index) {
     updates_.Push(slice.priority, 0, std::move(update));
     return;
   }
-  if (slice.sum.all_encoded()) {
+  if (slice.round > 0 && slice.codec != nullptr) {
     EncodeSum(id, &slice, key->dtype, key->elements.at(index));
   } else {
     slice.value = slice.sum.Take();
@@ -140,26 +140,31 @@ void Server::Complete(uint64_t id, Key* key, uint32_t index) {
 // With error feedback a sum takes along what earlier ones have left out.
 void Server::EncodeSum(uint64_t id, SliceState* slice, DType dtype, size_t elements) {
   const Codec& codec = *slice->codec;
+  const bool all_encoded = slice->sum.all_encoded();
   const float scaler = slice->sum.scaler();
   const Draws draws(codec.seed(), Draws::kServer, id, slice->earlier_rounds + slice->round);
   const Buffer sum = slice->sum.TakeWide();
   auto* values = reinterpret_cast<float*>(sum.data.get());
   for (size_t i = 0; i < slice->carried.size(); ++i) values[i] += slice->carried[i];
-  slice->value = codec.EncodeSum(values, elements, scaler, draws.From(slice->offset));
-  slice->encoding = Encoding::kEncoded;
+  slice->carried.clear();
+  slice->value = Buffer();
+  // Finite gradients may have a sum that is not, which says so as it does without compression.
+  if (all_encoded && !std::isnan(codec.Codec::Scaler(values, elements))) {
+    slice->value = codec.EncodeSum(values, elements, scaler, draws.From(slice->offset));
+  }
   if (slice->value.data == nullptr) {
-    slice->encoding = Encoding::kPlain;
-    slice->carried.clear();
     slice->value = sum;
     if (dtype == DType::kFloat32) return;
     slice->value = Buffer::Allocate(elements * SizeOf(dtype));
     Narrow(dtype, slice->value.data.get(), sum.data.get(), elements);
-  } else if (codec.error_feedback()) {
-    std::vector<float> decoded(elements);
-    codec.DecodeSum(decoded.data(), elements, slice->value);
-    slice->carried.resize(elements);
-    for (size_t i = 0; i < elements; ++i) slice->carried[i] = values[i] - decoded[i];
+    return;
   }
+  slice->encoding = Encoding::kEncoded;
+  if (!codec.error_feedback() || !codec.sums_lose()) return;
+  std::vector<float> decoded(elements);
+  codec.DecodeSum(decoded.data(), elements, slice->value);
+  slice->carried.resize(elements);
+  for (size_t i = 0; i < elements; ++i) slice->carried[i] = values[i] - decoded[i];
 }
 
 // No key waits for another's scalers, and they overtake all data.

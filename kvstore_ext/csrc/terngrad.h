@@ -33,6 +33,7 @@ class TernGrad : public Codec {
   bool shares_scaler() const override { return options_.sharing; }
   bool error_feedback() const override { return options_.error_feedback; }
   uint64_t seed() const override { return options_.seed; }
+  bool sums_lose() const override { return false; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;

@@ -30,7 +30,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
     }
   });
-  encoder_ = std::thread([this] { EncodeInTurn(); });
+  encoder_ = std::thread([this] { Encode(); });
   watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
 }
 
@@ -281,6 +281,12 @@ KeyCodec& Worker::CodecOf(uint64_t key) {
     throw std::out_of_range("key " + found->declaration.name + " is not compressed");
   }
   return *found->codec;
+}
+
+uint64_t Worker::RoundsOf(uint64_t key) {
+  Key* found = Find(key);
+  std::lock_guard<std::mutex> lock(found->mutex);
+  return found->rounds;
 }
 
 Traffic Worker::traffic() const {

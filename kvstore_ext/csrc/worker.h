@@ -87,6 +87,9 @@ class Worker {
   // The codec of a compressed key; throws std::out_of_range for others.
   KeyCodec& CodecOf(uint64_t key);
 
+  // How many rounds a key has begun.
+  uint64_t RoundsOf(uint64_t key);
+
   Totals totals() const { return statistics_.totals(); }
 
   // Bytes of payload, text and header by type of message: sent to all servers, and received.
@@ -139,6 +142,11 @@ class Worker {
     Encoding encoding = Encoding::kPlain;
     float scaler = 0;
   };
+  // A slice that waits to be encoded.
+  struct Turn {
+    std::shared_ptr<const Round> round;
+    const Slice* slice = nullptr;
+  };
   struct Key {
     SliceDeclaration declaration;
     std::vector<Slice> slices;
@@ -164,12 +172,14 @@ class Worker {
   void OnResult(const Message& message);
   void OnScaler(const Message& message);
   void Compress(Round round, bool plain);
-  void EncodeInTurn();
+  void EncodeInTurn(const Round& round);
+  void Encode();
   void SendRound(const Round& round);
+  void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
   Buffer PayloadOf(const Round& round, const Slice& slice);
   void Write(const Key& key, const Slice& slice, const Result& result, char* output);
-  void TakeKept(Key* key);
+  void TakeKept(Key* key, std::unique_lock<std::mutex>* lock);
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void SetOrder(const std::vector<uint64_t>& order);
   void AnnounceOrder(const std::vector<uint64_t>& order);
@@ -190,7 +200,7 @@ class Worker {
   Trace trace_;
   OrderLearner learner_;
   Statistics statistics_;
-  SendQueue<Round> encodings_;  // that wait for their turn
+  SendQueue<Turn> encodings_;
   std::thread encoder_;
 
   mutable std::mutex mutex_;  // of all below

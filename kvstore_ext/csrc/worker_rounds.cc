@@ -20,10 +20,7 @@ void Worker::Start(Operation operation) {
   key->since = Now();
   if (!failure_.reason().empty()) return Finish(key, &lock, failure_.reason());
   const Operation& current = key->operation;
-  if (!current.contributes && !key->kept.empty()) {
-    TakeKept(key);
-    return Finish(key, &lock, "");
-  }
+  if (!current.contributes && !key->kept.empty()) return TakeKept(key, &lock);
   if (current.contributes) {
     if (key->rounds > 0) {
       learner_.Ready(current.key, key->rounds, current.pushed, key->since, current.priority);
@@ -38,8 +35,6 @@ void Worker::Start(Operation operation) {
   key->arrived.assign(key->slices.size(), false);
   key->missing = key->slices.size();
   trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
-  // Results of the first slices may finish the operation while the last are being sent; they wait
-  // for the key's mutex.
   Round round{key,
               current.key,
               key->rounds - 1,
@@ -53,10 +48,12 @@ void Worker::Start(Operation operation) {
   const bool compressed = round.contributes && round.number > 0 && key->codec != nullptr;
   key->shares = compressed && key->codec->codec().shares_scaler();
   lock.unlock();
-  if (compressed && (key->shares || !plain)) {
+  if (!compressed) return SendRound(round);
+  try {
     Compress(std::move(round), plain);
-  } else {
-    SendRound(round);
+  } catch (const std::exception& error) {
+    Abort("worker " + std::to_string(options_.rank) + ": key " + key->declaration.name +
+          " cannot be compressed: " + error.what());
   }
 }
 
@@ -72,8 +69,8 @@ void Worker::Compress(Round round, bool plain) {
                  round.key->declaration.name + ", round " + std::to_string(round.number) +
                  ", has values that are not finite");
   }
-  round.encoding = finite ? Encoding::kEncoded : Encoding::kSkipped;
-  if (!round.key->shares) return encodings_.Push(round.key->priority, 0, std::move(round));
+  round.encoding = !finite ? Encoding::kSkipped : plain ? Encoding::kPlain : Encoding::kEncoded;
+  if (!round.key->shares) return EncodeInTurn(round);
   Message message = ControlMessage(MessageType::kScaler, PackScaler(round.scaler));
   message.header.key = round.id;
   message.header.round = round.number;
@@ -97,19 +94,31 @@ void Worker::OnScaler(const Message& message) {
   }
   round.scaler = UnpackScaler(message.text);
   round.encoding = std::isnan(round.scaler) ? Encoding::kSkipped : message.header.encoding;
-  encodings_.Push(key->priority, 0, std::move(round));
+  EncodeInTurn(round);
 }
 
-void Worker::EncodeInTurn() {
-  Round round;
-  while (encodings_.Pop(&round)) SendRound(round);
+// Slice by slice, so that a large key holds nobody up who is more urgent.
+void Worker::EncodeInTurn(const Round& round) {
+  const auto shared = std::make_shared<const Round>(round);
+  for (const Slice& slice : round.key->slices) {
+    encodings_.Push(round.key->priority, 0, {shared, &slice});
+  }
+}
+
+void Worker::Encode() {
+  Turn turn;
+  while (encodings_.Pop(&turn)) TrySendSlice(*turn.round, *turn.slice);
 }
 
 void Worker::SendRound(const Round& round) {
-  // A result of the last slice may end the operation at once, so the round is looked at no more
-  // after it; what was begun stays readable should the job fail.
+  for (const Slice& slice : round.key->slices) TrySendSlice(round, slice);
+}
+
+// The result of the last slice may end the operation at once, so that the round is looked at no
+// more after it; what was begun stays readable should the job fail.
+void Worker::TrySendSlice(const Round& round, const Slice& slice) {
   try {
-    for (const Slice& slice : round.key->slices) SendSlice(round, slice);
+    SendSlice(round, slice);
   } catch (const std::exception& error) {
     // What was sent cannot be taken back, so nobody can go on.
     Abort("worker " + std::to_string(options_.rank) + ": key " + round.key->declaration.name +
@@ -150,9 +159,11 @@ Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
   if (round.encoding == Encoding::kSkipped) return Buffer();
   const size_t element = SizeOf(round.key->declaration.dtype);
   const double since = Now();
+  const auto& codec = round.key->codec;
   const Buffer payload =
-      round.encoding == Encoding::kEncoded
-          ? round.key->codec->Encode(slice, round.number, round.scaler)
+      round.encoding == Encoding::kEncoded ? codec->Encode(slice, round.number, round.scaler)
+      : codec != nullptr && round.number > 0
+          ? codec->TakeAll(slice)
           : Buffer::Borrow(const_cast<char*>(round.input) + slice.offset * element,
                            slice.length * element);
   if (round.number > 0) {
@@ -169,7 +180,8 @@ void Worker::OnResult(const Message& message) {
   const Header& header = message.header;
   Key* key = Find(header.key);
   std::unique_lock<std::mutex> lock(key->mutex);
-  if (!key->busy || header.round + 1 != key->rounds || key->arrived[header.slice]) {
+  if (!key->busy || header.round + 1 != key->rounds || header.slice >= key->arrived.size() ||
+      key->arrived[header.slice] || (header.encoding != Encoding::kPlain && !key->codec)) {
     if (!failure_.reason().empty()) return;  // which has ended the operation
     std::fprintf(stderr, "kvstore_ext worker %d: dropped a stale result of key %s, round %llu\n",
                  options_.rank, key->declaration.name.c_str(),
@@ -185,12 +197,14 @@ void Worker::OnResult(const Message& message) {
     key->kept.resize(key->slices.size());
     key->kept[slice.index] = result;
   }
-  if (header.slice == 0 && header.encoding == Encoding::kSkipped) {
-    statistics_.Count([](Totals* totals) { ++totals->non_finite; });
-  }
   trace_.Record("result", header.key, header.slice, header.round, message.priority);
   key->arrived[slice.index] = true;
-  if (--key->missing == 0) Finish(key, &lock, "");
+  if (--key->missing > 0) return;
+  if (header.encoding == Encoding::kSkipped) {
+    key->codec->Discard();
+    statistics_.Count([](Totals* totals) { ++totals->non_finite; });
+  }
+  Finish(key, &lock, "");
 }
 
 void Worker::Write(const Key& key, const Slice& slice, const Result& result, char* output) {
@@ -212,11 +226,17 @@ void Worker::Write(const Key& key, const Slice& slice, const Result& result, cha
   statistics_.Count([&](Totals* totals) { totals->decode += Now() - since; });
 }
 
-void Worker::TakeKept(Key* key) {
-  for (const Slice& slice : key->slices) {
-    Write(*key, slice, key->kept[slice.index], key->operation.output);
+void Worker::TakeKept(Key* key, std::unique_lock<std::mutex>* lock) {
+  try {
+    for (const Slice& slice : key->slices) {
+      Write(*key, slice, key->kept[slice.index], key->operation.output);
+    }
+  } catch (const std::exception& error) {
+    lock->unlock();
+    return Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
   }
   key->kept.clear();
+  Finish(key, lock, "");
 }
 
 // Ends the key's operation; unlocks, since what waits for the end may start the next one at once.
