@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
+from .compressed_keys import CompressedKeys
 from .errors import KVStoreError
 from .keys import Key
 from .questions import answer_to, ask
@@ -22,13 +23,20 @@ class Carried:
     """What a store's compressed keys carry over, here and on the servers.
 
     A worker carries over what its own encodings left out, so each worker saves and loads a file of
-    its own for a run that goes on with the same bits. One that loads another worker's file begins
-    with nothing, and so does a store with another compression.
+    its own for a run that goes on with the same bits. One that loads another worker's file, or a
+    file without, begins with nothing.
     """
 
-    def __init__(self, worker: _core.Worker, keys: Mapping[Key, KeyArrays], rank: int) -> None:
+    def __init__(
+        self,
+        worker: _core.Worker,
+        keys: Mapping[Key, KeyArrays],
+        compressed: CompressedKeys,
+        rank: int,
+    ) -> None:
         self._worker = worker
         self._keys = keys
+        self._compressed = compressed
         self._rank = rank
 
     def compressed(self) -> List[Key]:
@@ -49,7 +57,8 @@ class Carried:
         mx.nd.waitall()
         here = {name: self._worker.codec_state(key.identity) for name, key in compressed.items()}
         there = {name: self._on_servers(key) for name, key in compressed.items()}
-        return {ENTRY: {"rank": self._rank, "worker": here, "servers": there}}
+        method = repr(self._compressed.method)
+        return {ENTRY: {"method": method, "rank": self._rank, "worker": here, "servers": there}}
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it.
@@ -57,25 +66,28 @@ class Carried:
         Raises
         ------
         KVStoreError
-            For what another compression has carried over.
+            For what another compression, or one with other options, has carried over.
         """
         entry = states.pop(ENTRY, None)
-        if entry is None:
-            return
+        method = repr(self._compressed.method)
+        if entry is not None and entry["method"] != method:
+            raise KVStoreError(
+                f"the states were saved with compression {entry['method']}; the store has {method}"
+            )
         mx.nd.waitall()
-        for name, (drawn, state) in entry["worker"].items():
-            key = self._keys.get(name)
-            if key is None or not key.compressed:
-                continue
-            own = state if entry["rank"] == self._rank else np.zeros(0, np.float32)
-            try:
-                self._worker.set_codec_state(key.identity, drawn, own)
-            except ValueError as error:
-                raise KVStoreError(
-                    f"the states are of another compression: key {name!r}: {error}"
-                ) from None
+        nothing = (0, np.zeros(0, np.float32))
+        for name in self.compressed():
+            identity = self._keys[name].identity
+            drawn, state = nothing if entry is None else entry["worker"].get(name, nothing)
+            own = entry is not None and entry["rank"] == self._rank
+            self._worker.set_codec_state(identity, drawn, state if own else nothing[1])
             if self._rank == 0:
-                self._put_on_servers(key, drawn, entry["servers"][name])
+                whole = nothing[1] if entry is None else entry["servers"].get(name, nothing[1])
+                self._put_on_servers(self._keys[name], drawn, whole)
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Tells the compression of another optimizer, which was saved with the states, say."""
+        self._compressed.adopt(optimizer)
 
     def _on_servers(self, key: KeyArrays) -> np.ndarray:
         """Of the whole key; empty where servers carry nothing over."""
@@ -114,3 +126,4 @@ class CarryingUpdater(mx.optimizer.Updater):
         loaded = pickle.loads(states)
         self._carried.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
         super().set_states(pickle.dumps(loaded))
+        self._carried.adopt(self.optimizer)

@@ -28,10 +28,18 @@ class CompressedKeys:
     def check(self, name: Key, array: mx.nd.NDArray) -> None:
         """Raises ArrayMismatch for an array that the method cannot compress.
 
-        Row-sparse ones travel uncompressed, but with 2bit MXNet refuses them.
+        Row-sparse ones travel uncompressed, but with 2bit MXNet refuses them, and with dgc nobody
+        would apply the momentum.
         """
-        method = self.method
-        if method is None or (array.stype != "default" and not isinstance(method, TwoBit)):
+        method = self.of(name)
+        if method is None:
+            return
+        if array.stype != "default" and isinstance(method, DGC) and self._momentum:
+            raise ArrayMismatch(
+                f"key {name!r}: got a {storage(array.stype)} array; with compression dgc and a "
+                "momentum it must be dense"
+            )
+        if array.stype != "default" and not isinstance(method, TwoBit):
             return
         types: List[Any] = [np.float32] if isinstance(method, TwoBit) else [np.float32, np.float16]
         if array.stype != "default" or array.dtype not in types:
@@ -43,9 +51,13 @@ class CompressedKeys:
 
     def of(self, name: Key) -> Optional[Compression]:
         """The method for a key; None where it is excluded."""
-        if self.method is None or self.method.excludes(name, self._names.get(name)):
-            return None
-        return self.method
+        # With dgc the momentum of excluded keys is the lane's matter, too.
+        if isinstance(self.method, DGC) or self.method is None or not self._excluded(name):
+            return self.method
+        return None
+
+    def _excluded(self, name: Key) -> bool:
+        return self.method is not None and self.method.excludes(name, self._names.get(name))
 
     def declared(self, key: KeyArrays) -> None:
         """To be called once a key is known to the lane."""
@@ -78,7 +90,10 @@ class CompressedKeys:
             self.declared(key)
 
     def plain(self, name: Key, step: int) -> bool:
-        """Whether a key travels uncompressed in this step: exclude_last, once that is known."""
+        """Whether a key travels uncompressed in this step: excluded, or with exclude_last the last
+        one, once that is known."""
+        if self._excluded(name):
+            return True
         if self.method is None or not self.method.exclude_last:
             return False
         if step != self._known_at:

@@ -189,8 +189,9 @@ class OneBit(Compression):
 
     def specification(self, shape: Tuple[int, ...]) -> str:
         # A column of the paper's matrices holds the weights into one unit: here, all but the first
-        # dimension.
-        bucket = self.bucket or max(1, math.prod(shape[1:]))
+        # dimension. A bias has no columns.
+        columns = math.prod(shape[1:]) if len(shape) > 1 else 512
+        bucket = self.bucket or max(1, columns)
         return _words("onebit", bucket, self.error_feedback)
 
 

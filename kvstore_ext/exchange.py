@@ -38,7 +38,7 @@ class Exchange:
         self._sparse_names: Dict[int, Key] = {}
         self._positions: Dict[Key, int] = {}  # of all keys, in the order of their first values
         self.compressed = CompressedKeys(lane.worker, self.keys)
-        self.carried = Carried(lane.worker, self.keys, lane.rank)
+        self.carried = Carried(lane.worker, self.keys, self.compressed, lane.rank)
         self._updater: Any = None
         # Where the optimizer runs: one of these, or neither without one.
         self._on_servers = False
@@ -61,11 +61,11 @@ class Exchange:
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
-        self.compressed.adopt(optimizer)
         on_servers = updates_slices(optimizer)
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
+        self.compressed.adopt(optimizer)
         method = self.compressed.method
         if on_servers and method is not None and method.prefers_workers:
             warnings.warn(

@@ -156,6 +156,7 @@ class ServerStates:
         mx.nd.waitall()
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts
+            self._carried.adopt(optimizer)
         resend = self._resend()
         assert resend is not None, "the store is gone"
         resend(self.optimizer)

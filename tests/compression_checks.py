@@ -170,6 +170,54 @@ def dgc_takes_over_an_optimizers_momentum(_: KVStore) -> None:
     store.close()
 
 
+def dgc_applies_the_momentum_of_excluded_keys_too(_: KVStore) -> None:
+    store = open_store("dgc", exclude=["*"])
+    store.adopt_optimizer(mx.optimizer.SGD(momentum=0.5))
+    store.init("key", mx.nd.zeros(SHAPE))
+    for factor in (1, 1.5, 1.75):
+        assert (pushed(store, "key", EVEN) == EVEN * store.num_workers * factor).all()
+    with pytest.raises(kvstore_ext.ArrayMismatch, match=r"'rows'.*momentum.*dense"):
+        store.init("rows", mx.nd.zeros(SHAPE).tostype("row_sparse"))
+    store.close()
+
+
+def an_optimizer_that_is_loaded_gives_its_momentum_as_well(_: KVStore) -> None:
+    saved = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9)).get_states(True)
+    store = mx.kv.create("dgc")
+    weight = gluon.Parameter("weight", shape=SHAPE, init="zeros")
+    weight.initialize()
+    trainer = gluon.Trainer([weight], "sgd", kvstore=store)
+    trainer._init_kvstore()
+    (updater,) = trainer._updaters
+    updater.set_states(saved)
+    assert updater.optimizer.momentum == 0
+    store.close()
+
+
+def gradients_that_do_not_count_leave_nothing_behind(_: KVStore) -> None:
+    store = open_store("terngrad", error_feedback=True)
+    store.init("key", mx.nd.zeros(SHAPE))
+    uneven = np.linspace(-1, 1, 200, dtype=np.float32).reshape(SHAPE)
+    pushed(store, "key", uneven)
+    before = store.carried.of_worker("key")
+    assert before.any()
+    poisoned = np.full(SHAPE, np.nan if store.rank == 0 else 1, np.float32)
+    assert (pushed(store, "key", poisoned) == 0).all()
+    assert (store.carried.of_worker("key") == before).all()
+    store.close()
+
+
+def sums_that_overflow_do_no_lasting_harm(_: KVStore) -> None:
+    for kind in ("qsgd", "onebit"):
+        store = open_store(kind, error_feedback=True)
+        store.init("key", mx.nd.zeros(SHAPE))
+        large = pushed(store, "key", np.full(SHAPE, 3e38, np.float32))
+        assert np.isinf(large).all() == (store.num_workers > 1)
+        pushed(store, "key", np.zeros(SHAPE, np.float32))
+        assert np.isfinite(pushed(store, "key", EVEN)).all()
+        store.close()
+
+
 def stats_tell_what_travelled(_: KVStore) -> None:
     store = open_store("terngrad")
     store.init("key", mx.nd.zeros((1000,)))
@@ -199,6 +247,10 @@ CHECKS = {
         servers_do_not_update_by_gradients_that_are_not_finite,
         unusual_gradients_give_right_sums,
         dgc_takes_over_an_optimizers_momentum,
+        dgc_applies_the_momentum_of_excluded_keys_too,
+        an_optimizer_that_is_loaded_gives_its_momentum_as_well,
+        gradients_that_do_not_count_leave_nothing_behind,
+        sums_that_overflow_do_no_lasting_harm,
         stats_tell_what_travelled,
     )
 }

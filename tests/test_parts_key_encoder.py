@@ -202,3 +202,61 @@ def test_a_state_of_another_size_is_refused(method: Method) -> None:
         with pytest.raises(ValueError, match=str(wrong)):
             encoder.set_state(np.zeros(wrong, np.float32))
     assert_same(encoder.state(), state)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m.carries_over], ids=named)
+def test_a_discarded_round_leaves_what_is_carried_over_as_it_was(method: Method) -> None:
+    encoder = _core.KeyEncoder(method.specification, 2, 500)
+    values = np.random.RandomState(1).standard_normal((3, 500)).astype(np.float32)
+    encode(encoder, values[0], 1)
+    before = encoder.state()
+    encode(encoder, values[1], 2)
+    assert not np.array_equal(encoder.state(), before)
+    encoder.discard()
+    assert_same(encoder.state(), before)
+    again = _core.KeyEncoder(method.specification, 2, 500)
+    again.set_state(before)
+    assert encode(encoder, values[2], 3) == encode(again, values[2], 3)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m.carries_over], ids=named)
+def test_a_round_that_travels_as_it_is_takes_along_what_was_carried_over(method: Method) -> None:
+    encoder = _core.KeyEncoder(method.specification, 2, 500)
+    values = np.random.RandomState(1).standard_normal((2, 500)).astype(np.float32)
+    encode(encoder, values[0], 1)
+    carried = encoder.state()
+    encoder.prepare(values[1], 2)
+    parts = [encoder.take_all(0, 200), encoder.take_all(200, 300)]
+    assert_same(np.concatenate(parts), carried + values[1])
+    assert not encoder.state().any()
+
+
+def test_dgc_keeps_what_a_discarded_round_would_have_sent() -> None:
+    encoder = _core.KeyEncoder("dgc 0.01 0 4 0", 2, 500)
+    encoder.set_momentum(0.9)
+    values = np.random.RandomState(1).standard_normal((2, 500)).astype(np.float32)
+    encode(encoder, values[0], 1)
+    sums, velocities = np.split(encoder.state(), 2)
+    encode(encoder, values[1], 2)
+    encoder.discard()
+    moved = np.float32(0.9) * velocities + values[1]
+    assert_same(encoder.state(), np.concatenate([sums + moved, moved]))
+
+
+def test_dgc_without_selection_is_sgd_with_momentum() -> None:
+    encoder = _core.KeyEncoder("dgc 0.01 0 4 0", 2, 500)
+    encoder.set_momentum(0.9)
+    velocity = np.zeros(500, np.float32)
+    for number in range(1, 5):
+        gradient = np.random.RandomState(number).standard_normal(500).astype(np.float32)
+        velocity = np.float32(0.9) * velocity + gradient
+        encoder.prepare(gradient, number)
+        assert_same(encoder.take_all(0, 500), velocity)
+    encoder.discard()
+    assert_same(np.split(encoder.state(), 2)[0], velocity)
+
+
+def encode(encoder: _core.KeyEncoder, gradient: np.ndarray, number: int) -> bytes:
+    """A round of a whole key."""
+    scaler = encoder.prepare(gradient, number)
+    return encoder.encode(0, gradient.size, scaler, _core.Draws(1, 0, 3, number))

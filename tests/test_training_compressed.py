@@ -51,7 +51,7 @@ CASES: dict[str, tuple[Case, Callable[[tuple], Method]]] = {
     "onebit": (Case("onebit"), lambda shape: OneBit()),
     "onebit by columns": (
         Case("onebit", {"bucket": 0}),
-        lambda shape: OneBit(bucket=max(1, int(np.prod(shape[1:])))),
+        lambda shape: OneBit(bucket=int(np.prod(shape[1:])) if len(shape) > 1 else 512),
     ),
     "fp16": (Case("fp16"), lambda shape: Half()),
     "fp16 with feedback": (Case("fp16", {"error_feedback": True}), lambda shape: Half(True)),

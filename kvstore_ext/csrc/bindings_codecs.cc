@@ -45,17 +45,28 @@ struct BoundKeyEncoder {
 
   py::bytes Encode(uint64_t offset, uint64_t length, float scaler, const Draws& draws) {
     if (!prepared) throw std::invalid_argument("encode without a prepared, finite gradient");
-    if (offset > elements || length > elements - offset) {
-      throw std::invalid_argument("elements " + std::to_string(offset) + " to " +
-                                  std::to_string(offset + length) + " of a key of " +
-                                  std::to_string(elements));
-    }
+    CheckRange(offset, length);
     Buffer bytes;
     {
       py::gil_scoped_release without_gil;
       bytes = encoder->Encode({0, offset, length, 0}, scaler, draws);
     }
     return ToBytes(bytes);
+  }
+
+  Floats TakeAll(uint64_t offset, uint64_t length) {
+    if (!prepared) throw std::invalid_argument("take_all without a prepared, finite gradient");
+    CheckRange(offset, length);
+    std::vector<float> values(length);
+    encoder->TakeAll({0, offset, length, 0}, values.data());
+    return ToArray(values);
+  }
+
+  void CheckRange(uint64_t offset, uint64_t length) const {
+    if (offset <= elements && length <= elements - offset) return;
+    throw std::invalid_argument("elements " + std::to_string(offset) + " to " +
+                                std::to_string(offset + length) + " of a key of " +
+                                std::to_string(elements));
   }
 };
 
@@ -68,6 +79,8 @@ void BindKeyEncoder(py::module_* module) {
       .def("prepare", &BoundKeyEncoder::Prepare, py::arg("gradient"), py::arg("round"))
       .def("encode", &BoundKeyEncoder::Encode, py::arg("offset"), py::arg("length"),
            py::arg("scaler"), py::arg("draws"))
+      .def("discard", [](BoundKeyEncoder& bound) { bound.encoder->Discard(); })
+      .def("take_all", &BoundKeyEncoder::TakeAll, py::arg("offset"), py::arg("length"))
       .def("set_momentum",
            [](BoundKeyEncoder& bound, float momentum) { bound.encoder->SetMomentum(momentum); })
       .def("state",
