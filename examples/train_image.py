@@ -29,8 +29,8 @@ parser = argparse.ArgumentParser(description="Train an image classifier with Glu
 parser.add_argument("--model", default="lenet", help="a name that gluon_models.get_model knows")
 parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",
                     help="""of that model, e.g. '{"aux_logits": true}' for googlenet""")
-parser.add_argument("--dataset", default="digits", choices=("digits", "mnist", "cifar10",
-                                                            "imagenet-rec"))
+parser.add_argument("--dataset", default="digits",
+                    choices=("digits", "mnist", "cifar10", "cifar10-24", "imagenet-rec"))
 parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
 parser.add_argument("--classes", type=int, default=1000,
                     help="with --benchmark or imagenet-rec; other data sets know theirs")

@@ -48,7 +48,7 @@ parser.add_argument("--compression", type=json.loads, metavar="JSON",
                     help="""passed to the store, e.g. '{"type": "2bit", "threshold": 0.5}'""")
 parser.add_argument("--devices", default="cpu",
                     help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
-parser.add_argument("--epochs", type=int, default=16)
+parser.add_argument("--epochs", type=int, default=12)
 parser.add_argument("--patience", type=int, default=4,
                     help="epochs without a better held-out perplexity before training stops")
 parser.add_argument("--batch-size", type=int, default=64,
@@ -125,9 +125,12 @@ if args.resume:
     checkpoint = checkpoints.found[-1]
     about = checkpoints.about_last(vars(args), (
         "model", "model_options", "sparse_embedding", "batch_size", "optimizer", "wd"))
-    net.load_parameters(os.path.join(checkpoint, "parameters"), ctx=devices)
     first_epoch, updates = about["epoch"], about["updates"]
     best_epoch, best_loss = about["best_epoch"], about["best_loss"]
+    for epoch in (best_epoch, first_epoch):
+        net.load_parameters(os.path.join(checkpoints.path(epoch), "parameters"), ctx=devices)
+        if epoch == best_epoch:
+            best = translation.copy_parameters(net, devices[0])
 
 schedule = script.make_schedule(args, batches.steps)
 # A step's gradients are sums over words, rescaled to one sentence; each worker's or their sum is
@@ -177,8 +180,6 @@ log(f"{args.model} on {len(training)} sentences, vocabularies of {len(vocabulari
     f"{len(vocabularies[1])} words: {kv.num_workers} workers, store {kv.type}, "
     f"{len(devices)} x {devices[0].device_type} each, {args.batch_size} sentences a step")
 progress = script.Progress(kv.rank == 0 or args.verbose, batches.steps)
-if args.resume and best_epoch:
-    best = translation.read_parameters(net, checkpoints.path(best_epoch), devices[0])
 log("epoch  learning rate  training perplexity  held-out perplexity   BLEU  samples/s")
 for epoch in range(first_epoch + 1, args.epochs + 1):
     if epoch - 1 - best_epoch >= args.patience:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any, Sequence
 
 import cldr_text
@@ -116,18 +115,8 @@ def copy_parameters(net: Sockeye, device: Any) -> Any:
 
 
 def set_parameters(net: Sockeye, values: Any) -> None:
-    """Gives the parameters the values that `copy_parameters` or `read_parameters` returned."""
+    """Gives the parameters the values that `copy_parameters` returned."""
     # Parameter.set_data would ask a distributed store to take them, which it cannot.
     for name, parameter in net.collect_params().items():
         for data in parameter.list_data():
             values[name].copyto(data)
-
-
-def read_parameters(net: Sockeye, folder: str, device: Any) -> Any:
-    """What `copy_parameters` would return if the network had a checkpoint's parameters."""
-    present = copy_parameters(net, device)
-    net.load_parameters(os.path.join(folder, "parameters"), ctx=list(net.collect_params().values())[
-        0].list_ctx())
-    read = copy_parameters(net, device)
-    set_parameters(net, present)
-    return read

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from mxnet.gluon import HybridBlock, nn, rnn
+from mxnet.gluon import HybridBlock, ParameterDict, nn, rnn
+from mxnet.initializer import Uniform
 from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
@@ -94,7 +95,9 @@ class Configuration:
 # `small` trains within minutes on two cores.
 CONFIGURATIONS = {
     "sockeye": Configuration(),
-    "small": Configuration(embedding=96, hidden=192, embedding_dropout=0.1, hidden_dropout=0.1),
+    "small": Configuration(
+        embedding=128, hidden=128, attention="dot", embedding_dropout=0.1, hidden_dropout=0.1
+    ),
 }
 
 
@@ -111,6 +114,23 @@ def configuration(name: str, **changes: Any) -> Configuration:
     return replace(CONFIGURATIONS[name], **changes)
 
 
+def embedding(words: int, shape: Configuration, params: ParameterDict | None) -> nn.Embedding:
+    """Words (any shape) to numbers (..., embedding), with `params` as its own if there are any.
+
+    They start from a uniform distribution, whatever `initialize` is given: Xavier's would take so
+    long a table for a layer of as many inputs, and start it near zero, where little is learned.
+    Half as large where it has to serve as output layer too.
+    """
+    initial = Uniform(0.5 if shape.tying == "none" else 0.25)
+    return nn.Embedding(
+        words,
+        shape.embedding,
+        weight_initializer=initial,
+        sparse_grad=shape.sparse_embedding,
+        params=params,
+    )
+
+
 class Encoder(HybridBlock):
     """Source words to states.
 
@@ -124,9 +144,7 @@ class Encoder(HybridBlock):
         super().__init__()
         half = shape.hidden // 2
         with self.name_scope():
-            self.embedding = nn.Embedding(
-                words, shape.embedding, sparse_grad=shape.sparse_embedding
-            )
+            self.embedding = embedding(words, shape, None)
             self.dropout = nn.Dropout(shape.embedding_dropout)
             self.forwards = rnn.LSTM(half, input_size=shape.embedding)
             self.backwards = rnn.LSTM(half, input_size=shape.embedding)
@@ -241,12 +259,8 @@ class Sockeye(HybridBlock):
         self.shape = shape
         with self.name_scope():
             self.encoder = Encoder(shape, source_words)
-            self.embedding = nn.Embedding(
-                target_words,
-                shape.embedding,
-                sparse_grad=shape.sparse_embedding,
-                params=self.encoder.embedding.params if shape.tying == "all" else None,
-            )
+            shared = self.encoder.embedding.params if shape.tying == "all" else None
+            self.embedding = embedding(target_words, shape, shared)
             self.dropout = nn.Dropout(shape.embedding_dropout)
             self.step = Step(shape)
             self.hidden_dropout = nn.Dropout(shape.hidden_dropout)
