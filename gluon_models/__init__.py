@@ -3,10 +3,10 @@
     >>> from gluon_models import get_model
     >>> net = get_model('resnet50_v1', classes=10)
 
-Every network of `get_model` is a `HybridBlock` that maps images of shape (batch, channels, height, width),
-float32, to logits of shape (batch, classes); blocks are registered in the order in which `forward`
-uses them. Shapes are deferred: a network takes its number of input channels, and its dense layers
-their width, from the first batch. `sockeye.py` is another kind, which translates, with
+Every network of `get_model` is a `HybridBlock` that maps images of shape (batch, channels, height,
+width), float32, to logits of shape (batch, classes); blocks are registered in the order in which
+`forward` uses them. Shapes are deferred: a network takes its number of input channels, and its
+dense layers their width, from the first batch. `sockeye.py` is another kind, which translates, with
 `beam_search.py`.
 """
 
