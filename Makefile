@@ -11,13 +11,14 @@ INSTALL := $(BIN)/python -m pip install -qq --no-deps
 
 CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.inc kvstore_ext/csrc/*.cc tests/core/*.cc)
 
-.PHONY: help demo test sanitize lint format clean
+.PHONY: help demo test test-all sanitize lint format clean
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
 	@echo "make test    run the tests; PYTEST_FLAGS='tests/test_launch.py -x' for some of them"
+	@echo "make test-all  run them with every model through every store, in every way"
 	@echo "make lint    check the style and the types of Python, the style of C++"
 	@echo "make sanitize  run the core's threads under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
@@ -29,6 +30,9 @@ demo: $(STAMPS)/demo $(STAMPS)/package
 
 test: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m pytest $(PYTEST_FLAGS))
+
+test-all: $(STAMPS)/test $(STAMPS)/package
+	$(strip $(BIN)/python -m pytest --all $(PYTEST_FLAGS))
 
 # Without bindings, ps-lite and MXNet: those are not instrumented.
 CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\

@@ -3,10 +3,11 @@
     >>> from gluon_models import get_model
     >>> net = get_model('resnet50_v1', classes=10)
 
-Every network is a `HybridBlock` that maps images of shape (batch, channels, height, width),
-float32, to logits of shape (batch, classes); blocks are registered in the order in which `forward`
-uses them. Shapes are deferred: a network takes its number of input channels, and its dense layers
-their width, from the first batch.
+Every network of `get_model` is a `HybridBlock` that maps images of shape (batch, channels, height,
+width), float32, to logits of shape (batch, classes); blocks are registered in the order in which
+`forward` uses them. Shapes are deferred: a network takes its number of input channels, and its
+dense layers their width, from the first batch. `sockeye.py` is another kind, which translates, with
+`beam_search.py`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,37 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Callable
 
+from gluon_models.alexnet import AlexNet
+from gluon_models.cifarnet import CifarNet
 from gluon_models.googlenet import GoogLeNet
+from gluon_models.inception_v3 import InceptionV3
 from gluon_models.lenet import LeNet
 from gluon_models.resnet50 import ResNet50
+from gluon_models.resnet_cifar import ResNetCifar
 from gluon_models.vgg import VGG
 from mxnet.gluon import HybridBlock
 
-__all__ = ["VGG", "GoogLeNet", "LeNet", "ResNet50", "get_model", "model_names"]
+__all__ = [
+    "VGG",
+    "AlexNet",
+    "CifarNet",
+    "GoogLeNet",
+    "InceptionV3",
+    "LeNet",
+    "ResNet50",
+    "ResNetCifar",
+    "get_model",
+    "model_names",
+]
 
 _MODELS: dict[str, Callable[..., HybridBlock]] = {
+    "alexnet": AlexNet,
+    "cifar_resnet20_v1": partial(ResNetCifar, 20),
+    "cifar_resnet56_v1": partial(ResNetCifar, 56),
+    "cifar_resnet110_v1": partial(ResNetCifar, 110),
+    "cifarnet": CifarNet,
     "googlenet": GoogLeNet,
+    "inceptionv3": InceptionV3,
     "lenet": LeNet,
     "resnet50_v1": ResNet50,
     "vgg11": partial(VGG, depth=11),
@@ -42,7 +64,8 @@ def get_model(name: str, classes: int = 1000, **options: Any) -> HybridBlock:
     """Make the network `name`, not yet initialised, with `classes` outputs.
 
     `options` go to the network's class: `aux_logits` and `dropout` for GoogLeNet, `batch_norm` and
-    `dropout` for VGG. The names of the networks that gluoncv has too are gluoncv's.
+    `dropout` for VGG and AlexNet, `dropout` for InceptionV3. The names of the networks that gluoncv
+    has too are gluoncv's.
 
     Raises:
         ValueError: no network has this name, or `classes` is not a positive integer.

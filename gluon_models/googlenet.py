@@ -19,27 +19,10 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from gluon_models.layers import chain, convolution
 from mxnet.gluon import HybridBlock, nn
 from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
-
-
-def chain(*blocks: HybridBlock) -> nn.HybridSequential:
-    """The blocks one after the other, as one block."""
-    sequence = nn.HybridSequential()
-    sequence.add(*blocks)
-    return sequence
-
-
-def convolution(
-    channels: int, kernel_size: int, strides: int = 1, padding: int = 0
-) -> nn.HybridSequential:
-    """A square convolution, batch normalisation and ReLU."""
-    return chain(
-        nn.Conv2D(channels, kernel_size, strides, padding, use_bias=False),
-        nn.BatchNorm(epsilon=0.001),
-        nn.Activation("relu"),
-    )
 
 
 class Inception(HybridBlock):

@@ -17,6 +17,10 @@ hypothesis.settings.register_profile("kvstore_ext", deadline=None, print_blob=Tr
 hypothesis.settings.load_profile("kvstore_ext")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run every combination, not a selection")
+
+
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """For a test's own jobs."""

@@ -13,17 +13,23 @@ import kvstore_ext  # noqa: F401  before mxnet, which it makes importable on Pyt
 import mxnet as mx
 import numpy as np
 import pytest
-from gluon_models import VGG, get_model, model_names
+from gluon_models import VGG, ResNetCifar, get_model, model_names
+from gluon_models.cifarnet import ResponseNorm
 from gluoncv import model_zoo
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import HybridBlock
 from sklearn.datasets import load_digits
 
 # The same network: our name and options, gluoncv's name and options, height and width of the
-# images. gluoncv's GoogLeNet takes 224x224 only; the others are compared on small images.
+# images. gluoncv's GoogLeNet takes 224x224 only, its InceptionV3 299x299; the others are smaller
+# here.
 TWINS = {
+    "alexnet": ("alexnet", {"batch_norm": False}, "alexnet", {}, 64),
+    "cifar_resnet20_v1": ("cifar_resnet20_v1", {}, "cifar_resnet20_v1", {}, 8),
+    "cifar_resnet110_v1": ("cifar_resnet110_v1", {}, "cifar_resnet110_v1", {}, 8),
     "googlenet": ("googlenet", {}, "googlenet", {}, 224),
     "googlenet-aux": ("googlenet", {"aux_logits": True}, "googlenet", {"aux_logits": True}, 224),
+    "inceptionv3": ("inceptionv3", {}, "inceptionv3", {}, 299),
     "resnet50_v1": ("resnet50_v1", {}, "resnet50_v1", {}, 64),
     "vgg11": ("vgg11", {}, "vgg11", {}, 64),
     "vgg13": ("vgg13", {}, "vgg13", {}, 32),
@@ -108,7 +114,7 @@ def assert_all_close(ours: list[nd.NDArray], reference: list[nd.NDArray], what: 
 def test_parameter_shapes_are_gluoncv_s_in_the_same_order(key: str) -> None:
     ours, reference = twins(key, classes=1000)
     for net in (ours, reference):
-        net.infer_shape(images(224, batch=1))
+        net.infer_shape(images(max(224, TWINS[key][-1]), batch=1))
     assert [p.shape for p in parameters(ours)] == [p.shape for p in parameters(reference)]
 
 
@@ -128,8 +134,11 @@ def test_same_weights_give_gluoncv_s_outputs_and_gradients(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "millions"),
     [
+        ("alexnet", 61.10),
+        ("cifar_resnet110_v1", 1.795),
         ("googlenet", 6.62),
         ("googlenet-aux", 13.00),
+        ("inceptionv3", 23.83),
         ("resnet50_v1", 25.58),
         ("vgg11", 132.86),
         ("vgg13", 133.05),
@@ -147,8 +156,12 @@ def test_number_of_trained_parameters(key: str, millions: float) -> None:
 
 # The smallest images that the docstrings promise.
 SMALLEST = [
+    ("alexnet", {}, 63),
+    ("cifar_resnet20_v1", {}, 1),
+    ("cifarnet", {}, 6),
     ("googlenet", {}, 32),
     ("googlenet", {"aux_logits": True}, 80),
+    ("inceptionv3", {}, 75),
     ("lenet", {}, 4),
     ("resnet50_v1", {}, 32),
     ("vgg11", {}, 32),
@@ -222,3 +235,27 @@ def test_an_option_that_the_model_lacks_is_an_error() -> None:
 def test_vgg_of_another_depth_is_an_error() -> None:
     with pytest.raises(ValueError, match="depth is 12; the depths allowed are 11, 13, 16, 19"):
         VGG(depth=12)
+
+
+def test_cifar_resnet_of_another_depth_is_an_error() -> None:
+    with pytest.raises(ValueError, match="depth is 100; the depths allowed are 6 \\* n \\+ 2"):
+        ResNetCifar(depth=100)
+
+
+def test_cifarnet_has_the_tutorial_s_layers() -> None:
+    net = get_model("cifarnet", classes=10)
+    x = images(24)
+    net.infer_shape(x)
+    dense = [p.shape for p in parameters(net) if "dense" in p.name and len(p.shape) == 2]
+    assert dense == [(384, 64 * 6 * 6), (192, 384), (10, 192)]
+
+
+def test_response_norm_follows_its_formula() -> None:
+    x = images(2).asnumpy() * 30
+    x = np.concatenate([x] * 4, axis=1)  # 12 channels, of which 9 are neighbours
+    norm = ResponseNorm()
+    expected = np.empty_like(x)
+    for channel in range(12):
+        squares = (x[:, max(0, channel - 4) : channel + 5] ** 2).sum(axis=1)
+        expected[:, channel] = x[:, channel] / (1 + 0.001 / 9 * squares) ** 0.75
+    np.testing.assert_allclose(norm(nd.array(x)).asnumpy(), expected, rtol=1e-4)

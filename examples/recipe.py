@@ -1,0 +1,128 @@
+"""Recipes: JSON files that hold the flags of an experiment.
+
+    python examples/train_image.py --recipe examples/recipes/terngrad-figure-3.json
+
+A field is a flag's name with underscores, and its value the flag's. Besides there are:
+
+- stands_for: the table or figure of the paper;
+- workers: how many there have to be;
+- store_options: what KVSTORE_EXT_OPTIONS has to hold, if the store is one that servers serve.
+
+Flags on the command line override fields.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+OTHER_FIELDS = ("stands_for", "workers", "store_options")
+
+
+class _RefusedError(Exception):
+    """What argparse says of a flag."""
+
+
+def parse_arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The arguments, --recipe's included; `workers` is 0 without one. Ends where it is wrong."""
+    parser.add_argument("--recipe", metavar="FILE", help="flags of an experiment; see recipe.py")
+    only_recipe = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    only_recipe.add_argument("--recipe")
+    path = only_recipe.parse_known_args()[0].recipe
+    try:
+        flags, workers = read_recipe(path, parser) if path else ([], 0)
+    except (OSError, ValueError) as error:
+        sys.exit(f"--recipe: {error}")
+    args = parser.parse_args([*flags, *sys.argv[1:]])
+    args.workers = workers
+    return args
+
+
+def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], int]:
+    """The flags of a recipe, and its number of workers (0: any).
+
+    Sets KVSTORE_EXT_OPTIONS where it is not set.
+
+    Raises:
+        ValueError: it is no JSON object, it has a field that is no flag or a value that the flag
+            does not admit, or KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says
+            where.
+        OSError: the file cannot be read.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        recipe = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    if not isinstance(recipe, dict):
+        raise ValueError(f"{path}:1: a recipe is a JSON object, this is a {type(recipe).__name__}")
+    known = {action.dest: action for action in parser._actions
+             if action.option_strings and action.dest not in ("help", "recipe")}
+    flags = []
+    for field, value in recipe.items():
+        where = f"{path}:{_line(text, field)}"
+        if field == "workers" and (type(value) is not int or value < 1):
+            raise ValueError(f"{where}: workers is {value!r}; it must be an integer of at least 1")
+        if field == "store_options":
+            _settle_options(value, where)
+        if field in OTHER_FIELDS:
+            continue
+        if field not in known:
+            allowed = ", ".join(sorted([*known, *OTHER_FIELDS]))
+            raise ValueError(f"{where}: unknown field {field!r}; the fields allowed are {allowed}")
+        flags += _flag(known[field], value, where)
+    return flags, recipe.get("workers", 0)
+
+
+def check_workers(workers: int, present: int) -> None:
+    """Ends where a recipe wants another number of workers."""
+    if workers not in (0, present):
+        sys.exit(f"--recipe: it is for {workers} workers, and there are {present}; start it with "
+                 f"tools/launch.py -n {workers}")
+
+
+def _line(text: str, field: str) -> int:
+    """The line of a field of a JSON object: where its name stands before a colon."""
+    found = re.search(re.escape(json.dumps(field, ensure_ascii=False)) + r"\s*:", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def _flag(action: argparse.Action, value: Any, where: str) -> list[str]:
+    """A flag and its value, as a command line has them."""
+    name = action.option_strings[0]
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise ValueError(f"{where}: {action.dest} is {value!r}; it must be true or false")
+        return [name] if value else []
+    words = value if isinstance(value, str) else json.dumps(value)
+    check = _Checker()
+    check._add_action(action)
+    try:
+        check.parse_args([f"{name}={words}"])
+    except _RefusedError as error:
+        raise ValueError(f"{where}: {error}") from None
+    return [f"{name}={words}"]
+
+
+class _Checker(argparse.ArgumentParser):
+    """A parser that raises what it would print."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False)
+
+    def error(self, message: str) -> NoReturn:
+        raise _RefusedError(message)
+
+
+def _settle_options(options: Any, where: str) -> None:
+    """Servers read the options of stores from their own environment, so it must hold them."""
+    present = os.environ.get("KVSTORE_EXT_OPTIONS")
+    if present is None and "DMLC_ROLE" not in os.environ:
+        os.environ["KVSTORE_EXT_OPTIONS"] = json.dumps(options)
+    elif json.loads(present or "{}") != options:
+        raise ValueError(f"{where}: servers need the options too; start the job with "
+                         f"KVSTORE_EXT_OPTIONS='{json.dumps(options)}', not {present!r}")

@@ -1,0 +1,233 @@
+"""Train Sockeye's translation model with Gluon, in one process or over a cluster.
+
+Over two workers and two servers on this machine, on English and German phrases that Babel's CLDR
+data give, which need no download:
+
+    python tools/launch.py -n 2 -s 2 python examples/train_sockeye.py --kv-store p3
+
+On any parallel text, two files with a sentence a line: --source train.en --target train.de.
+
+--batch-size counts the sentences of one step over all workers and all their devices, so that the
+same flags mean the same training on one worker as on ten, dropout apart.
+"""
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import math
+import os
+import sys
+import time
+
+import recipe
+import script
+
+parser = argparse.ArgumentParser(description="Train Sockeye's translation model with Gluon.")
+parser.add_argument("--source", help="text to train on, a sentence a line (default: CLDR phrases)")
+parser.add_argument("--target", help="its translation, line by line")
+parser.add_argument("--held-out-source", help="text to validate on (default: 5 %% of --source)")
+parser.add_argument("--held-out-target")
+parser.add_argument("--languages", default="en,de", metavar="FROM,TO",
+                    help="of the CLDR phrases: any two locales that Babel knows")
+parser.add_argument("--text-scale", type=float, default=1.0, help="multiplies the CLDR phrases")
+parser.add_argument("--max-length", type=int, default=100, help="most words of a sentence")
+parser.add_argument("--min-count", type=int, default=3, help="rarer words are spelled")
+parser.add_argument("--max-words", type=int, default=50_000, help="size of a vocabulary")
+parser.add_argument("--bucket-width", type=int, default=10, help="in words")
+parser.add_argument("--model", default="small", help="a configuration of gluon_models.sockeye")
+parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",
+                    help="""fields of it to change, e.g. '{"attention": "dot"}'""")
+parser.add_argument("--sparse-embedding", action="store_true",
+                    help="row-sparse gradients for the embeddings")
+parser.add_argument("--kv-store", default="device",
+                    help="any name mx.kv.create knows: p3, dist_sync, device, local, ...")
+parser.add_argument("--update-on-kvstore", choices=("true", "false"),
+                    help="whether the store runs the optimizer (default: as MXNet chooses)")
+parser.add_argument("--compression", type=json.loads, metavar="JSON",
+                    help="""passed to the store, e.g. '{"type": "2bit", "threshold": 0.5}'""")
+parser.add_argument("--devices", default="cpu",
+                    help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
+parser.add_argument("--epochs", type=int, default=12)
+parser.add_argument("--patience", type=int, default=4,
+                    help="epochs without a better held-out perplexity before training stops")
+parser.add_argument("--batch-size", type=int, default=64,
+                    help="sentences in a step, over all workers and devices")
+parser.add_argument("--optimizer", default="adam", help="any MXNet optimizer")
+parser.add_argument("--lr", type=float, default=0.003, help="learning rate after the warm-up")
+parser.add_argument("--wd", type=float, default=0.0, help="weight decay")
+parser.add_argument("--clip-gradient", type=float, default=1.0,
+                    help="gradients of a sentence are cut to this size, number by number")
+script.add_schedule_flags(parser, default="cosine")
+parser.add_argument("--beam", type=int, default=5)
+parser.add_argument("--length-alpha", type=float, default=1.0)
+parser.add_argument("--length-beta", type=float, default=0.0)
+parser.add_argument("--bleu-sentences", type=int, default=100,
+                    help="held-out sentences translated after each epoch; in the end it is all")
+parser.add_argument("--examples", type=int, default=3, help="translations shown after each epoch")
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--checkpoint-dir", help="write a checkpoint after each epoch")
+parser.add_argument("--resume", action="store_true",
+                    help="continue from the last checkpoint; every worker must see its folder")
+parser.add_argument("--save", metavar="FILE",
+                    help="write the parameters in the end; {rank} in it becomes the worker's")
+parser.add_argument("--verbose", action="store_true", help="all workers print, not rank 0 alone")
+args = recipe.parse_arguments(parser)
+
+script.import_mxnet(args.kv_store)
+import mxnet as mx  # noqa: E402
+import sacrebleu  # noqa: E402
+import translation  # noqa: E402
+from gluon_models.sockeye import Sockeye, configuration  # noqa: E402
+from mxnet import autograd, gluon  # noqa: E402
+from parallel_text import Batches, Vocabulary, encode_pairs  # noqa: E402
+
+devices = script.find_devices(args.devices)
+checkpoints = script.Checkpoints(args.checkpoint_dir, args.resume)
+try:
+    training, held_out, places = translation.load_text(args)
+    both = [[pair[side] for pair in training] for side in (0, 1)]
+    options = dict(args.model_options)
+    if args.sparse_embedding:
+        options["sparse_embedding"] = True
+    shape = configuration(args.model, **options)
+    texts = [both[0] + both[1]] * 2 if shape.tying == "all" else both
+    vocabularies = [Vocabulary.build(text, args.min_count, args.max_words) for text in texts]
+    if args.resume:
+        for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
+            vocabulary.check_equals(os.path.join(checkpoints.found[-1], name))
+    encoded = encode_pairs(training, vocabularies, args.max_length, places[:2])
+    held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:])
+    net = Sockeye(len(vocabularies[0]), len(vocabularies[1]), shape)
+    search = translation.Translator(net, vocabularies, args, devices[0])
+except (OSError, TypeError, ValueError) as error:
+    sys.exit(str(error))
+
+kv = mx.kv.create(args.kv_store)
+recipe.check_workers(args.workers, kv.num_workers)
+if args.batch_size % (kv.num_workers * len(devices)):
+    sys.exit(f"--batch-size {args.batch_size} does not divide by {kv.num_workers} workers with "
+             f"{len(devices)} devices each")
+batches = Batches(encoded, args.bucket_width, args.batch_size, args.seed)
+
+
+def log(*words: object) -> None:
+    if kv.rank == 0 or args.verbose:
+        print(*words, flush=True)
+
+
+# Every worker starts from the same parameters.
+mx.random.seed(args.seed)
+net.initialize(mx.init.Xavier(), ctx=devices)
+net.hybridize()
+first_epoch, updates, best_epoch, best_loss = 0, 0, 0, math.inf
+if args.resume:
+    checkpoint = checkpoints.found[-1]
+    about = checkpoints.about_last(vars(args), (
+        "model", "model_options", "sparse_embedding", "batch_size", "optimizer", "wd"))
+    first_epoch, updates = about["epoch"], about["updates"]
+    best_epoch, best_loss = about["best_epoch"], about["best_loss"]
+    for epoch in (best_epoch, first_epoch):
+        net.load_parameters(os.path.join(checkpoints.path(epoch), "parameters"), ctx=devices)
+        if epoch == best_epoch:
+            best = translation.copy_parameters(net, devices[0])
+
+schedule = script.make_schedule(args, batches.steps)
+# A step's gradients are sums over words, rescaled to one sentence; each worker's or their sum is
+# cut, wherever the optimizer runs.
+trainer = gluon.Trainer(
+    net.collect_params(), args.optimizer,
+    {"learning_rate": args.lr, "lr_scheduler": copy.copy(schedule), "wd": args.wd,
+     "begin_num_update": updates, "clip_gradient": args.clip_gradient},
+    kvstore=kv, compression_params=args.compression,
+    update_on_kvstore=args.update_on_kvstore and args.update_on_kvstore == "true")
+compression = script.Compression(kv, args.checkpoint_dir)
+if args.resume:
+    # Loading the state may send the optimizer to the servers, so it must be complete by now.
+    trainer.optimizer.rescale_grad = 1 / args.batch_size
+    log(f"resumed from {checkpoint} after epoch {first_epoch}")
+    complaint = script.load_states(trainer, compression.states(checkpoint, first_epoch),
+                                   about["states_not_saved"], schedule)
+    if complaint:
+        log(complaint)
+
+
+def save_checkpoint(epoch: int) -> None:
+    def fill(folder: str) -> None:
+        net.save_parameters(os.path.join(folder, "parameters"))
+        for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
+            vocabulary.save(os.path.join(folder, name))
+        about["states_not_saved"] = script.save_states(trainer, folder)
+
+    about = {"updates": updates, "best_epoch": best_epoch, "best_loss": best_loss,
+             "flags": vars(args)}
+    checkpoints.write(epoch, about, fill)
+    if about["states_not_saved"] and epoch == first_epoch + 1:
+        log(f"checkpoints are without the optimizer's state: {about['states_not_saved']}")
+
+
+def rank_0s(number: float, epoch: int) -> float:
+    """Rank 0's number, on every worker: they must not disagree on when to stop."""
+    found = mx.nd.array([number])
+    kv.broadcast(1_000_000 + epoch, found, out=found)
+    return float(found.asscalar())
+
+
+def bleu(translations: list[str]) -> float:
+    references = [pair[1] for pair in held_out[:len(translations)]]
+    return sacrebleu.corpus_bleu(translations, [references]).score
+
+
+log(f"{args.model} on {len(training)} sentences, vocabularies of {len(vocabularies[0])} and "
+    f"{len(vocabularies[1])} words: {kv.num_workers} workers, store {kv.type}, "
+    f"{len(devices)} x {devices[0].device_type} each, {args.batch_size} sentences a step")
+progress = script.Progress(kv.rank == 0 or args.verbose, batches.steps)
+log("epoch  learning rate  training perplexity  held-out perplexity   BLEU  samples/s")
+for epoch in range(first_epoch + 1, args.epochs + 1):
+    if epoch - 1 - best_epoch >= args.patience:
+        log(f"no better held-out perplexity in {args.patience} epochs")
+        break
+    mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
+    total, words, started = 0.0, 0, time.time()
+    pending: list = []
+    for step, batch in enumerate(batches.of_worker(epoch, kv.rank, kv.num_workers), 1):
+        with autograd.record():
+            losses = [translation.loss(net, part)
+                      for part in translation.split(batch, devices)]
+        autograd.backward(losses)
+        trainer.step(args.batch_size)
+        # Wait for the step before, not for this one, which goes on beside the next.
+        total += sum(loss.sum().asscalar() for loss in pending)
+        progress.show(epoch, step, total / max(1, words),
+                      step * args.batch_size / (time.time() - started))
+        words += translation.count_words(batch)
+        pending = losses
+        updates += 1
+    total += sum(loss.sum().asscalar() for loss in pending)
+    mx.nd.waitall()
+    rate = batches.steps * args.batch_size / (time.time() - started)
+    held_out_loss = rank_0s(translation.mean_loss(net, held_out_encoded, devices[0]), epoch)
+    if held_out_loss < best_loss:
+        best_epoch, best_loss = epoch, held_out_loss
+        best = translation.copy_parameters(net, devices[0])
+    if kv.rank == 0:
+        translations = search.translate(held_out_encoded[:args.bleu_sentences])
+        log(progress.end() + f"{epoch:5d}  {schedule(updates):13.5f}  "
+            f"{math.exp(min(total / words, 50)):19.3f}  {math.exp(min(held_out_loss, 50)):19.3f}  "
+            f"{bleu(translations):5.1f}  {rate:9.0f}")
+        for pair, found in list(zip(held_out, translations))[:args.examples]:
+            log(f"       {pair[0]}  ->  {found}" + ("" if found == pair[1] else f"  ({pair[1]})"))
+        if args.checkpoint_dir:
+            save_checkpoint(epoch)
+    if compression.active:
+        log(f"       {compression.report()}")
+        compression.save(trainer, epoch)
+if best_epoch:
+    translation.set_parameters(net, best)
+if args.save:
+    net.save_parameters(args.save.format(rank=kv.rank))
+if kv.rank == 0:
+    translations = search.translate(held_out_encoded)
+    log(f"best epoch {best_epoch}, held-out perplexity {math.exp(min(best_loss, 50)):.3f}")
+    log(f"held-out BLEU {bleu(translations):.2f}, of copying the source "
+        f"{bleu([pair[0] for pair in held_out]):.2f}")

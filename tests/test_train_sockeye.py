@@ -1,0 +1,157 @@
+"""The script that trains a translation model, run as a user runs it, and read by what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import mxnet as mx
+import numpy as np
+import pytest
+from cluster import LIMIT, P3_SERVER, STOCK_SERVER, Cluster
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "examples" / "train_sockeye.py"
+sys.path.insert(0, str(ROOT / "examples"))
+import translation  # noqa: E402
+
+# A network and a text that take a second.
+TINY = ["--model-options", '{"embedding": 16, "hidden": 16}', "--text-scale", 0.01, "--beam", 2,
+        "--bleu-sentences", 4, "--batch-size", 128, "--lr", 0.01, "--examples", 1]
+
+
+def run_to(status: int, *flags: object) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(SCRIPT), *map(str, flags)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=2 * LIMIT,
+                            env=environment)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+def parameters(path: Path) -> dict[str, np.ndarray]:
+    return {name: array.asnumpy() for name, array in mx.nd.load(str(path)).items()}
+
+
+def assert_same_bits(found: Path, expected: Path) -> None:
+    ours, theirs = parameters(found), parameters(expected)
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(ours[name], value, name)
+
+
+def run_cluster(cluster: Cluster, store: str, saved: Path, *flags: object) -> None:
+    """Trains with two workers; asserts that both end with the same parameters."""
+    server = STOCK_SERVER if store == "dist_sync" else P3_SERVER
+    job = cluster.run(SCRIPT, *TINY, "--epochs", 1, "--kv-store", store, *flags, "--save",
+                      f"{saved}-{{rank}}", server=server)
+    output = "".join(worker.output for worker in job.workers)
+    # Rank 0's alone.
+    found = re.findall(r"held-out BLEU \d+\.\d\d, of copying the source \d+\.\d\d", output)
+    assert len(found) == 1
+    assert_same_bits(Path(f"{saved}-1"), Path(f"{saved}-0"))
+
+
+def test_workers_end_with_the_parameters_of_the_stock_store(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    for store in ("p3", "dist_sync"):
+        run_cluster(cluster, store, tmp_path / store)
+    assert_same_bits(tmp_path / "p3-0", tmp_path / "dist_sync-0")
+
+
+def test_sparse_gradients_train_two_workers_as_one(cluster: Cluster, tmp_path: Path) -> None:
+    # MXNet's own dist_sync dies of a dense weight with a sparse gradient.
+    flags = ["--sparse-embedding", "--optimizer", "sgd", "--lr", 0.1, "--model-options",
+             '{"embedding": 16, "hidden": 16, "embedding_dropout": 0, "hidden_dropout": 0}']
+    run_cluster(cluster, "p3", tmp_path / "p3", *flags)
+    run_to(0, *TINY, "--epochs", 1, "--kv-store", "local", *flags, "--save", tmp_path / "alone")
+    alone = parameters(tmp_path / "alone")
+    for name, value in parameters(tmp_path / "p3-0").items():
+        # The sums of the gradients are rounded in another order.
+        np.testing.assert_allclose(value, alone[name], rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    flags = [*TINY, "--kv-store", "local", "--lr-schedule", "step", "--lr-steps", 1,
+             "--checkpoint-dir"]
+    whole = run_to(0, *flags, tmp_path / "whole", "--epochs", 2, "--save", tmp_path / "a").stdout
+    run_to(0, *flags, tmp_path / "parts", "--epochs", 1)
+    resumed = run_to(0, *flags, tmp_path / "parts", "--epochs", 2, "--resume", "--save",
+                     tmp_path / "b").stdout
+    assert "after epoch 1" in resumed
+    assert "afresh" not in resumed
+    assert_same_bits(tmp_path / "b", tmp_path / "a")
+    losses = [re.findall(r"^ +2  .*", output, re.MULTILINE)[-1].split()[:4]
+              for output in (whole, resumed)]
+    assert losses[0] == losses[1]
+    assert float(losses[0][3]) > 1  # a perplexity
+    # Another text has another vocabulary.
+    errors = run_to(1, *flags, tmp_path / "parts", "--resume", "--languages", "en,fr").stderr
+    assert re.search(r"epoch-0002/vocabulary\.source:\d+: the vocabulary is another", errors)
+
+
+def write(directory: Path, source: str, target: str) -> list[object]:
+    (directory / "source").write_text(source, encoding="utf-8")
+    (directory / "target").write_text(target, encoding="utf-8")
+    return ["--source", directory / "source", "--target", directory / "target"]
+
+
+def test_two_files_are_read_and_training_stops_early(tmp_path: Path) -> None:
+    random = np.random.RandomState(0)
+    lines = [" ".join(random.choice(["eins", "zwei"], random.randint(1, 4))) for _ in range(300)]
+    files = write(tmp_path, "\n".join(lines), "\n".join(lines).replace("eins", "1"))
+    # Nothing is learned, so no epoch is better than the first.
+    output = run_to(0, *files, *TINY, "--devices", "cpu:2", "--epochs", 6, "--patience", 2,
+                    "--lr", 0, "--lr-schedule", "constant").stdout
+    assert "285 sentences" in output
+    assert "no better held-out perplexity in 2 epochs" in output
+    assert "best epoch 1" in output
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--source", "{}/text", "--target", "{}/longer"], "longer:3: .*text has no such line"),
+        (["--source", "{}/text", "--target", "{}/text", "--max-length", 2],
+         r"text:1: the sentence has \d words, more than the 2"),
+        (["--model-options", '{"hiden": 3}'], "unexpected keyword argument 'hiden'"),
+    ],
+)
+def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[object], message: str) -> None:
+    (tmp_path / "text").write_text("one two\nthree\n")
+    (tmp_path / "longer").write_text("one two\nthree\nfour\n")
+    errors = run_to(1, *(str(flag).replace("{}", str(tmp_path)) for flag in flags)).stderr
+    assert re.search(message, errors)
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"source": "text"}, "--source and --target belong together: give both or neither"),
+        ({"held_out_target": "text"}, "--held-out-source and --held-out-target belong together"),
+        ({"held_out_source": "a", "held_out_target": "b"}, "--held-out-source needs --source"),
+        ({"languages": "en"}, "--languages en: it must be two, such as en,de"),
+        ({"languages": "en,xx"}, "Babel knows no locale 'xx'"),
+    ],
+)
+def test_texts_that_do_not_fit_together_are_named(flags: dict[str, str], message: str) -> None:
+    files = dict.fromkeys(("source", "target", "held_out_source", "held_out_target"))
+    args = Namespace(**{"languages": "en,de", "text_scale": 0.01, **files, **flags})
+    with pytest.raises(ValueError, match=message):
+        translation.load_text(args)
+
+
+def test_the_last_lines_of_a_file_are_held_out(tmp_path: Path) -> None:
+    write(tmp_path, "\n".join(map(str, range(40))), "\n".join(map(str, range(40))))
+    args = Namespace(source=str(tmp_path / "source"), target=str(tmp_path / "target"),
+                     held_out_source=None, held_out_target=None)
+    training, held_out, places = translation.load_text(args)
+    assert training == [(str(i), str(i)) for i in range(38)]
+    assert held_out == [("38", "38"), ("39", "39")]
+    assert places == [args.source, args.target] * 2
