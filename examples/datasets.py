@@ -69,17 +69,18 @@ def load(name: str, data_dir: str, image_shape: tuple[int, ...], classes: int, s
     raise ValueError(f"data set {name!r} is unknown; known are {', '.join(NAMES)}")
 
 
-def digits(seed: int) -> Dataset:
+def digits(seed: int, split: int = 0, train_size: int = 1437) -> Dataset:
     """scikit-learn's 1797 handwritten digits, 1x8x8, 0 to 16: 1437 to train on, 360 to validate.
 
-    The split is the same for every ``seed``, so that accuracies can be compared.
+    The split is the same for every ``seed``, so that accuracies can be compared; another ``split``
+    chooses other examples.
     """
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
     images = images.reshape(-1, 1, 8, 8)
-    order = np.random.RandomState(0).permutation(len(images))
-    train, held_out = order[:1437], order[1437:]
+    order = np.random.RandomState(split).permutation(len(images))
+    train, held_out = order[:train_size], order[train_size:]
     return from_arrays(images[train], labels[train], images[held_out], labels[held_out],
                        classes=10, seed=seed, augment=lambda images, random: images,
                        normalize=lambda images: images / 16)

@@ -30,6 +30,21 @@ def test_uneven_shards_make_equal_steps(size: int, batch_size: int, num_workers:
         assert any(alone.ravel() != datasets.epoch_order(size, 5, 3, batch_size, 0, 1))
 
 
+def test_splits_of_the_digits() -> None:
+    """Each has every example once; the seed changes nothing but the order."""
+    parts = []
+    for seed, split in ((1, 0), (2, 0), (1, 1)):
+        data = datasets.digits(seed, split, train_size=896)
+        (images, _), = data.train(1, 896, 0, 1)
+        (held_out, _), = data.validation(1000)
+        assert (data.train_size, len(images), len(held_out)) == (896, 896, 901)
+        parts.append([sorted(map(bytes, part)) for part in (images, held_out)])
+    (train, held_out), again, (other_train, other_held_out) = parts
+    assert again == [train, held_out]
+    assert sorted(train + held_out) == sorted(other_train + other_held_out)
+    assert held_out != other_held_out
+
+
 def test_mnist_files(tmp_path: Path) -> None:
     random = np.random.RandomState(0)
     content = {}
