@@ -16,7 +16,11 @@ from training import Parameters
 SCRIPT = TESTS / "workers" / "drop_in.py"
 OPTIMIZERS = ("sgd", "adam", "lamb")
 # With their numbers of devices; Module comes first: see own_keys.py.
-INTERFACES = [("module", 2), ("trainer", 1), ("trainer", 2), ("bare", 2)]
+INTERFACES = [
+    *(("module", 2), ("module", 1)),
+    *(("trainer", 1), ("trainer", 2)),
+    *(("bare", 1), ("bare", 2)),
+]
 PLACES = {"workers": 3, "servers": 2}
 
 
