@@ -1,4 +1,4 @@
-"""Slim-DP in NumPy: K workers and the servers, written from the paper and apart from the core's C++.
+"""Slim-DP in NumPy: K workers and the servers, written from the paper, apart from the core's C++.
 
 The model is one vector, float32, in which the slices of all keys lie one after the other.
 """
