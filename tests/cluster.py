@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
+import forked
+
 TESTS = Path(__file__).resolve().parent
 LIMIT = 120.0  # seconds that a test waits for anything before it fails
 
@@ -37,16 +39,7 @@ class Process:
         self.ended = False
         self._lines: list[str] = []
         self._changed = changed  # notified of every line
-        self._popen = subprocess.Popen(
-            [sys.executable, "-u", *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",  # ps-lite prints messages as they are
-            start_new_session=True,  # so that its children can be ended with it
-        )
+        self._popen = _start(forked.Request(arguments, environment, os.getcwd()))
         self.pid = self._popen.pid
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -93,6 +86,21 @@ class Process:
         """Sends it and its children a signal, unless it has ended."""
         if self._popen.poll() is None:
             os.killpg(self.pid, number)
+
+
+def _start(request: forked.Request) -> forked.Forked | subprocess.Popen[str]:
+    if forked.can_fork(request):
+        return forked.Forked(request)
+    return subprocess.Popen(
+        [sys.executable, "-u", *request.arguments],
+        env=request.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",  # ps-lite prints messages as they are
+        start_new_session=True,  # so that its children can be ended with it
+    )
 
 
 class Job:

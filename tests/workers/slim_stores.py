@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx
 import numpy as np
 import pytest
