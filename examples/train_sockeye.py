@@ -34,7 +34,7 @@ parser.add_argument("--text-scale", type=float, default=1.0, help="multiplies th
 parser.add_argument("--max-length", type=int, default=100, help="most words of a sentence")
 parser.add_argument("--min-count", type=int, default=3, help="rarer words are spelled")
 parser.add_argument("--max-words", type=int, default=50_000, help="size of a vocabulary")
-parser.add_argument("--bucket-width", type=int, default=10, help="in words")
+parser.add_argument("--bucket-width", type=int, default=3, help="in words")
 parser.add_argument("--model", default="small", help="a configuration of gluon_models.sockeye")
 parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",
                     help="""fields of it to change, e.g. '{"attention": "dot"}'""")
@@ -48,7 +48,7 @@ parser.add_argument("--compression", type=json.loads, metavar="JSON",
                     help="""passed to the store, e.g. '{"type": "2bit", "threshold": 0.5}'""")
 parser.add_argument("--devices", default="cpu",
                     help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
-parser.add_argument("--epochs", type=int, default=12)
+parser.add_argument("--epochs", type=int, default=10)
 parser.add_argument("--patience", type=int, default=4,
                     help="epochs without a better held-out perplexity before training stops")
 parser.add_argument("--batch-size", type=int, default=64,

@@ -135,7 +135,7 @@ def reference(net: Sockeye, source: list[int], target: list[int]) -> np.ndarray:
         attention = np.exp(log_softmax(compared @ weights["step0_dense1_weight"][0]))
         both = np.concatenate([h, attention @ memory])
         fed = np.tanh(weights["step0_dense2_weight"] @ both + weights["step0_dense2_bias"])
-        scores.append(weights["dense0_weight"] @ fed + weights["dense0_bias"])
+        scores.append(weights["output_weight"] @ fed + weights["output_bias"])
     return np.array(scores)
 
 
