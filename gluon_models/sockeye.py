@@ -18,7 +18,7 @@ attention, so it runs step by step inside one graph (`foreach`), of any length o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import ModuleType
 from typing import Any
 
@@ -118,12 +118,15 @@ def configuration(name: str, **changes: Any) -> Configuration:
     """The configuration of a name, with some fields changed.
 
     Raises:
-        ValueError: no configuration has this name, or a field does not allow its value.
-        TypeError: there is no such field.
+        ValueError: no configuration has this name or field, or a field does not allow its value.
     """
     if name not in CONFIGURATIONS:
         allowed = ", ".join(sorted(CONFIGURATIONS))
         raise ValueError(f"unknown configuration {name!r}; the names allowed are {allowed}")
+    known = [field.name for field in fields(Configuration)]
+    for field in changes:
+        if field not in known:
+            raise ValueError(f"unknown field {field!r}; the fields allowed are {', '.join(known)}")
     return replace(CONFIGURATIONS[name], **changes)
 
 

@@ -119,7 +119,7 @@ def test_two_files_are_read_and_training_stops_early(tmp_path: Path) -> None:
         (["--source", "{}/text", "--target", "{}/longer"], "longer:3: .*text has no such line"),
         (["--source", "{}/text", "--target", "{}/text", "--max-length", 2],
          r"text:1: the sentence has \d words, more than the 2"),
-        (["--model-options", '{"hiden": 3}'], "unexpected keyword argument 'hiden'"),
+        (["--model-options", '{"hiden": 3}'], "unknown field 'hiden'; the fields allowed"),
     ],
 )
 def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[object], message: str) -> None:
