@@ -36,7 +36,8 @@ parser.add_argument("--classes", type=script.positive, default=1000,
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
 parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
-parser.add_argument("--threads", type=script.positive, default=4, help="that decode the images of a .rec")
+parser.add_argument("--threads", type=script.positive, default=4,
+                    help="that decode the images of a .rec")
 parser.add_argument("--kv-store", default="device",
                     help="any name mx.kv.create knows: p3, dist_sync, device, local, ...")
 parser.add_argument("--update-on-kvstore", choices=("true", "false"),

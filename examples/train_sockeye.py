@@ -31,9 +31,11 @@ parser.add_argument("--held-out-target")
 parser.add_argument("--languages", default="en,de", metavar="FROM,TO",
                     help="of the CLDR phrases: any two locales that Babel knows")
 parser.add_argument("--text-scale", type=float, default=1.0, help="multiplies the CLDR phrases")
-parser.add_argument("--max-length", type=script.positive, default=100, help="most words of a sentence")
+parser.add_argument("--max-length", type=script.positive, default=100,
+                    help="most words of a sentence")
 parser.add_argument("--min-count", type=script.positive, default=3, help="rarer words are spelled")
-parser.add_argument("--max-words", type=script.positive, default=50_000, help="size of a vocabulary")
+parser.add_argument("--max-words", type=script.positive, default=50_000,
+                    help="size of a vocabulary")
 parser.add_argument("--bucket-width", type=script.positive, default=10, help="in words")
 parser.add_argument("--model", default="small", help="a configuration of gluon_models.sockeye")
 parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",

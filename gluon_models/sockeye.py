@@ -8,9 +8,9 @@ whose result is fed to its own next step. The P3 paper trains it because its hea
 source embedding, is the first that a forward pass needs.
 
 The decoder starts from the last state of each direction of the encoder (Bahdanau et al., section
-A.2.2), where Sockeye takes the states at a sentence's last word. `start` says whether a dense layer
-lies between, as in Sockeye, for each hidden state and memory cell: 1,050,624 parameters more for two
-layers of 512 units.
+A.2.2), where Sockeye takes the states at a sentence's last word. `start` says whether a
+dense layer lies between, as in Sockeye, for each hidden state and memory cell: 525,312 parameters
+more for a layer of 512 units.
 
 The encoder's LSTMs are MXNet's fused ones. The decoder's steps depend on each other through the
 attention, so it runs step by step inside one graph (`foreach`), of any length once hybridized.

@@ -75,8 +75,11 @@ def every_case(stores: list[str]) -> list[Case]:
 
 def selected_cases(stores: list[str]) -> list[Case]:
     """Every pair of a model, a store, hybridized or not, and a number of devices, but not more."""
-    return [Case(WAYS[2 * (start % 2) + half], MODELS[start::4], stores[(start // 2 + half) % 2 :: 2])
-            for start in range(4) for half in range(2)]
+    return [
+        Case(WAYS[2 * (start % 2) + half], MODELS[start::4], stores[(start // 2 + half) % 2 :: 2])
+        for start in range(4)
+        for half in range(2)
+    ]
 
 
 def make(model: str) -> tuple[gluon.HybridBlock, Callable[[mx.Context], nd.NDArray]]:
@@ -171,13 +174,13 @@ class Expected:
         assert (moved * self._step <= 0).all(), what
         largest = np.abs(self._step).argmax()
         at, size = self._start[largest], self._step[largest]
-        # 1-bit quantization moves it by no more than a mean, 2-bit only if it reaches the threshold.
+        # onebit moves it by no more than a mean, 2bit only if it reaches the threshold.
         if at - size / 1000 != at and abs(size) > RATE * THRESHOLD:
             assert moved.any(), what
 
 
 def sample(array: nd.NDArray) -> np.ndarray:
-    """The numbers of an array; every 13th of a large one, a number that divides no layer's width."""
+    """The numbers of an array; every 13th of a large one; no width has that divisor."""
     flat = array.tostype("default").reshape((-1,))
     return (flat if flat.size < 100_000 else flat[::13]).asnumpy()
 

@@ -73,7 +73,7 @@ def test_fields_are_flags_which_the_command_line_overrides(
         ('{\n\n"resume": 1}', "bad.json:3: resume is 1; it must be true or false"),
         ('{"workers": 0}', "bad.json:1: workers is 0; it must be an integer"),
         ('{"batch_size": 1,\n}', "bad.json:2: not JSON"),
-        ('{"batch_size": 1,\n"store_options": {"slices": 1}}', "bad.json:2: there is no option 'sl"),
+        ('{"batch_size": 1,\n"store_options": {"slices": 1}}', "bad.json:2: there is no option"),
         ('{"batch_size": 1,\n"store_options": 1}', "bad.json:2: store_options is 1; it must be"),
         ("[]", "bad.json:1: a recipe is a JSON object, this is a list"),
     ],
@@ -90,7 +90,7 @@ def test_a_recipe_that_is_not_utf_8_is_named_with_its_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "bad.json").write_bytes(b'{\n"model": "\xff"}')
-    with pytest.raises(SystemExit, match="bad.json:2: not UTF-8: byte 0xff"):
+    with pytest.raises(SystemExit, match=r"bad.json:2: not UTF-8: byte 0xff"):
         arguments(monkeypatch, tmp_path / "bad.json")
 
 
