@@ -26,7 +26,12 @@ void Server::Describe(Key* key, const Message& message) {
   auto& slice = key->slices[message.header.slice];
   if (slice.sum.heard().empty() && slice.round == 0) {
     slice.offset = declaration.offset;
-    slice.codec = CodecOf(declaration, options_.workers);
+    if (SlimOptions::Are(declaration)) {
+      slice.slim = std::make_shared<SlimSlice>(declaration, message.header.key, options_.workers);
+      slice.codec = slice.slim;
+    } else {
+      slice.codec = CodecOf(declaration, options_.workers);
+    }
     slice.sum = Aggregator(declaration.dtype, declaration.elements, options_.workers,
                            deterministic_, slice.codec);
   }
@@ -64,6 +69,7 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
                              std::to_string(message.payload.size) + " bytes for a slice of " +
                              std::to_string(expected));
   }
+  if (encoded && slice.slim != nullptr && !HasCoreOf(message, slice)) return;
   if (slice.sum.heard().empty()) slice.since = Now();
   slice.priority = message.priority;
   if (worker == 0) slice.step = message.header.workers_step;
@@ -129,10 +135,13 @@ void Server::Complete(uint64_t id, Key* key, uint32_t index) {
     updates_.Push(slice.priority, 0, std::move(update));
     return;
   }
-  if (slice.round > 0 && slice.codec != nullptr) {
+  if (slice.round > 0 && slice.slim != nullptr) {
+    slice.slim->Apply(slice.sum.TakeWide());
+  } else if (slice.round > 0 && slice.codec != nullptr) {
     EncodeSum(id, &slice, key->dtype, key->elements.at(index));
   } else {
     slice.value = slice.sum.Take();
+    if (slice.slim != nullptr) slice.slim->SetValue(slice.value);
   }
   Publish(id, index, &slice);
 }
@@ -200,30 +209,37 @@ void Server::Publish(uint64_t id, uint32_t index, SliceState* slice) {
   // last one behind, step after step, and all wait for it.
   for (int turn = 0; turn < options_.workers; ++turn) {
     const int worker = static_cast<int>((id + index + turn) % options_.workers);
-    SendValue(worker, id, index, slice->round, *slice);
+    if (slice->slim != nullptr && slice->round > 0) {
+      SendValue(worker, id, index, slice->round, *slice, Encoding::kEncoded,
+                slice->slim->AnswerTo(worker));
+    } else {
+      SendValue(worker, id, index, slice->round, *slice, slice->encoding, slice->value);
+    }
   }
   ++slice->round;
+  if (slice->slim != nullptr) completed_.notify_all();
 }
 
 // The value goes out without a copy although the optimizer will overwrite it: a worker pushes the
 // next round only once it has received all of this one, and no update begins before all have
 // pushed.
 void Server::SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
-                       const SliceState& slice) {
+                       const SliceState& slice, Encoding encoding, const Buffer& value) {
   Message message;
   message.priority = slice.priority;
   message.header.type = MessageType::kResult;
   message.header.key = id;
   message.header.slice = index;
   message.header.round = round;
-  message.header.encoding = slice.encoding;
-  message.payload = slice.value;
+  message.header.encoding = encoding;
+  message.payload = value;
   links_[worker]->Send(std::move(message));
 }
 
 void Server::OnPull(const Message& message) {
   const SliceState& slice = keys_.at(message.header.key).slices.at(message.header.slice);
-  SendValue(message.peer, message.header.key, message.header.slice, slice.round - 1, slice);
+  SendValue(message.peer, message.header.key, message.header.slice, slice.round - 1, slice,
+            slice.encoding, slice.value);
 }
 
 }  // namespace kvstore_ext
