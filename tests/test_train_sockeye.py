@@ -129,9 +129,9 @@ def test_two_files_are_read_and_a_recipe_has_training_stop_early(tmp_path: Path)
 
 
 def test_a_sentence_that_is_too_long_gets_a_plain_error(tmp_path: Path) -> None:
-    files = write(tmp_path, "one two\nthree\n", "one\ntwo\n")
-    errors = run_to(1, *files, "--max-length", 5).stderr
-    assert errors == f"{files[1]}:2: the sentence has 6 words, more than the 5 of --max-length\n"
+    files = write(tmp_path, "three\none two\n", "one\ntwo\n")
+    errors = run_to(1, *files, "--max-length", 6).stderr
+    assert errors == f"{files[1]}:2: the sentence has 7 words, more than the 6 of --max-length\n"
 
 
 @pytest.mark.parametrize(
