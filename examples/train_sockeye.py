@@ -87,7 +87,7 @@ from parallel_text import Batches, Vocabulary, encode_pairs  # noqa: E402
 devices = script.find_devices(args.devices)
 checkpoints = script.Checkpoints(args.checkpoint_dir, args.resume)
 try:
-    training, held_out, places = translation.load_text(args)
+    training, held_out, places, first_line = translation.load_text(args)
     both = [[pair[side] for pair in training] for side in (0, 1)]
     options = dict(args.model_options)
     if args.sparse_embedding:
@@ -102,7 +102,8 @@ try:
         for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
             vocabulary.check_equals(os.path.join(checkpoints.found[-1], name))
     encoded = encode_pairs(training, vocabularies, args.max_length, places[:2])
-    held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:])
+    held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:],
+                                    first_line)
     net = Sockeye(len(vocabularies[0]), len(vocabularies[1]), shape)
     search = translation.Translator(net, vocabularies, args, devices[0])
 except (OSError, ValueError) as error:

@@ -155,7 +155,8 @@ def test_the_last_lines_of_a_file_are_held_out(tmp_path: Path) -> None:
     write(tmp_path, "\n".join(map(str, range(40))), "\n".join(map(str, range(40))))
     args = Namespace(source=str(tmp_path / "source"), target=str(tmp_path / "target"),
                      held_out_source=None, held_out_target=None)
-    training, held_out, places = translation.load_text(args)
+    training, held_out, places, first_line = translation.load_text(args)
     assert training == [(str(i), str(i)) for i in range(38)]
     assert held_out == [("38", "38"), ("39", "39")]
     assert places == [args.source, args.target] * 2
+    assert first_line == 39
