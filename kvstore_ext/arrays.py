@@ -148,7 +148,7 @@ class KeyArrays:
         target: Optional[mx.nd.NDArray],
         how: Tuple[int, int, str, bool],
     ) -> None:
-        priority, *others = how
+        priority, step, settings, plain = how
         worker.push_to_engine(
             self.identity,
             contributes,
@@ -156,7 +156,9 @@ class KeyArrays:
             0 if target is None else target.handle.value,
             self._order.handle.value,
             max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority)),
-            *others,
+            step,
+            settings,
+            plain,
         )
 
     def wait(self) -> None:

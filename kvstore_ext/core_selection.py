@@ -30,6 +30,17 @@ class CoreKeeper:
         self._server = server
         self._selections: Dict[int, _core.CoreSelection] = {}  # by store
 
+    def resume(self, asked: Dict[str, Any], data: bytes) -> None:
+        """Goes on with a slice as slim_states.py puts it: its parameters, then its cores."""
+        key, index, elements = asked["slim"]
+        parameters = 4 * elements
+        size = -(-elements // 64) * 8
+        cores = {
+            selection: data[parameters + place * size : parameters + (place + 1) * size]
+            for place, selection in enumerate(asked["selections"])
+        }
+        self._server.resume_slim(key, index, data[:parameters], cores)
+
     def answer(self, asked: Dict[str, Any]) -> Answer:
         """What stands under "core" in a question: the store, and one of the steps below."""
         store = asked["store"]

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 import mxnet as mx
 
 from .arrays import KeyArrays
-from .carried import Carried
+from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
 from .compression import Compression, SlimDP
 from .errors import KeyNotInitialised, KVStoreError
@@ -40,9 +40,7 @@ class Exchange:
         self._sparse_names: Dict[int, Key] = {}
         self._positions: Dict[Key, int] = {}  # of all keys, in the order of their first values
         self.compressed = CompressedKeys(lane.worker, self.keys)
-        self.carried: Union[Carried, SlimStates] = Carried(
-            lane.worker, self.keys, self.compressed, lane.rank
-        )
+        self.carried: Carries = Carried(lane.worker, self.keys, self.compressed, lane.rank)
         self.local: Optional[LocalTraining] = None  # with Slim-DP
         self._updater: Any = None
         # Where the optimizer runs: one of these, or neither without one.
@@ -66,7 +64,7 @@ class Exchange:
         if isinstance(method, SlimDP):
             where = (self._worker, self.number, self._lane.rank)
             self.local = LocalTraining(*where, method, self.keys)
-            self.carried = SlimStates(self.local, *where, self._lane.timeout)
+            self.carried = SlimStates(self.local, self.number, self._lane)
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
@@ -236,12 +234,11 @@ class Exchange:
         plain = self.compressed.plain(name, self._step)
         how = (priority, self._step, settings, plain)
         if whole is None:
-            key.exchange(self._worker, values is not None, values, outs, *how)
-            return
+            return key.exchange(self._worker, values is not None, values, outs, *how)
         if values is not None:
             key.exchange(self._worker, True, values, [whole.sum_of(name)], *how)
             whole.update(name)
-        whole.read(name, outs or [])
+        return whole.read(name, outs or [])
 
     def _trains_locally(self, key: KeyArrays) -> bool:
         return self.local is not None and key.compressed

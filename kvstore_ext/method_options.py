@@ -36,14 +36,14 @@ def choice(default: str, choices: Tuple[str, ...], why: str) -> Any:
 
 
 def option(default: Any, kind: Any, fits: Any, allowed: str, why: str) -> Any:
-    """An option of a type, or one of several, that fits(value); `allowed` says the same in words."""
+    """An option of a type, or one of several, that fits(value); `allowed` says so in words."""
     about = {"kind": kind, "fits": fits, "allowed": allowed, "why": why}
     return field(default=default, metadata=about)
 
 
-def converted(option: Field, value: Any) -> Any:
+def converted(known: Field, value: Any) -> Any:
     """The value as the option's type, where MXNet would take it: numbers also as text."""
-    kind = option.metadata["kind"]
+    kind = known.metadata["kind"]
     if kind == (str, float) and value != "auto":
         kind = float
     if kind is tuple and isinstance(value, (list, tuple)):
@@ -56,17 +56,17 @@ def converted(option: Field, value: Any) -> Any:
     return float(value) if kind is float and type(value) is int else value
 
 
-def check(name: str, option: Field, value: Any) -> None:
+def check(name: str, known: Field, value: Any) -> None:
     """Raises OptionError for a value that the option of this compression cannot have."""
-    kind, allowed = option.metadata["kind"], option.metadata["allowed"]
+    kind, allowed = known.metadata["kind"], known.metadata["allowed"]
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if right and isinstance(value, float):
         right = np.isfinite(np.float32(value)) and (value == 0 or np.float32(value) != 0)
     if kind is tuple and right:
         right = all(type(element) in (int, str) for element in value)
-    if not right or not option.metadata["fits"](value):
+    if not right or not known.metadata["fits"](value):
         raise OptionError(
-            f"{name}: {option.name} is {value!r}; it must be {allowed}"
+            f"{name}: {known.name} is {value!r}; it must be {allowed}"
             + (", in float32" if kind is float else "")
         )
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Union
 
 import mxnet as mx
 import numpy as np
@@ -11,12 +11,14 @@ from . import _core
 from .arrays import KeyArrays
 from .carried import ENTRY
 from .errors import ClusterError, KVStoreError
+from .lane import ClusterLane
+from .local_lane import LocalLane
 from .questions import answer_to, ask
 from .slim_dp import LocalTraining
 
 
 class SlimStates:
-    """Saved with the optimizer's states of each worker, which loads its own file.
+    """Saved with the optimizer's states of each worker, which loads its own file; all do.
 
     A run that goes on from there has the same bits as one that never stopped, without anything else
     restored: the script's arrays get their local values back, and the servers, from rank 0's file,
@@ -24,13 +26,13 @@ class SlimStates:
     """
 
     def __init__(
-        self, training: LocalTraining, worker: _core.Worker, store: int, rank: int, timeout: float
+        self, training: LocalTraining, store: int, lane: Union[ClusterLane, LocalLane]
     ) -> None:
         self._training = training
-        self._worker = worker
+        self._worker = lane.worker
         self._store = store
-        self._rank = rank
-        self._timeout = timeout
+        self._rank = lane.rank
+        self._lane = lane
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none before the first step."""
@@ -61,6 +63,8 @@ class SlimStates:
         ------
         KVStoreError
             For states of other options, another worker, or other keys.
+        ClusterError
+            Where the other workers do not load theirs within the option `timeout`.
         """
         entry = states.pop(ENTRY, None)
         if entry is None:
@@ -88,6 +92,7 @@ class SlimStates:
                 value.copyto(array)
         if self._rank == 0:
             self._put_on_servers(entry)
+        self._lane.barrier()  # nobody pushes before the servers have it
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """The optimizer is the worker's own, and nothing of it is the lane's."""
@@ -97,7 +102,7 @@ class SlimStates:
         method, training = self._training.method, self._training
         if not method.selects:
             return {}
-        latest = time.monotonic() + self._timeout
+        latest = time.monotonic() + self._lane.timeout
         while True:
             found: Dict[int, Dict[Any, np.ndarray]] = {}
             for name, key in training.keys.items():
@@ -109,7 +114,7 @@ class SlimStates:
             if time.monotonic() > latest:
                 raise ClusterError(
                     f"the servers have not told the core of selection {training.chosen} within "
-                    f"{self._timeout:g} s"
+                    f"{self._lane.timeout:g} s"
                 )
             time.sleep(0.01)
 
@@ -154,15 +159,3 @@ class SlimStates:
                 asked.append(ask(self._worker, server, what, data))
         for question in asked:
             answer_to(self._worker, question)
-
-
-def resume_slice(server: _core.Server, asked: Dict[str, Any], data: bytes) -> None:
-    """A server's part: goes on with what a worker has put on it."""
-    key, index, elements = asked["slim"]
-    parameters, at = 4 * elements, 4 * elements
-    size = -(-elements // 64) * 8
-    cores: Dict[int, bytes] = {}
-    for selection in asked["selections"]:
-        cores[selection] = data[at : at + size]
-        at += size
-    server.resume_slim(key, index, data[:parameters], cores)

@@ -19,13 +19,12 @@ import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
-from .carried import ENTRY, Carried
+from .carried import ENTRY, Carries
 from .core_selection import CoreKeeper
 from .errors import KVStoreError
 from .keys import Key
 from .optimizer import OptimizerLoop
 from .questions import answer_to, ask
-from .slim_states import resume_slice
 from .sparse import NativeUpdater, SparseKey
 from .state_format import arrays_from, build, flatten
 
@@ -60,7 +59,7 @@ class StateKeeper:
         if "core" in asked:
             return self._cores.answer(asked["core"])
         if "slim" in asked:
-            resume_slice(self._server, asked, data)
+            self._cores.resume(asked, data)
             return {}, b""
         if "carried" in asked:
             key, index = asked["carried"]
@@ -123,7 +122,7 @@ class ServerStates:
         keys: Dict[Key, KeyArrays],
         sparse: Dict[Key, SparseKey],
         resend: weakref.WeakMethod,
-        carried: Carried,
+        carried: Carries,
         decides: bool,
     ) -> None:
         self.optimizer = optimizer

@@ -1,4 +1,4 @@
-"""Slim-DP in NumPy: K workers and the servers, written from the paper and apart from the core's C++.
+"""Slim-DP in NumPy: K workers and the servers, written from the paper, apart from the core's C++.
 
 The model is one vector, float32, in which the slices of all keys lie one after the other.
 """
@@ -52,7 +52,8 @@ def below(stream: int, limit: int) -> Iterator[int]:
     """Numbers below a limit, each as likely."""
     position = 0
     while True:
-        product = (mix((stream + position) & _64_BITS) >> 32) * limit
+        bits = mix((stream + position // 2) & _64_BITS)
+        product = (bits & 0xFFFFFFFF if position % 2 else bits >> 32) * limit
         position += 1
         if product & 0xFFFFFFFF >= (1 << 32) % limit:
             yield product >> 32
