@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
 import os
@@ -122,6 +123,13 @@ def _no_states() -> tuple[type[Exception], ...]:
     import mxnet as mx
 
     return AssertionError, NotImplementedError, mx.MXNetError
+
+
+def global_parameters(store: Any) -> Any:
+    """Where a worker's parameters are its own (Slim-DP), has them be the servers' meanwhile."""
+    if hasattr(store, "global_parameters"):
+        return store.global_parameters()
+    return contextlib.nullcontext()
 
 
 class Compression:

@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Union
 import mxnet as mx
 import numpy as np
 
-from . import _core
 from .arrays import KeyArrays
 from .carried import ENTRY
 from .errors import ClusterError, KVStoreError
@@ -36,7 +35,7 @@ class SlimStates:
         self._lane = lane
 
     def compressed(self) -> List[Key]:
-        """The keys that are trained on each worker."""
+        """The keys that are trained locally."""
         return list(self._training.keys)
 
     def fetch(self) -> Dict[str, Any]:
