@@ -112,8 +112,8 @@ except (OSError, ValueError) as error:
 kv = mx.kv.create(args.kv_store)
 recipe.check_workers(args.workers, kv.num_workers)
 if kv.type.endswith("slim_dp"):
-    sys.exit("--kv-store slim_dp: its workers have models of their own, and this script stops by the "
-             "held-out perplexity of one that all share; train_image.py trains with it")
+    sys.exit("--kv-store slim_dp: its workers have models of their own, and this script stops by "
+             "the held-out perplexity of one that all share; train_image.py trains with it")
 if args.batch_size % (kv.num_workers * len(devices)):
     sys.exit(f"--batch-size {args.batch_size} does not divide by {kv.num_workers} workers with "
              f"{len(devices)} devices each")
