@@ -34,12 +34,13 @@ class Process:
         arguments: Sequence[str],
         environment: dict[str, str],
         changed: threading.Condition,
+        fork: bool,
     ) -> None:
         self.name = name
         self.ended = False
         self._lines: list[str] = []
         self._changed = changed  # notified of every line
-        self._popen = _start(forked.Request(arguments, environment, os.getcwd()))
+        self._popen = (forked.Forked if fork else _interpreter)(arguments, environment)
         self.pid = self._popen.pid
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -88,12 +89,12 @@ class Process:
             os.killpg(self.pid, number)
 
 
-def _start(request: forked.Request) -> forked.Forked | subprocess.Popen[str]:
-    if forked.can_fork(request):
-        return forked.Forked(request)
+def _interpreter(
+    arguments: Sequence[str], environment: dict[str, str]
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-u", *request.arguments],
-        env=request.environment,
+        [sys.executable, "-u", *arguments],
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -178,6 +179,8 @@ class Cluster:
             **(environment or {}),
         }
         command = [str(self._file(script)), *map(str, arguments)]
+        # All or none: an interpreter of its own comes seconds later than a fork.
+        fork = all(forked.can_fork(line, variables) for line in (server, command))
         self.jobs.append(job := Job())
         for role, count, started, line in (
             ("scheduler", 1, job.scheduler, server),
@@ -186,7 +189,7 @@ class Cluster:
         ):
             variables["DMLC_ROLE"] = role
             for i in range(count):
-                started.append(Process(f"{role} {i}", line, variables, job.changed))
+                started.append(Process(f"{role} {i}", line, variables, job.changed, fork))
         return job
 
     def run(self, script: Path | Callable[..., None], *arguments: object, **how: Any) -> Job:

@@ -25,7 +25,7 @@ LIMIT = 120.0  # seconds for an answer of the parent
 
 # What is read when a store or a server is made. Other variables may be read on import.
 READ_LATE = ("DMLC_", "PS_", "KVSTORE_EXT_", "MXNET_KVSTORE_", "PYTEST_CURRENT_TEST")
-IMPORT = re.compile(r"^(?: {4})?(?:import|from) (?:kvstore_ext|mxnet)\b.*", re.MULTILINE)
+IMPORT = re.compile(r"^(?: {4})?((?:import|from) (?:kvstore_ext|mxnet))\b", re.MULTILINE)
 
 
 class Request(NamedTuple):
@@ -85,26 +85,26 @@ def _read_early(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(READ_LATE)}
 
 
-def can_fork(request: Request) -> bool:
+def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Whether a fork does the same: kvstore_ext is what it imports first, with these variables."""
-    if _read_early(request.environment) != _parent(request.environment).environment:
+    if _read_early(environment) != _parent(environment).environment:
         return False
-    if request.arguments[0] == "-m":
-        return request.arguments[1] == "kvstore_ext.server"
-    script = Path(request.arguments[0])
-    found = IMPORT.search(script.read_text())
-    return EXAMPLES not in script.parents and found is not None and found[0].startswith("import k")
+    if arguments[0] == "-m":
+        return arguments[1] == "kvstore_ext.server"
+    script = Path(arguments[0])
+    first = IMPORT.search(script.read_text())
+    return EXAMPLES not in script.parents and first is not None and first[1] == "import kvstore_ext"
 
 
 class Forked:
     """A started fork, with what tests use of subprocess.Popen."""
 
-    def __init__(self, request: Request) -> None:
-        self._parent = _parent(request.environment)
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._parent = _parent(environment)
         self._status: int | None = None
         reading, writing = os.pipe()
         self.stdout = os.fdopen(reading, encoding="utf-8", errors="replace")
-        self.pid = self._parent.fork(request, writing)
+        self.pid = self._parent.fork(Request(arguments, environment, os.getcwd()), writing)
         os.close(writing)
 
     def poll(self) -> int | None:
