@@ -178,9 +178,10 @@ class Cluster:
             "DMLC_NODE_HOST": "127.0.0.1",
             **(environment or {}),
         }
-        command = [str(self._file(script)), *map(str, arguments)]
+        file = self._file(script)
+        command = [str(file), *map(str, arguments)]
         # All or none: an interpreter of its own comes seconds later than a fork.
-        fork = all(forked.can_fork(line, variables) for line in (server, command))
+        fork = tuple(server[:2]) == P3_SERVER and forked.can_fork(file, variables)
         self.jobs.append(job := Job())
         for role, count, started, line in (
             ("scheduler", 1, job.scheduler, server),

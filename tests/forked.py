@@ -23,9 +23,9 @@ from typing import Mapping, NamedTuple, Sequence
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 LIMIT = 120.0  # seconds for an answer of the parent
 
-# What is read when a store or a server is made. Other variables may be read on import.
-READ_LATE = ("DMLC_", "PS_", "KVSTORE_EXT_", "MXNET_KVSTORE_", "PYTEST_CURRENT_TEST")
-IMPORT = re.compile(r"^(?: {4})?((?:import|from) (?:kvstore_ext|mxnet))\b", re.MULTILINE)
+# What is read when a store or a server is made, and by `run`. Others may be read on import.
+READ_LATE = ("DMLC_", "PS_", "KVSTORE_EXT_", "MXNET_KVSTORE_", "PYTHONPATH", "PYTEST_CURRENT_TEST")
+IMPORT = re.compile(r"^(?: {4})?(?:import|from) (kvstore_ext|mxnet)\b", re.MULTILINE)
 
 
 class Request(NamedTuple):
@@ -39,8 +39,8 @@ class Request(NamedTuple):
 class Parent:
     """The process that forks, seen from the tests."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.environment = environment
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = _read_early(environment)
         self._connection, theirs = multiprocessing.Pipe()
         self._popen = subprocess.Popen(
             [sys.executable, "-u", __file__, str(theirs.fileno())],
@@ -77,7 +77,7 @@ _parents: list[Parent] = []  # one, from the first use on
 
 def _parent(environment: Mapping[str, str]) -> Parent:
     if not _parents:
-        _parents.append(Parent(_read_early(environment)))
+        _parents.append(Parent(environment))
     return _parents[0]
 
 
@@ -85,15 +85,18 @@ def _read_early(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(READ_LATE)}
 
 
-def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether a fork does the same: kvstore_ext is what it imports first, with these variables."""
-    if _read_early(environment) != _parent(environment).environment:
-        return False
-    if arguments[0] == "-m":
-        return arguments[1] == "kvstore_ext.server"
-    script = Path(arguments[0])
+def can_fork(script: Path, environment: Mapping[str, str]) -> bool:
+    """Whether a fork does the same: kvstore_ext is what it imports first, with these variables.
+
+    Examples are run as users run them.
+    """
     first = IMPORT.search(script.read_text())
-    return EXAMPLES not in script.parents and first is not None and first[1] == "import kvstore_ext"
+    return (
+        first is not None
+        and first[1] == "kvstore_ext"
+        and EXAMPLES not in script.parents
+        and _read_early(environment) == _parent(environment).environment
+    )
 
 
 class Forked:
@@ -156,10 +159,11 @@ def run(request: Request) -> None:
     from kvstore_ext import as_main
 
     np.random.seed()
+    places = len(os.environ["PYTHONPATH"].split(os.pathsep))
     os.environ.clear()
     os.environ.update(request.environment)
     os.chdir(request.directory)
-    sys.path[0] = request.directory
+    sys.path[: places + 1] = [os.getcwd(), *os.environ["PYTHONPATH"].split(os.pathsep)]
     first, *others = request.arguments
     if first == "-m":
         as_main.run_module(others[0], others[1:])
