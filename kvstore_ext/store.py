@@ -385,6 +385,8 @@ class P3(KVStore):
         if self.closed:
             return
         self.closed = True
+        if self._exchange.local is not None:
+            self._exchange.local.selector.join()
         if not self._worker.failure():
             with contextlib.suppress(MXNetError):  # of a computation: the script's to report
                 mx.nd.waitall()

@@ -9,11 +9,12 @@ from cluster import TESTS, Cluster
 from kvstore_ext import OptionError, compression
 
 SCRIPT = TESTS / "workers" / "slim_stores.py"
+CHECKS = "other_cores,refused_updates,excluded,two_models,misuse,trainer,module"
 OPTIONS = {"slice_bytes": 400, "deterministic": True}
 
 
 def test_stores_in_a_job(cluster: Cluster) -> None:
-    cluster.run(SCRIPT, "other_cores,misuse,trainer,module", options={**OPTIONS, "q": 2})
+    cluster.run(SCRIPT, CHECKS, options={**OPTIONS, "q": 2})
 
 
 def test_a_run_goes_on_from_saved_states_with_the_same_bits(cluster: Cluster) -> None:

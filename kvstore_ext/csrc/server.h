@@ -191,6 +191,7 @@ class Server {
 
   mutable std::mutex mutex_;           // of all below
   std::condition_variable completed_;  // a round that a selection may wait for
+  bool ending_ = false;
   std::unordered_map<uint64_t, Key> keys_;
   std::set<int32_t> optimized_;  // stores
   uint64_t windows_ = 0;         // rank 0's, followed

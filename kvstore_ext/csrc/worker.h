@@ -187,8 +187,10 @@ class Worker {
   void OnCore(const Message& message);
   void Compress(Round round, bool plain);
   void EncodeInTurn(const Round& round);
+  static bool IsSmall(const Key& key);
   void Encode();
   void PrepareNext(Key* key);
+  void TryPrepareNext(const Turn& turn);
   bool Park(const Turn& turn);
   void SendRound(const Round& round);
   void TrySendSlice(const Round& round, const Slice& slice);

@@ -9,6 +9,14 @@
 #include "worker.h"
 
 namespace kvstore_ext {
+namespace {
+
+// To wake another thread would take longer than to encode so many elements.
+constexpr uint64_t kSmallElements = 8192;
+
+}  // namespace
+
+bool Worker::IsSmall(const Key& key) { return key.declaration.elements <= kSmallElements; }
 
 void Worker::Start(Operation operation) {
   Key* key = Find(operation.key);
@@ -106,8 +114,13 @@ void Worker::EncodeInTurn(const Round& round) {
     std::lock_guard<std::mutex> lock(round.key->mutex);
     round.key->encoded = shared;
   }
-  for (const Slice& slice : round.key->slices) {
-    encodings_.Push(round.key->priority, 0, {shared, &slice, false});
+  const bool at_once = IsSmall(*shared->key);
+  for (const Slice& slice : shared->key->slices) {
+    if (!at_once) {
+      encodings_.Push(shared->key->priority, 0, {shared, &slice, false});
+    } else if (!Park({shared, &slice, false})) {
+      TrySendSlice(*shared, slice);
+    }
   }
 }
 
@@ -115,16 +128,26 @@ void Worker::Encode() {
   Turn turn;
   while (encodings_.Pop(&turn)) {
     if (turn.next) {
-      turn.round->key->codec->PrepareNext(*turn.slice, turn.round->number + 1);
+      TryPrepareNext(turn);
     } else if (!Park(turn)) {
       TrySendSlice(*turn.round, *turn.slice);
     }
   }
 }
 
+// What cannot be prepared, or is too late, is done when its turn to be sent has come.
+void Worker::TryPrepareNext(const Turn& turn) {
+  Key* key = turn.round->key;
+  try {
+    std::lock_guard<std::mutex> lock(key->mutex);
+    if (key->encoded == turn.round) key->codec->PrepareNext(*turn.slice, turn.round->number + 1);
+  } catch (const std::exception&) {
+  }
+}
+
 // After everything that is to be sent.
 void Worker::PrepareNext(Key* key) {
-  if (key->encoded == nullptr || !key->codec->prepares_next()) return;
+  if (key->encoded == nullptr || !key->codec->prepares_next() || IsSmall(*key)) return;
   for (const Slice& slice : key->slices) {
     encodings_.Push(std::numeric_limits<int>::min(), 0, {key->encoded, &slice, true});
   }
@@ -143,13 +166,13 @@ void Worker::OnCore(const Message& message) {
   Key* key = Find(message.header.key);
   const Slice& slice = key->slices.at(message.header.slice);
   auto& codec = CodecOf<SlimKey>(message.header.key);
-  const bool asks = message.payload.size == 0;
+  const bool refused = message.header.encoding == Encoding::kSkipped;
+  const bool asks = refused && message.payload.size == 0 && slice.length > 0;
   if (!asks) codec.SetCore(slice, message.header.round, message.payload);
   std::vector<Turn> turns;
-  if (message.header.encoding == Encoding::kSkipped) {
+  if (refused) {
     std::lock_guard<std::mutex> lock(key->mutex);
-    if (!key->busy || key->arrived[slice.index]) return;
-    turns.push_back({key->encoded, &slice, false});
+    if (key->busy && !key->arrived[slice.index]) turns.push_back({key->encoded, &slice, false});
   }
   if (asks && !turns.empty()) {
     Message answer;
@@ -252,7 +275,9 @@ void Worker::OnResult(const Message& message) {
   }
   const Slice& slice = key->slices[header.slice];
   const Result result{message.payload, header.encoding};
-  if (header.round == 0 && key->codec != nullptr) key->codec->Begin(slice, result.payload);
+  if (header.round == 0 && key->codec != nullptr && key->operation.contributes) {
+    key->codec->Begin(slice, result.payload);
+  }
   statistics_.Arrived(header.key, header.slice);
   if (key->operation.output != nullptr) {
     Write(*key, slice, result, key->operation.output);
