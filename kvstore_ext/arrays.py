@@ -114,12 +114,14 @@ class KeyArrays:
         step: int,
         settings: str = "",
         plain: bool = False,
+        root: Optional[int] = None,
     ) -> None:
         """Queues one operation of the lane, with what moves arrays to it and from it.
 
         contributes opens the key's next round with the sum of values; outs get its result. Without
         contributes, outs get the result of the last round. The settings are rank 0's for the
-        servers' optimizer (settings.py). A plain operation is not compressed.
+        servers' optimizer (settings.py). A plain operation is not compressed. With a root, the
+        round gives that worker's values to all others, instead of a sum to everybody.
         """
         priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
         source = None if values is None else self._gather(values)
@@ -134,6 +136,7 @@ class KeyArrays:
             step,
             settings,
             plain,
+            0 if root is None else root + 1,
         )
         if target is not None and outs is not None:
             for out in outs:

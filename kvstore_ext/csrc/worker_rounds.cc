@@ -22,7 +22,7 @@ void Worker::Start(Operation operation) {
   const Operation& current = key->operation;
   if (!current.contributes && !key->kept.empty()) return TakeKept(key, &lock);
   if (current.contributes) {
-    if (key->rounds > 0) {
+    if (key->rounds > 0 && current.root == 0) {
       learner_.Ready(current.key, key->rounds, current.pushed, key->since, current.priority);
     }
     ++key->rounds;
@@ -40,6 +40,7 @@ void Worker::Start(Operation operation) {
               key->rounds - 1,
               current.contributes,
               current.input,
+              current.root,
               current.step,
               current.settings,
               Encoding::kPlain,
@@ -133,6 +134,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
   message.header.slice = slice.index;
   message.header.round = round.number;
   message.header.workers_step = round.step;
+  message.header.root = static_cast<uint16_t>(round.root);
   if (!round.contributes) {
     message.header.type = MessageType::kPull;
     links_[slice.server]->SendControl(std::move(message));
@@ -155,7 +157,8 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
 }
 
 Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
-  if (round.number == 0 && options_.rank != 0) return Buffer();
+  if (round.root > 0 && options_.rank != round.root - 1) return Buffer();
+  if (round.root == 0 && round.number == 0 && options_.rank != 0) return Buffer();
   if (round.encoding == Encoding::kSkipped) return Buffer();
   const size_t element = SizeOf(round.key->declaration.dtype);
   const double since = Now();

@@ -1,0 +1,102 @@
+"""A worker's network between exchanges: training steps, and outputs."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from . import relabelling
+from .checks import check_labels, check_scores, context_of
+from .local_data import Examples
+
+_OUTPUT_BATCH = 256
+
+
+class Learner:
+    """Trains a network on a worker's examples.
+
+    The optimizer is one for all steps, local ones and those of compression: a learning-rate
+    schedule counts both, and momentum goes on through aggregations. It stays with its worker and
+    is not averaged.
+    """
+
+    def __init__(
+        self,
+        network: gluon.HybridBlock,
+        data: Any,
+        optimizer: Any,
+        optimizer_params: Optional[Dict[str, Any]],
+    ) -> None:
+        self.network = network
+        self._infer(network, data)
+        self.context = context_of(network)
+        self.examples = Examples(data, "data", self.context)
+        inputs, labels = self.examples.batch(np.arange(min(len(self.examples), 8)))
+        self.classes = check_scores(network(inputs), labels)
+        self.plain_loss = gluon.loss.SoftmaxCrossEntropyLoss()
+        self.plain_loss.hybridize()
+        self._trainer = gluon.Trainer(
+            network.collect_params(), optimizer, optimizer_params, kvstore=None
+        )
+
+    @property
+    def learning_rate(self) -> float:
+        """The optimizer's, as of now."""
+        return float(self._trainer.learning_rate)
+
+    def train(
+        self,
+        loss: gluon.HybridBlock,
+        batches: np.ndarray,
+        targets: Optional[np.ndarray],
+        on_step: Callable[[], None],
+    ) -> float:
+        """One step a batch; returns the mean loss.
+
+        Parameters
+        ----------
+        batches
+            (steps, batch_size): indices of examples.
+        targets
+            (steps, batch_size, C), the loss's third input; None where it has two.
+        """
+        total, before = 0.0, None
+        for step, indices in enumerate(batches):
+            inputs, labels = self.examples.batch(indices)
+            check_labels(labels, self.classes)
+            more = [] if targets is None else [mx.nd.array(targets[step], self.context)]
+            with autograd.record():
+                scores = self.network(inputs)
+                losses = loss(scores, mx.nd.array(labels, self.context), *more)
+            losses.backward()
+            self._trainer.step(len(indices))
+            # The step before is waited for, not this one, which goes on beside the next.
+            total += 0.0 if before is None else before.asscalar()
+            before = losses.mean()
+            on_step()
+        return (total + (0.0 if before is None else before.asscalar())) / max(1, len(batches))
+
+    def outputs(self, examples: Examples, indices: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Logarithms of the softmax (n, C) without dropout, and labels (n,)."""
+        scores, labels = [], []
+        for begin in range(0, len(indices), _OUTPUT_BATCH):
+            inputs, some = examples.batch(indices[begin : begin + _OUTPUT_BATCH])
+            scores.append(self.network(inputs).astype(np.float32).asnumpy())
+            labels.append(some)
+        if not scores:
+            return np.zeros((0, self.classes), np.float32), np.zeros(0, np.int64)
+        return relabelling.log_softmax(np.concatenate(scores)), np.concatenate(labels)
+
+    def outputs_of_all(self) -> Tuple[np.ndarray, np.ndarray]:
+        """The same for all examples of this worker."""
+        return self.outputs(self.examples, np.arange(len(self.examples)))
+
+    def _infer(self, network: gluon.HybridBlock, data: Any) -> None:
+        """Gives parameters of deferred shapes theirs, as a first forward pass would."""
+        if any(p._deferred_init for p in network.collect_params().values()):
+            examples = Examples(data, "data", mx.cpu())
+            network.infer_shape(examples.batch(np.arange(1))[0])
+            for parameter in network.collect_params().values():
+                parameter._finish_deferred_init()
