@@ -95,7 +95,7 @@ def train(task: Task, store: Any) -> dict[str, np.ndarray]:
         network,
         examples(store.rank),
         "sgd",
-        {"learning_rate": RATE, "momentum": task.momentum},
+        {"learning_rate": RATE / 50 if task.wide else RATE, "momentum": task.momentum},
         method=task.make_method(),
         store=store,
         batch_size=BATCH,

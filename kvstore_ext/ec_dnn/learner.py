@@ -1,15 +1,17 @@
 """A worker's network between exchanges: training steps, and outputs."""
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
+from ..errors import KVStoreError
 from . import relabelling
 from .checks import check_labels, check_scores, context_of
-from .local_data import Examples
+from .local_data import Examples, to_device
 
 _OUTPUT_BATCH = 256
 
@@ -53,7 +55,7 @@ class Learner:
         targets: Optional[np.ndarray],
         on_step: Callable[[], None],
     ) -> float:
-        """One step a batch; returns the mean loss.
+        """One step a batch; returns the mean loss. Raises KVStoreError where one is not finite.
 
         Parameters
         ----------
@@ -66,17 +68,17 @@ class Learner:
         for step, indices in enumerate(batches):
             inputs, labels = self.examples.batch(indices)
             check_labels(labels, self.classes)
-            more = [] if targets is None else [mx.nd.array(targets[step], self.context)]
+            known = [labels] if targets is None else [labels, targets[step]]
             with autograd.record():
                 scores = self.network(inputs)
-                losses = loss(scores, mx.nd.array(labels, self.context), *more)
+                losses = loss(scores, *(to_device(array, self.context) for array in known))
             losses.backward()
             self._trainer.step(len(indices))
             # The step before is waited for, not this one, which goes on beside the next.
-            total += 0.0 if before is None else before.asscalar()
+            total += 0.0 if before is None else _finite(before)
             before = losses.mean()
             on_step()
-        return (total + (0.0 if before is None else before.asscalar())) / max(1, len(batches))
+        return (total + (0.0 if before is None else _finite(before))) / max(1, len(batches))
 
     def outputs(self, examples: Examples, indices: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Logarithms of the softmax (n, C) without dropout, and labels (n,)."""
@@ -100,3 +102,13 @@ class Learner:
             network.infer_shape(examples.batch(np.arange(1))[0])
             for parameter in network.collect_params().values():
                 parameter._finish_deferred_init()
+
+
+def _finite(loss: mx.nd.NDArray) -> float:
+    value = float(loss.asscalar())
+    if not math.isfinite(value):
+        raise KVStoreError(
+            f"ec_dnn: training diverged: the loss of a mini-batch is {value}; others would get "
+            "this model, so nothing goes on. Try a smaller learning rate or alpha"
+        )
+    return value

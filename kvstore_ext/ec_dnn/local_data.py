@@ -47,7 +47,7 @@ class Examples:
     def batch(self, indices: np.ndarray) -> Tuple[mx.nd.NDArray, np.ndarray]:
         """Inputs on the device, float32 or as they are in a Dataset, and labels (n,), int64."""
         if self._dataset is None:
-            inputs = mx.nd.array(self._inputs[indices], self._context, np.float32)
+            inputs = to_device(self._inputs[indices], self._context)
             return inputs, self._labels[indices].astype(np.int64)
         pairs = [self._dataset[int(index)] for index in indices]
         inputs, labels = gluon.data.dataloader.default_batchify_fn(
@@ -75,6 +75,11 @@ class Order:
         stream = np.concatenate(parts)
         self._left = stream[needed:]
         return stream[:needed].reshape(batches, self._batch_size)
+
+
+def to_device(array: np.ndarray, context: mx.Context) -> mx.nd.NDArray:
+    """An array as float32; on the CPU it may share memory with the one given."""
+    return mx.nd.from_numpy(np.ascontiguousarray(array, np.float32)).as_in_context(context)
 
 
 def _to_numpy(array: Any) -> np.ndarray:
