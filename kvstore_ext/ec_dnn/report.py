@@ -24,6 +24,8 @@ class Aggregation:
         the K models for equations 10 and 9); exchange (waiting for models); evaluate.
     relabelled
         How many of this worker's examples the ensemble has labelled.
+    averaged
+        For how many of its examples it has computed the compressed models' average output.
     ensemble_loss, mean_loss
         On these: the simple ensemble's cross entropy, and the mean of the local models'. The first
         is at most as large as the second, but for rounding. None where there is no ensemble.
@@ -39,6 +41,7 @@ class Aggregation:
     training_loss: float
     seconds: Dict[str, float] = field(default_factory=dict)
     relabelled: int = 0
+    averaged: int = 0
     ensemble_loss: Optional[float] = None
     mean_loss: Optional[float] = None
     coefficients: Optional[np.ndarray] = None

@@ -115,7 +115,7 @@ class Trainer:
         self._accelerated.hybridize()
         self._compressed = False
         self._seconds: Dict[str, float] = {}
-        self._round = 0
+        self._round = self._averaged = 0
         # With ma_dnn: the local model before it was averaged.
         self._local: Optional[List[mx.nd.NDArray]] = None
         self._weight = 1.0
@@ -150,7 +150,7 @@ class Trainer:
             yield self._run_round(evaluates, last)
 
     def _run_round(self, evaluates: bool, last: bool) -> Aggregation:
-        self._seconds = {}
+        self._seconds, self._averaged = {}, 0
         self._round += 1
         loss = self._train_locally()
         found: Dict[str, Any] = {}
@@ -162,7 +162,9 @@ class Trainer:
         elif self._method.compresses or last or evaluates:
             relabels = self._method.compresses or last
             found = self._aggregate(relabels, self._evaluation if evaluates else None)
-        return Aggregation(self._round, self.steps, loss, dict(self._seconds), **found)
+        return Aggregation(
+            self._round, self.steps, loss, dict(self._seconds), averaged=self._averaged, **found
+        )
 
     def _train_locally(self) -> float:
         """tau steps with equation 9."""
@@ -178,6 +180,7 @@ class Trainer:
         """The average output of the compressed models for each example that comes next: the z of
         equation 9, (steps, batch_size, C)."""
         examples, places = np.unique(batches, return_inverse=True)
+        self._averaged = len(examples)
         total: Any = 0
         for _ in self._every_model():
             with self._phase("diversity"):
