@@ -37,10 +37,10 @@ from scipy import stats
 
 TRAIN_SIZE = 896  # half of the images
 BATCH = 32  # of a worker
-STEPS = 240  # mini-batches of a worker, those of compression included
-PERIODS = (6, 20, 60)  # mini-batches from one aggregation to the next
+STEPS = 132  # mini-batches of a worker, those of compression included
+PERIODS = (4, 11, 44)  # mini-batches from one aggregation to the next
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.05, 0.9, 5e-4
-EVALUATE_EVERY = 20  # mini-batches
+EVALUATE_EVERY = 11  # mini-batches
 ENSEMBLES = ("ec_dnn_s", "ec_dnn_r", "ec_dnn_m")
 NAMES = {
     "ma_dnn": "MA-DNN", "e_dnn": "E-DNN", "ec_dnn_s": "EC-DNN-S", "ec_dnn_r": "EC-DNN-R",

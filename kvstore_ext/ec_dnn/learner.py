@@ -53,7 +53,7 @@ class Learner:
         loss: gluon.HybridBlock,
         batches: np.ndarray,
         targets: Optional[np.ndarray],
-        on_step: Callable[[], None],
+        on_step: Callable[[Optional[float]], None],
     ) -> float:
         """One step a batch; returns the mean loss. Raises KVStoreError where one is not finite.
 
@@ -64,7 +64,7 @@ class Learner:
         targets
             (steps, batch_size, C), the loss's third input; None where it has two.
         """
-        total, before = 0.0, None
+        total, before, last = 0.0, None, None
         for step, indices in enumerate(batches):
             inputs, labels = self.examples.batch(indices)
             check_labels(labels, self.classes)
@@ -75,9 +75,11 @@ class Learner:
             losses.backward()
             self._trainer.step(len(indices))
             # The step before is waited for, not this one, which goes on beside the next.
-            total += 0.0 if before is None else _finite(before)
+            if before is not None:
+                last = _finite(before)
+                total += last
             before = losses.mean()
-            on_step()
+            on_step(last)
         return (total + (0.0 if before is None else _finite(before))) / max(1, len(batches))
 
     def outputs(self, examples: Examples, indices: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:

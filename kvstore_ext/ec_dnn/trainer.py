@@ -61,7 +61,7 @@ class Trainer:
     seed
         Decides in which order examples come and which are relabelled, with the rank.
     on_step
-        Called after each mini-batch.
+        Called after each mini-batch with the loss of the one before; None for a phase's first.
     clock
         Tells seconds, for the reports.
 
@@ -89,7 +89,7 @@ class Trainer:
         batch_size: int,
         evaluation: Any = None,
         seed: int = 0,
-        on_step: Callable[[], None] = lambda: None,
+        on_step: Callable[[Optional[float]], None] = lambda loss: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         check_store(store)
@@ -321,6 +321,6 @@ class Trainer:
         mx.nd.waitall()
         self._seconds[name] = self._seconds.get(name, 0.0) + self._clock() - begun
 
-    def _stepped(self) -> None:
+    def _stepped(self, loss: Optional[float]) -> None:
         self.steps += 1
-        self._on_step()
+        self._on_step(loss)
