@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shlex
 import statistics
@@ -38,9 +39,9 @@ from scipy import stats
 TRAIN_SIZE = 896  # half of the images
 BATCH = 32  # of a worker
 STEPS = 132  # mini-batches of a worker, those of compression included
-PERIODS = (4, 11, 44)  # mini-batches from one aggregation to the next
+PERIODS = (11, 44)  # mini-batches from one aggregation to the next
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.05, 0.9, 5e-4
-EVALUATE_EVERY = 11  # mini-batches
+EVALUATE_EVERY = 22  # mini-batches
 ENSEMBLES = ("ec_dnn_s", "ec_dnn_r", "ec_dnn_m")
 NAMES = {
     "ma_dnn": "MA-DNN", "e_dnn": "E-DNN", "ec_dnn_s": "EC-DNN-S", "ec_dnn_r": "EC-DNN-R",
@@ -159,14 +160,15 @@ def read(file: Path) -> Results:
 
 
 def wanted(arguments: argparse.Namespace) -> Iterator[Training]:
-    for seed in arguments.seeds:
-        for data in arguments.data:
-            yield Training("s_dnn", 1, 4 * STEPS, seed, "shared")
+    for data in arguments.data:
+        for seed in arguments.seeds:
             for workers in arguments.workers:
                 yield Training("e_dnn", workers, STEPS, seed, data)
                 for method in ("ma_dnn", *ENSEMBLES):
                     for period in PERIODS:
                         yield Training(method, workers, period, seed, data)
+    for seed in arguments.seeds:
+        yield Training("s_dnn", 1, 4 * STEPS, seed, "shared")
 
 
 def complete(arguments: argparse.Namespace) -> Results:
@@ -184,6 +186,164 @@ def complete(arguments: argparse.Namespace) -> Results:
     return read(arguments.results)
 
 
+class Tables:
+    """Markdown, of the trainings that a command asks for."""
+
+    def __init__(self, results: Results, arguments: argparse.Namespace) -> None:
+        self._results, self._arguments = results, arguments
+        found = results.values()
+        self._step = statistics.median(one["step_seconds"] for one in found)
+        self._forward = statistics.median(s for one in found for s in one["forward_seconds"])
+        self._model = max(one["model_bytes"] for one in found) * 8e-9 / arguments.gigabits
+
+    def lines(self) -> Iterator[str]:
+        yield from self._about()
+        for data in self._arguments.data:
+            title = "its part of the examples" if data == "partitioned" else "all of the examples"
+            yield from ("", f"## Each worker with {title}", "")
+            yield from self._errors(data)
+            yield from ("", "Differences of the global models in points, paired by seed:", "")
+            yield from self._differences(data)
+            yield from ("", *self._improvements(data))
+
+    def _about(self) -> Iterator[str]:
+        command = shlex.join(["python", "benchmarks/ec_dnn_accuracy.py", *sys.argv[1:]])
+        defaults = ec_dnn.Method("ec_dnn_s", tau=1)
+        yield "# EC-DNN, averages of models and a final ensemble"
+        yield ""
+        yield f"Made by `OMP_NUM_THREADS=1 {command}`."
+        yield ""
+        yield (
+            f"scikit-learn's digits, {TRAIN_SIZE} to train on and the other half to test, a fresh "
+            f"split for each of {len(self._arguments.seeds)} seeds; Network in Network with batch "
+            f"normalisation, {self._parameters} numbers; SGD with momentum {MOMENTUM} and decay "
+            f"{WEIGHT_DECAY}, a learning rate that falls from {LEARNING_RATE} to 0 in a line; "
+            f"{STEPS} mini-batches of {BATCH} for each worker, those of compression included "
+            f"({4 * STEPS} for S-DNN); p {defaults.p:g} %, mu {defaults.mu}, alpha "
+            f"{defaults.alpha}, beta {defaults.beta}, the paper's."
+        )
+        yield ""
+        yield (
+            "Errors are in per cent, means over the seeds with intervals of 95 %. G is the global "
+            "model, L the local one with the smallest training loss. Each method has the tau of "
+            f"its best global error, as in the paper, of periods of {', '.join(map(str, PERIODS))} "
+            "mini-batches from one aggregation to the next; tau leaves out those of compression. "
+            "Speed is the time that MA-DNN's global model takes to its final error, over the time "
+            "that the method takes to the same, on curves that are means over the seeds; 0: never. "
+            f"Time is {1e3 * self._step:.2f} ms a mini-batch and {1e6 * self._forward:.0f} µs an "
+            "example of a forward pass in relabelling, the medians over all trainings, and "
+            f"{self._model * 1e3:.2f} ms a model received, at {self._arguments.gigabits:g} Gbit/s."
+        )
+        rows = [pair for one in self._results.values() for pair in one["jensen"]]
+        broken = sum(together > alone for together, alone in rows)
+        yield ""
+        yield (
+            f"At {len(rows)} aggregations (worker 0's examples) the simple ensemble's cross "
+            f"entropy was above the mean of the models' {broken} times; Jensen's inequality has "
+            "it 0."
+        )
+
+    @property
+    def _parameters(self) -> int:
+        return max(one["model_bytes"] for one in self._results.values()) // 4
+
+    def _errors(self, data: str) -> Iterator[str]:
+        counts = self._arguments.workers
+        yield "| |" + "".join(f" K = {count}: error | speed | tau |" for count in counts)
+        yield "| --- |" + " ---: | ---: | ---: |" * len(counts)
+        for which in ("global", "local"):
+            for method in NAMES:
+                cells = [self._cell(method, count, data, which) for count in counts]
+                yield f"| {NAMES[method]}, {which[0].upper()} | " + " | ".join(cells) + " |"
+        alone = np.array([
+            self._results[Training("s_dnn", 1, 4 * STEPS, seed, "shared")]["global"]
+            for seed in self._arguments.seeds
+        ])
+        yield f"| S-DNN | {interval(100 * alone)} |" + " |" * (3 * len(counts) - 1)
+
+    def _cell(self, method: str, count: int, data: str, which: str) -> str:
+        period = self._best(method, count, data)
+        tau = "-" if method == "e_dnn" else str(Training(method, count, period, 0, data).tau)
+        errors = 100 * self._final(method, count, period, data, which)
+        return f"{interval(errors)} | {self._speed(method, count, data, which):.2f} | {tau}"
+
+    def _best(self, method: str, count: int, data: str) -> int:
+        """The period with the smallest error of the global model."""
+        periods = (STEPS,) if method == "e_dnn" else PERIODS
+        return min(periods, key=lambda p: self._final(method, count, p, data, "global").mean())
+
+    def _found(self, method: str, count: int, period: int, data: str) -> List[Dict[str, Any]]:
+        return [
+            self._results[Training(method, count, period, seed, data)]
+            for seed in self._arguments.seeds
+        ]
+
+    def _final(self, method: str, count: int, period: int, data: str, which: str) -> np.ndarray:
+        return np.array([one[which] for one in self._found(method, count, period, data)])
+
+    def _speed(self, method: str, count: int, data: str, which: str) -> float:
+        period = self._best("ma_dnn", count, data)
+        goal = self._final("ma_dnn", count, period, data, "global").mean()
+        seconds = self._time_to(goal, "ma_dnn", count, data, "global")
+        own = self._time_to(goal, method, count, data, which)
+        return seconds / own if own is not None and seconds is not None else 0.0
+
+    def _time_to(
+        self, goal: float, method: str, count: int, data: str, which: str
+    ) -> Optional[float]:
+        """Seconds until the mean error over the seeds is `goal`; L's is the mean of the models."""
+        found = self._found(method, count, self._best(method, count, data), data)
+        errors = np.mean(
+            [[row[1 if which == "global" else 2] for row in one["curve"]] for one in found], axis=0
+        )
+        last = self._final(method, count, self._best(method, count, data), data, which).mean()
+        errors[-1] = min(errors[-1], last)  # that of the final model
+        for row, error_then in zip(found[0]["curve"], errors):
+            if error_then <= goal:
+                rounds = np.array(found[0]["rounds"][: row[0]])
+                costs = (self._step, self._forward, self._model)
+                work = (rounds[-1, 0], rounds[:, 1].sum(), rounds[:, 2].sum())
+                return float(np.dot(costs, work))
+        return None
+
+    def _differences(self, data: str) -> Iterator[str]:
+        counts = self._arguments.workers
+        yield "| |" + "".join(f" K = {count} |" for count in counts)
+        yield "| --- |" + " ---: |" * len(counts)
+        for method in ENSEMBLES:
+            for other in ("e_dnn", "ma_dnn"):
+                cells = [
+                    interval(100 * (self._of_best(method, count, data)
+                                    - self._of_best(other, count, data)), "+")
+                    for count in counts
+                ]
+                yield f"| {NAMES[method]} less {NAMES[other]} | " + " | ".join(cells) + " |"
+
+    def _of_best(self, method: str, count: int, data: str) -> np.ndarray:
+        return self._final(method, count, self._best(method, count, data), data, "global")
+
+    def _improvements(self, data: str) -> Iterator[str]:
+        """Equation 11, over all measurements of all trainings."""
+        for method in ("ma_dnn", "ec_dnn_s"):
+            gains = np.array([
+                alone - together
+                for training, one in self._results.items()
+                if training.method == method and training.data == data
+                for _, together, alone in one["curve"]
+            ])
+            yield (
+                f"{NAMES[method]}'s global model was worse than the mean of the local ones in "
+                f"{100 * (gains < 0).mean():.0f} % of {len(gains)} measurements, and "
+                f"{100 * gains.mean():+.1f} points better on the average (equation 11)."
+            )
+
+
+def interval(values: np.ndarray, sign: str = "") -> str:
+    """Mean and half of the interval of 95 %, by Student's t."""
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values) if len(values) > 1 else math.nan
+    return f"{values.mean():{sign}.2f} ± {half:.2f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, required=True, help="JSON lines; made if absent")
@@ -193,8 +353,7 @@ def main() -> None:
                         choices=("partitioned", "shared"))
     parser.add_argument("--gigabits", type=float, default=1.0, help="a second, of a worker's link")
     arguments = parser.parse_args()
-    results = complete(arguments)
-    print(len(results))
+    print("\n".join(Tables(complete(arguments), arguments).lines()))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Sequence
+from typing import Mapping, Sequence
 from xml.sax.saxutils import escape
 
 Points = Sequence["tuple[float, float]"]
@@ -11,7 +11,7 @@ _WIDTH, _HEIGHT, _MARGIN = 640, 400, 60
 _COLOURS = ("#1b6ca8", "#d1495b", "#3a7d44", "#edae49", "#6a4c93")
 
 
-def draw(file: Path, title: str, curves: dict[str, Points]) -> None:
+def draw(file: Path, title: str, curves: Mapping[str, Points]) -> None:
     """Writes curves of (seconds, share of errors) by name."""
     times, errors = zip(*(point for points in curves.values() for point in points))
     most_time, most_error = max(times) or 1.0, max(errors) or 1.0

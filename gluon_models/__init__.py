@@ -68,8 +68,8 @@ def get_model(name: str, classes: int = 1000, **options: Any) -> HybridBlock:
     """Make the network `name`, not yet initialised, with `classes` outputs.
 
     `options` go to the network's class: `aux_logits` and `dropout` for GoogLeNet, `batch_norm` and
-    `dropout` for VGG and AlexNet, `dropout` for InceptionV3 and NIN. The names of the networks that gluoncv
-    has too are gluoncv's.
+    `dropout` for VGG, AlexNet and NIN, `dropout` for InceptionV3. The names of the networks that
+    gluoncv has too are gluoncv's.
 
     Raises:
         ValueError: no network has this name, or `classes` is not a positive integer.

@@ -41,7 +41,9 @@ TASKS = {
     "ma_dnn with momentum": Task("ma_dnn", tau=1, rounds=6, momentum=0.9),
     "wide": Task("ec_dnn_s", rounds=2, wide=True, momentum=0.9),
     "wide without diversity": Task("ec_dnn_s", rounds=2, options={"alpha": 0}, wide=True),
-    "wide float16": Task("ec_dnn_s", rounds=2, options={"wire": "float16"}, wide=True, momentum=0.9),
+    "wide float16": Task(
+        "ec_dnn_s", rounds=2, options={"wire": "float16"}, wide=True, momentum=0.9
+    ),
     "wide ma_dnn": Task("ma_dnn", rounds=2, wide=True),
 }
 

@@ -106,7 +106,7 @@ def test_networks_and_stores_that_are_not_ready() -> None:
     spread.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
     with pytest.raises(KVStoreError, match=r"cpu\(0\), cpu\(1\).*one device"):
         train(spread, (INPUTS, LABELS))
-    with pytest.raises(KVStoreError, match="store is a local.*'p3'"):
+    with pytest.raises(KVStoreError, match=r"store is a local.*'p3'"):
         train(ready(), (INPUTS, LABELS), store=mx.kv.create("local"))
     with pytest.raises(KVStoreError, match="compresses by qsgd"):
         train(ready(), (INPUTS, LABELS), store=mx.kv.create("qsgd"))
@@ -119,7 +119,7 @@ def test_networks_and_stores_that_are_not_ready() -> None:
 
 
 def test_training_that_diverges_is_named() -> None:
-    with pytest.raises(KVStoreError, match="diverged.*learning rate"):
+    with pytest.raises(KVStoreError, match=r"diverged.*learning rate"):
         train(ready(), (INPUTS * 1e20, LABELS), rate=1e20)
 
 
@@ -138,8 +138,8 @@ def test_a_dataset_with_transforms_and_deferred_shapes() -> None:
     assert network.weight.shape == (4, 3)
 
 
-def disagree() -> None:
-    """Each line of output names what one call has come to; then the architectures differ."""
+def disagree(mishap: str) -> None:
+    """Calls that are refused; then worker 2 trains otherwise than the others."""
     import kvstore_ext
     import mxnet as mx
     import numpy as np
@@ -170,21 +170,30 @@ def disagree() -> None:
         (report,) = trainer.rounds(1)
     assert report.coefficients.tolist() == [1 / 3] * 3
     print("all is well with worker", store.rank, flush=True)
-    network = nn.Dense(2, in_units=1 + (store.rank == 2))
+    units = 1 + (store.rank == 2 and mishap == "architectures")
+    tau = 1 + (store.rank == 2)
+    network = nn.Dense(2, in_units=units)
     network.initialize()
-    data = (np.zeros((3, 1 + (store.rank == 2))), np.array([0, 1, 0]))
-    ec_dnn.Trainer(network, data, "sgd", method=ec_dnn.Method("ec_dnn_s", tau=1), store=store,
-                   batch_size=2)
+    data = (np.zeros((3, units)), np.array([0, 1, 0]))
+    method = ec_dnn.Method("ec_dnn_s", tau=tau if mishap == "methods" else 1)
+    ec_dnn.Trainer(network, data, "sgd", method=method, store=store, batch_size=2)
     store.barrier()
 
 
-def test_workers_with_different_architectures(cluster: Cluster) -> None:
-    job = cluster.start(disagree, workers=3, options={"timeout": 600})
+@pytest.mark.parametrize(
+    ("mishap", "words"),
+    [
+        ("architectures", r"worker 2: the networks differ: parameter 0 is \(2, 2\) float32 here "
+                          r"and \(2, 1\) float32 on worker 0"),
+        ("methods", r"worker 2: workers train differently: .*tau=2.* here, .*tau=1.* on worker 0"),
+    ],
+)
+def test_workers_that_train_differently(cluster: Cluster, mishap: str, words: str) -> None:
+    job = cluster.start(disagree, mishap, workers=3, options={"timeout": 600})
     for worker in job.workers:
         assert worker.wait(60) not in (None, 0)
         assert "all is well" in worker.output
-        assert re.search(r"worker 2: the networks differ: parameter 0 is \(2, 2\) float32 here and "
-                         r"\(2, 1\) float32 on worker 0", worker.output)
+        assert re.search(words, worker.output)
 
 
 def turns(mishap: str) -> None:

@@ -152,7 +152,7 @@ def test_a_copy_has_the_parameters_and_refuses_another_architecture() -> None:
     expected = network(inputs).asnumpy()
     values = [parameter.data() for parameter in network.collect_params().values()]
     np.testing.assert_array_equal(copy_of(make_network, values)(inputs).asnumpy(), expected)
-    with pytest.raises(ValueError, match="2 parameters.*has 8"):
+    with pytest.raises(ValueError, match=r"2 parameters.*has 8"):
         copy_of(lambda: nn.Dense(4), values)
     wider = nn.Dense(9, in_units=3)
     with pytest.raises(ValueError, match=r"\(9, 3\).*\(7, 3\)"):

@@ -112,7 +112,7 @@ class Server {
     uint64_t offset = 0;         // in the key, in elements
     int priority = 0;
     double since = 0;  // the open round's first contribution
-    int root = 0;  // of the open round, then of the value: see Operation
+    int root = 0;      // of the open round, then of the value: see Operation
     Aggregator sum;
     bool updating = false;
     Buffer value;                          // or the last sum, without an optimizer

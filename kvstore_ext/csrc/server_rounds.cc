@@ -58,8 +58,8 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   const bool non_finite = message.header.encoding == Encoding::kSkipped;
   CheckRoot(*key, slice, message);
   const int root = message.header.root;
-  const bool has_values = root > 0 ? worker == root - 1
-                                   : !non_finite && (message.header.round > 0 || worker == 0);
+  const bool has_values =
+      root > 0 ? worker == root - 1 : !non_finite && (message.header.round > 0 || worker == 0);
   const size_t expected = has_values ? key->elements.at(index) * SizeOf(key->dtype) : 0;
   // What is encoded its codec checks.
   if (encoded ? slice.codec == nullptr : message.payload.size != expected) {
@@ -96,8 +96,8 @@ void Server::CheckRoot(const Key& key, const SliceState& slice, const Message& m
   };
   throw std::runtime_error("key " + key.name + ", round " + std::to_string(slice.round) +
                            ": worker " + Ranks(slice.sum.heard()) + " asked for " +
-                           what(slice.root) + ", worker " + std::to_string(message.peer) +
-                           " for " + what(message.header.root));
+                           what(slice.root) + ", worker " + std::to_string(message.peer) + " for " +
+                           what(message.header.root));
 }
 
 // Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update

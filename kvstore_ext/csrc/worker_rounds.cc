@@ -35,16 +35,8 @@ void Worker::Start(Operation operation) {
   key->arrived.assign(key->slices.size(), false);
   key->missing = key->slices.size();
   trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
-  Round round{key,
-              current.key,
-              key->rounds - 1,
-              current.contributes,
-              current.input,
-              current.root,
-              current.step,
-              current.settings,
-              Encoding::kPlain,
-              0};
+  Round round{key,          current.key,  key->rounds - 1,  current.contributes, current.input,
+              current.root, current.step, current.settings, Encoding::kPlain,    0};
   const bool plain = current.plain;
   const bool compressed = round.contributes && round.number > 0 && key->codec != nullptr;
   key->shares = compressed && key->codec->codec().shares_scaler();

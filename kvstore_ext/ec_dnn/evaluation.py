@@ -26,7 +26,9 @@ class Evaluation:
         found, self._labels = self._learner.outputs(self._examples, self._share)
         return found
 
-    def of_ensemble(self, outputs: Sequence[np.ndarray], coefficients: np.ndarray) -> Dict[str, Any]:
+    def of_ensemble(
+        self, outputs: Sequence[np.ndarray], coefficients: np.ndarray
+    ) -> Dict[str, Any]:
         """Errors of the workers' models and their ensemble, from `outputs` of each."""
         stacked = np.stack(outputs)
         wrong = (stacked.argmax(axis=2) != self._labels).sum(axis=1)

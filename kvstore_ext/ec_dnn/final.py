@@ -1,12 +1,14 @@
 """What the workers agree on about their models: the best one, and one regression for all."""
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
+from mxnet.gluon import HybridBlock
 
 from . import relabelling
+from .ensemble import Ensemble, copy_of
 from .learner import Learner
 from .models import Models
 
@@ -39,11 +41,6 @@ def best_local(
     return best, losses
 
 
-def even(models: Models) -> np.ndarray:
-    """1/K for each model (equation 5)."""
-    return np.full(models.count, 1 / models.count)
-
-
 def common_coefficients(models: Models, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Equation 7 over all workers' examples, (K,): those of the global model; 1/K where all of
     them together are fewer than the models.
@@ -55,4 +52,21 @@ def common_coefficients(models: Models, outputs: np.ndarray, labels: np.ndarray)
     """
     count = float(models.sum(np.array([len(labels)]))[0])
     equations = models.sum(relabelling.normal_equations(outputs, labels))
-    return even(models) if count < models.count else relabelling.solve(equations)
+    return relabelling.even(models.count) if count < models.count else relabelling.solve(equations)
+
+
+def ensemble_of_all(
+    learner: Learner, models: Models, make_network: Callable[[], HybridBlock], regression: bool
+) -> Ensemble:
+    """The ensemble of all workers' models as they are: with 1/K each, or by a regression over the
+    examples of all workers."""
+    members, outputs = [], []
+    labels = np.zeros(0, np.int64)
+    for _ in models.each():
+        members.append(copy_of(make_network, models.arrays()))
+        if regression:
+            output, labels = learner.outputs_of_all()
+            outputs.append(output)
+    if not regression:
+        return Ensemble(members)
+    return Ensemble(members, common_coefficients(models, np.stack(outputs), labels))

@@ -30,25 +30,30 @@ class Models:
         A P3 store that has no optimizer and does not compress.
     wire
         The type of numbers on their way; None for the parameters' own.
+    training
+        What else has to be equal on all workers, as text for an error.
 
     Raises
     ------
     ClusterError
-        Where another worker's network has other parameters.
+        Where another worker's network has other parameters, or it trains otherwise.
     """
 
-    def __init__(self, network: gluon.Block, store: Any, wire: Optional[str] = None) -> None:
-        self._network, self._store, self._wire = network, store, wire
+    def __init__(
+        self, network: gluon.Block, store: Any, wire: Optional[str] = None, training: str = ""
+    ) -> None:
+        self._parameters = list(network.collect_params().values())
+        self._store, self._wire = store, wire
         self._name = f"ec_dnn {next(_numbers)}"
         self._summed: Dict[int, str] = {}  # keys of vectors by their size
         self._averaged = False
         self._groups = _groups(self.arrays())
         self.rank, self.count = store.rank, store.num_workers
-        self._compare()
+        self._compare(training)
 
     def arrays(self) -> List[mx.nd.NDArray]:
         """The network's parameters, where they lie."""
-        return [parameter.data() for parameter in self._network.collect_params().values()]
+        return [parameter.data() for parameter in self._parameters]
 
     def copy(self) -> List[mx.nd.NDArray]:
         """A copy of the network's parameters."""
@@ -149,25 +154,33 @@ class Models:
         self._store.fail(reason)
         raise ClusterError(f"worker {self.rank}: {reason}")
 
-    def _compare(self) -> None:
-        """With worker 0's parameters, before any of them travels."""
-        ours = [f"{array.shape} {np.dtype(array.dtype).name}" for array in self.arrays()]
-        text = np.frombuffer("\n".join(ours).encode(), np.uint8).astype(np.float32)
-        size = mx.nd.array([text.size], dtype=np.float64)
-        self._store.broadcast_from(0, f"{self._name} size", size)
-        _wait([size])
-        array = mx.nd.zeros((int(size.asscalar()),))
-        if self.rank == 0:
-            array = mx.nd.array(text)
-        self._store.broadcast_from(0, f"{self._name} architecture", array)
-        _wait([array])
-        first = bytes(array.asnumpy().astype(np.uint8)).decode().split("\n")
-        for index, (own, other) in enumerate(itertools.zip_longest(ours, first, fillvalue="none")):
+    def _compare(self, training: str) -> None:
+        """With worker 0's training and parameters, before any of them travels."""
+        ours = [training, *self._shapes()]
+        first = self._of_first("\n".join(ours)).split("\n")
+        if ours[0] != first[0]:
+            self.fail(f"workers train differently: {ours[0]} here, {first[0]} on worker 0")
+        pairs = itertools.zip_longest(ours[1:], first[1:], fillvalue="none")
+        for index, (own, other) in enumerate(pairs):
             if own != other:
                 self.fail(
                     f"the networks differ: parameter {index} is {own} here and {other} on worker "
-                    f"0; found {len(ours)} parameters here and {len(first)} there"
+                    f"0; found {len(ours) - 1} parameters here and {len(first) - 1} there"
                 )
+
+    def _shapes(self) -> List[str]:
+        return [f"{array.shape} {np.dtype(array.dtype).name}" for array in self.arrays()]
+
+    def _of_first(self, text: str) -> str:
+        """Worker 0's text."""
+        own = np.frombuffer(text.encode(), np.uint8).astype(np.float32)
+        size = mx.nd.array([own.size], dtype=np.float64)
+        self._store.broadcast_from(0, f"{self._name} size", size)
+        _wait([size])
+        array = mx.nd.array(own) if self.rank == 0 else mx.nd.zeros((int(size.asscalar()),))
+        self._store.broadcast_from(0, f"{self._name} about", array)
+        _wait([array])
+        return bytes(array.asnumpy().astype(np.uint8)).decode()
 
 
 def check_store(store: Any) -> None:

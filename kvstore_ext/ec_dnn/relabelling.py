@@ -5,6 +5,7 @@ int64 of shape (n,).
 """
 from __future__ import annotations
 
+import warnings
 from typing import Tuple
 
 import numpy as np
@@ -15,6 +16,29 @@ def log_softmax(scores: np.ndarray) -> np.ndarray:
     shifted = scores.astype(np.float64) - scores.max(axis=-1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return np.asarray(logs, np.float32)
+
+
+def even(models: int) -> np.ndarray:
+    """1/K for each model, (K,) (equation 5)."""
+    return np.full(models, 1 / models)
+
+
+def coefficients(method: str, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Those by which a method's ensemble labels a worker's examples, (K,) or (K, n).
+
+    With fewer examples than models ec_dnn_r's regression would be singular: it warns, and uses 1/K.
+    """
+    if method == "ec_dnn_m":
+        return margin(outputs, labels)
+    if method == "ec_dnn_r" and len(labels) >= len(outputs):
+        return regression(outputs, labels)
+    if method == "ec_dnn_r":
+        warnings.warn(
+            f"ec_dnn_r relabels {len(labels)} examples, fewer than the {len(outputs)} models, so "
+            "that the regression would be singular: it uses 1/K",
+            stacklevel=2,
+        )
+    return even(len(outputs))
 
 
 def regression(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -14,7 +13,7 @@ from ..errors import OptionError
 from . import relabelling
 from .ensemble import Ensemble, copy_of
 from .evaluation import Evaluation
-from .final import best_local, common_coefficients, even
+from .final import best_local, common_coefficients, ensemble_of_all
 from .learner import Learner
 from .local_data import Order
 from .losses import AcceleratedCompressionLoss, DiverseTrainingLoss
@@ -74,7 +73,7 @@ class Trainer:
     OptionError
         For s_dnn with several workers.
     ClusterError
-        Where the workers' networks differ.
+        Where the workers' networks or methods differ.
     """
 
     def __init__(
@@ -97,13 +96,14 @@ class Trainer:
             raise OptionError(f"ec_dnn: s_dnn is for one worker; the job has {store.num_workers}")
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise OptionError(f"ec_dnn: batch_size is {batch_size!r}; it must be 1 or more")
-        self.steps = 0
+        self.steps = 0  # mini-batches trained on so far
         self.training_losses: Optional[np.ndarray] = None
         self._method, self._batch_size, self._clock = method, batch_size, clock
         self._on_step = on_step
         self._learner = Learner(network, data, optimizer, optimizer_params)
         self._examples = self._learner.examples
-        self._models = Models(network, store, method.wire)
+        about = f"{method}, batch_size {batch_size}"
+        self._models = Models(network, store, method.wire, about)
         self._evaluation = (
             None if evaluation is None else Evaluation(evaluation, self._learner, self._models)
         )
@@ -219,7 +219,7 @@ class Trainer:
         found = self._relabel(np.stack(outputs), labels, chosen) if relabels else {}
         if evaluation is not None:
             with self._phase("evaluate"):
-                coefficients = even(self._models)
+                coefficients = relabelling.even(self._models.count)
                 if self._method.name == "ec_dnn_r":
                     coefficients = common_coefficients(self._models, np.stack(outputs), labels)
                 found.update(evaluation.of_ensemble(evaluated, coefficients))
@@ -230,7 +230,7 @@ class Trainer:
     ) -> Dict[str, Any]:
         """The pseudo-labels of algorithm 2, from outputs (K, n, C), and training with them."""
         with self._phase("relabel"):
-            coefficients = self._coefficients(outputs, labels)
+            coefficients = relabelling.coefficients(self._method.name, outputs, labels)
             targets = relabelling.pseudo_labels(relabelling.combine(outputs, coefficients))
             together, alone = relabelling.cross_entropies(outputs, labels)
         if self._method.compresses:
@@ -241,21 +241,6 @@ class Trainer:
             "mean_loss": alone,
             "coefficients": coefficients if self._method.name == "ec_dnn_r" else None,
         }
-
-    def _coefficients(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        if self._method.name == "ec_dnn_m":
-            return relabelling.margin(outputs, labels)
-        if self._method.name != "ec_dnn_r":
-            return even(self._models)
-        if len(labels) < self._models.count:
-            warnings.warn(
-                f"ec_dnn_r: worker {self._models.rank} relabels {len(labels)} examples, fewer than "
-                f"the {self._models.count} models, so that the regression would be singular: it "
-                "uses 1/K",
-                stacklevel=2,
-            )
-            return even(self._models)
-        return relabelling.regression(outputs, labels)
 
     def _compress(self, chosen: np.ndarray, targets: np.ndarray) -> None:
         """Algorithm 2, from the latest local model."""
@@ -292,17 +277,9 @@ class Trainer:
         """
         if not self._method.is_ensemble:
             return Ensemble([copy_of(make_network, self._models.arrays())])
-        members, outputs = [], []
-        labels = np.zeros(0, np.int64)
-        regression = self._method.name == "ec_dnn_r"
-        for _ in self._models.each():
-            members.append(copy_of(make_network, self._models.arrays()))
-            if regression:
-                output, labels = self._learner.outputs_of_all()
-                outputs.append(output)
-        if not regression:
-            return Ensemble(members)
-        return Ensemble(members, common_coefficients(self._models, np.stack(outputs), labels))
+        return ensemble_of_all(
+            self._learner, self._models, make_network, self._method.name == "ec_dnn_r"
+        )
 
     def _every_model(self) -> Iterator[int]:
         """Models.each, with the time that passes in waiting."""
