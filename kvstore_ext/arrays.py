@@ -70,7 +70,7 @@ class KeyArrays:
             DTYPES[self.dtype],
             self.elements,
             "" if compression is None else compression.specification(self.shape),
-            compression is not None and compression.non_finite == "raise",
+            compression is not None and compression.non_finite_ends_job,
             text,
         )
 
@@ -123,25 +123,46 @@ class KeyArrays:
         servers' optimizer (settings.py). A plain operation is not compressed. With a root, the
         round gives that worker's values to all others, instead of a sum to everybody.
         """
-        priority = max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority))
         source = None if values is None else self._gather(values)
         target = None if not outs else self._target(outs)
+        self._push(worker, contributes, source, target, (priority, step, settings, plain))
+        if target is not None and outs is not None:
+            for out in outs:
+                if out is not target:
+                    target.copyto(out)
+
+    def merge(
+        self, worker: _core.Worker, local: mx.nd.NDArray, priority: int, step: int, settings: str
+    ) -> None:
+        """Queues a round of Slim-DP: pushes by what the local parameters have changed, and merges
+        the global ones into them."""
+        on_cpu = local.context.device_type == "cpu"
+        array = local if on_cpu else local.copyto(self._staging([local]))
+        self._push(worker, True, array, array, (priority, step, settings, False))
+        if not on_cpu:
+            array.copyto(local)
+
+    def _push(
+        self,
+        worker: _core.Worker,
+        contributes: bool,
+        source: Optional[mx.nd.NDArray],
+        target: Optional[mx.nd.NDArray],
+        how: Tuple[int, int, str, bool],
+    ) -> None:
+        priority, step, settings, plain = how
         worker.push_to_engine(
             self.identity,
             contributes,
             0 if source is None else source.handle.value,
             0 if target is None else target.handle.value,
             self._order.handle.value,
-            priority,
+            max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority)),
             step,
             settings,
             plain,
             0 if root is None else root + 1,
         )
-        if target is not None and outs is not None:
-            for out in outs:
-                if out is not target:
-                    target.copyto(out)
 
     def wait(self) -> None:
         """Waits for all operations on the key; raises MXNetError where one failed."""
@@ -149,16 +170,10 @@ class KeyArrays:
 
     def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""
-        if len(values) == 1:
-            if values[0].context.device_type == "cpu":
-                return values[0]
-            return values[0].copyto(self._staging(values))
-        if all(value.context.device_type == "cpu" for value in values):
-            # Needs no copies, unlike MXNet's stores, which keep one a device.
-            return mx.nd.add_n(*values, out=self._staging(values))
-        device = values[0].context
-        total = mx.nd.add_n(*[value.as_in_context(device) for value in values])
-        return total.copyto(self._staging(values))
+        on_cpu = all(value.context.device_type == "cpu" for value in values)
+        if on_cpu:
+            return values[0] if len(values) == 1 else total_of(values, self._staging(values))
+        return total_of(values).copyto(self._staging(values))
 
     def _target(self, outs: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """Where the lane writes a result for outs."""
@@ -172,3 +187,14 @@ class KeyArrays:
             context = mx.cpu_pinned() if on_gpu else mx.cpu()
             self._buffer = mx.nd.empty(self.shape, context, self.dtype)
         return self._buffer
+
+
+def total_of(arrays: List[mx.nd.NDArray], out: Optional[mx.nd.NDArray] = None) -> mx.nd.NDArray:
+    """The sum of arrays, where the first one is, or in `out`; of one array, itself."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if all(array.context.device_type == "cpu" for array in arrays):
+        # Needs no copies, unlike MXNet's stores, which keep one a device.
+        return mx.nd.add_n(*arrays, out=out)
+    device = arrays[0].context
+    return mx.nd.add_n(*[array.as_in_context(device) for array in arrays], out=out)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Protocol
 
 import mxnet as mx
 import numpy as np
@@ -17,6 +17,19 @@ from .questions import answer_to, ask
 # A key of no parameter, under which it lies among an optimizer's states; MXNet's own stores load
 # such a file and leave the entry alone.
 ENTRY = "kvstore_ext: carried over"
+
+
+class Carries(Protocol):
+    """What a store adds to the states of its optimizer."""
+
+    def fetch(self) -> Dict[str, Any]:
+        """An entry for a dictionary of states, or none."""
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it."""
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Hears of another optimizer, which was saved with the states, say."""
 
 
 class Carried:
@@ -112,7 +125,7 @@ class Carried:
 class CarryingUpdater(mx.optimizer.Updater):
     """A worker's own updater, whose saved states have what compression carries over as well."""
 
-    def __init__(self, optimizer: mx.optimizer.Optimizer, carried: Carried) -> None:
+    def __init__(self, optimizer: mx.optimizer.Optimizer, carried: Carries) -> None:
         super().__init__(optimizer)
         self._carried = carried
 

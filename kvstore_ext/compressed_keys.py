@@ -1,14 +1,14 @@
 """Which keys of a store are compressed, and when: what compression.py leaves to the moment."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Set
 
 import mxnet as mx
 import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
-from .compression import DGC, Compression, TwoBit
+from .compression import DGC, Compression, GradientCompression, SlimDP, TwoBit
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, storage
 
@@ -21,6 +21,7 @@ class CompressedKeys:
         self._worker = worker
         self._keys = keys
         self._names: Dict[Key, str] = {}
+        self._untrained: Set[Key] = set()  # as far as an optimizer tells
         self._momentum = 0.0
         self._last: List[Key] = []  # of exclude_last
         self._known_at = -1
@@ -41,7 +42,8 @@ class CompressedKeys:
             )
         if array.stype != "default" and not isinstance(method, TwoBit):
             return
-        types: List[Any] = [np.float32] if isinstance(method, TwoBit) else [np.float32, np.float16]
+        alone = isinstance(method, (TwoBit, SlimDP))
+        types: List[Any] = [np.float32] if alone else [np.float32, np.float16]
         if array.stype != "default" or array.dtype not in types:
             raise ArrayMismatch(
                 f"key {name!r}: got a {storage(array.stype)} array of "
@@ -57,11 +59,13 @@ class CompressedKeys:
         return None
 
     def _excluded(self, name: Key) -> bool:
+        if isinstance(self.method, SlimDP) and name in self._untrained:
+            return True  # it has no update, and no place in the core
         return self.method is not None and self.method.excludes(name, self._names.get(name))
 
     def declared(self, key: KeyArrays) -> None:
         """To be called once a key is known to the lane."""
-        if key.compressed:
+        if key.compressed and isinstance(self.method, GradientCompression):
             self._worker.set_momentum(key.identity, self._momentum)
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
@@ -76,6 +80,8 @@ class CompressedKeys:
         self._names.update(optimizer.idx2name)
         for index, parameter in optimizer.param_dict.items():
             self._names[index] = parameter.name
+            if parameter.grad_req == "null":
+                self._untrained.add(index)
         momentum = getattr(optimizer, "momentum", 0.0)
         if not isinstance(self.method, DGC) or not momentum:
             return
@@ -94,7 +100,7 @@ class CompressedKeys:
         one, once that is known."""
         if self._excluded(name):
             return True
-        if self.method is None or not self.method.exclude_last:
+        if not isinstance(self.method, GradientCompression) or not self.method.exclude_last:
             return False
         if step != self._known_at:
             self._known_at = step

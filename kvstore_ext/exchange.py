@@ -8,14 +8,16 @@ from typing import Any, Callable, Dict, List, Optional, Union
 import mxnet as mx
 
 from .arrays import KeyArrays
-from .carried import Carried
+from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
-from .compression import Compression
+from .compression import Compression, SlimDP
 from .errors import KeyNotInitialised, KVStoreError
 from .keys import Key, Pairs, identity, stype_of
 from .lane import ClusterLane
 from .local_lane import LocalLane
 from .settings import SettingsWatch
+from .slim_dp import LocalTraining
+from .slim_states import SlimStates
 from .sparse import SparseKey, number_of
 from .states import ServerStates
 from .updates import WorkerStates, WorkerUpdates, updates_slices
@@ -38,7 +40,8 @@ class Exchange:
         self._sparse_names: Dict[int, Key] = {}
         self._positions: Dict[Key, int] = {}  # of all keys, in the order of their first values
         self.compressed = CompressedKeys(lane.worker, self.keys)
-        self.carried = Carried(lane.worker, self.keys, self.compressed, lane.rank)
+        self.carried: Carries = Carried(lane.worker, self.keys, self.compressed, lane.rank)
+        self.local: Optional[LocalTraining] = None  # with Slim-DP
         self._updater: Any = None
         # Where the optimizer runs: one of these, or neither without one.
         self._on_servers = False
@@ -58,10 +61,14 @@ class Exchange:
                 "initialised; it must come before the first"
             )
         self.compressed.method = method
+        if isinstance(method, SlimDP):
+            where = (self._worker, self.number, self._lane.rank)
+            self.local = LocalTraining(*where, method, self.keys)
+            self.carried = SlimStates(self.local, self.number, self._lane)
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
-        on_servers = updates_slices(optimizer)
+        on_servers = self.local is None and updates_slices(optimizer)
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
@@ -90,6 +97,8 @@ class Exchange:
         else:
             self._updater = WorkerStates(optimizer, self.keys, self.carried)
             self._update_on_workers(self._updater)
+            if self.local is not None:
+                self.local.updater = self._updater
             self._watch = SettingsWatch(optimizer, sent=False)
             if self._sparse:
                 self._send_sparse_optimizer()
@@ -126,6 +135,8 @@ class Exchange:
             for array in [*arrays, *outs.get(name, [])]:
                 begun[name].check(array, arrays[0].stype)
             self.compressed.check(name, arrays[0])
+            if self.local is not None and self.compressed.of(name) is not None:
+                self.local.check_new(name)
         for name, arrays in values:
             self._positions[name] = len(self._positions)
             if stype_of(arrays[0]) == "default":
@@ -143,7 +154,9 @@ class Exchange:
         self.keys[key.name] = key
         key.declare(self._worker, self.number, self.compressed.of(key.name))
         self.compressed.declared(key)
-        if self._on_workers is None:
+        if self.local is not None and key.compressed and outs:
+            self.local.arrays[key.name] = outs
+        if self._on_workers is None or self._trains_locally(key):
             return key.exchange(self._worker, True, [value], outs, priority, 0)
         own = self._on_workers.begin(key.name, value)
         key.exchange(self._worker, True, [value], [own], priority, 0)
@@ -189,12 +202,15 @@ class Exchange:
             found, allowed = [name for name, _ in outs], [name for name, _ in values]
             if found != allowed:
                 raise KVStoreError(f"keys to pull are {found}; keys to push are {allowed}")
+        targets = dict(outs or [])
         for name, arrays in values or []:
-            self.find(name).check_pushed(arrays)
+            key = self.find(name)
+            key.check_pushed(arrays)
             self.compressed.check(name, arrays[0])
+            if self.local is not None and isinstance(key, KeyArrays) and key.compressed:
+                self.local.check_step(name, None if outs is None else targets[name])
         for name, arrays in outs or []:
             self.find(name).check_pulled(arrays)
-        targets = dict(outs or [])
         for name, arrays in values or outs or []:
             pushed = None if values is None else arrays
             if pushed is not None and stype_of(pushed[0]) != "default" and name in self.keys:
@@ -212,16 +228,36 @@ class Exchange:
         priority: int,
     ) -> None:
         key, whole = self.keys[name], self._on_workers
+        if self._trains_locally(key):
+            return self._train_locally(name, values, outs, priority)
         settings = "" if values is None else self._count(name, self._watch)
         plain = self.compressed.plain(name, self._step)
         how = (priority, self._step, settings, plain)
         if whole is None:
-            key.exchange(self._worker, values is not None, values, outs, *how)
-            return
+            return key.exchange(self._worker, values is not None, values, outs, *how)
         if values is not None:
             key.exchange(self._worker, True, values, [whole.sum_of(name)], *how)
             whole.update(name)
-        whole.read(name, outs or [])
+        return whole.read(name, outs or [])
+
+    def _trains_locally(self, key: KeyArrays) -> bool:
+        return self.local is not None and key.compressed
+
+    def _train_locally(
+        self,
+        name: Key,
+        gradients: Optional[List[mx.nd.NDArray]],
+        parameters: Optional[List[mx.nd.NDArray]],
+        priority: int,
+    ) -> None:
+        assert self.local is not None
+        if gradients is None:
+            return self.keys[name].exchange(self._worker, False, None, parameters, priority, 0)
+        watch = self._watch if self.local.communicates(name) else None
+        settings = self._count(name, watch)
+        assert parameters is not None, "check_step has seen to it"
+        self.local.step(name, gradients, parameters, priority, self._step, settings)
+        return None
 
     def _exchange_sparse(
         self,
@@ -273,6 +309,8 @@ class Exchange:
             return self._on_workers.replace(updater)
         whole = WorkerUpdates(updater)
         for name, key in self.keys.items():
+            if self._trains_locally(key):
+                continue
             value = whole.begin(name, mx.nd.empty(key.shape, dtype=key.dtype))
             key.exchange(self._worker, False, None, [value], 0, 0)
         self._on_workers = whole

@@ -76,6 +76,7 @@ class ClusterLane:
                 "servers and the scheduler with python -m kvstore_ext.server"
             )
         self._options = options
+        self.timeout = options.timeout
         self._job = job
         self._stores = 0  # open
         self._opened = 0

@@ -26,6 +26,7 @@ class LocalLane:
 
     def __init__(self, name: str, options: Options) -> None:
         self.stock = stock_store("local")
+        self.timeout = options.timeout
         ours, servers = _core.LocalTransport.make_pair()
         self._server = _core.Server(
             servers,

@@ -29,5 +29,5 @@ def answer_to(worker: _core.Worker, question: int) -> Tuple[Dict[str, Any], byte
         raise ClusterError(str(error)) from None
     answer = json.loads(text)
     if "error" in answer:
-        raise KVStoreError(f"a server failed to keep its states: {answer['error']}")
+        raise KVStoreError(f"a server could not do what it was asked: {answer['error']}")
     return answer, data

@@ -19,7 +19,8 @@ import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
-from .carried import ENTRY, Carried
+from .carried import ENTRY, Carries
+from .core_selection import CoreKeeper
 from .errors import KVStoreError
 from .keys import Key
 from .optimizer import OptimizerLoop
@@ -29,12 +30,13 @@ from .state_format import arrays_from, build, flatten
 
 
 class StateKeeper:
-    """A server's thread that answers what workers ask of its optimizers' states."""
+    """A server's thread that answers what workers ask: of its optimizers' states, and of cores."""
 
     def __init__(self, server: _core.Server, loop: OptimizerLoop, native: NativeUpdater) -> None:
         self._server = server
         self._loop = loop
         self._native = native
+        self._cores = CoreKeeper(server)
         self._thread = threading.Thread(target=self._run, daemon=True, name="states")
         self._thread.start()
 
@@ -53,6 +55,11 @@ class StateKeeper:
 
     def _answer(self, asked: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], bytes]:
         if "here" in asked:
+            return {}, b""
+        if "core" in asked:
+            return self._cores.answer(asked["core"])
+        if "slim" in asked:
+            self._cores.resume(asked, data)
             return {}, b""
         if "carried" in asked:
             key, index = asked["carried"]
@@ -115,7 +122,7 @@ class ServerStates:
         keys: Dict[Key, KeyArrays],
         sparse: Dict[Key, SparseKey],
         resend: weakref.WeakMethod,
-        carried: Carried,
+        carried: Carries,
         decides: bool,
     ) -> None:
         self.optimizer = optimizer

@@ -6,7 +6,7 @@ import ctypes
 import sys
 import threading
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
@@ -14,7 +14,7 @@ from mxnet.kvstore import KVStore
 
 from . import compression
 from .broadcasts import Broadcasts
-from .carried import Carried
+from .carried import Carries
 from .closing import failures, open_stores
 from .config import Job, Options, compression_options
 from .errors import ClusterError, KVStoreError
@@ -99,10 +99,13 @@ class P3(KVStore):
 
     @property
     def type(self) -> str:
-        """'dist_sync_p3', or with a compression's name at the end.
+        """'dist_sync_p3', or with a compression's name at the end; with Slim-DP 'dist_slim_dp'.
 
-        Module and Trainer look for 'dist' and '_sync' in it.
+        Trainer and Module look for 'dist' in it. With '_sync' Module divides a gradient by the
+        batch of all workers, of which the sum is taken; Slim-DP's optimizers see their own.
         """
+        if self._exchange.local is not None:
+            return "dist_slim_dp"
         return f"dist_sync_{self.compression or 'p3'}"
 
     def is_capable(self, capability: str) -> bool:
@@ -325,8 +328,25 @@ class P3(KVStore):
         self._check_open()
         self._exchange.compressed.adopt(optimizer)
 
+    @contextlib.contextmanager
+    def global_parameters(self) -> Iterator[None]:
+        """Has the script's parameters be the global ones for the block, to test or save them.
+
+        With Slim-DP those of the servers take the place of this worker's own, which come back
+        afterwards; with other stores they are the same.
+
+            with store.global_parameters():
+                print(accuracy(net, validation_data))
+                net.save_parameters("model.params")
+        """
+        self._check_open()
+        with contextlib.ExitStack() as stack:
+            if self._exchange.local is not None:
+                stack.enter_context(self._exchange.local.global_parameters())
+            yield
+
     @property
-    def carried(self) -> Carried:
+    def carried(self) -> Carries:
         """What compression carries over from round to round; saved states have it."""
         return self._exchange.carried
 

@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 
 from .arrays import KeyArrays
-from .carried import Carried, CarryingUpdater
+from .carried import Carries, CarryingUpdater
 from .errors import KVStoreError
 from .keys import Key
 from .optimizer import SliceOptimizer, copy_optimizer
@@ -103,7 +103,7 @@ class WorkerStates(CarryingUpdater):
         self,
         optimizer: mx.optimizer.Optimizer,
         keys: Mapping[Key, KeyArrays],
-        carried: Carried,
+        carried: Carries,
     ) -> None:
         super().__init__(optimizer, carried)
         self._keys = keys

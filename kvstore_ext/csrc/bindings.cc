@@ -7,8 +7,6 @@
 
 #include <pybind11/functional.h>
 
-#include <string_view>
-
 #include "aggregator.h"
 #include "dlpack.h"
 #include "engine.h"
@@ -31,13 +29,6 @@ py::capsule ToCapsule(const Buffer& buffer, DType dtype) {
     auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
     tensor->deleter(tensor);
   });
-}
-
-Buffer ToBuffer(const py::bytes& bytes) {
-  const auto view = static_cast<std::string_view>(bytes);
-  Buffer buffer = Buffer::Allocate(view.size());
-  std::memcpy(buffer.data.get(), view.data(), view.size());
-  return buffer;
 }
 
 py::list ToList(const std::vector<Slice>& slices) {
@@ -67,9 +58,9 @@ void BindStatistics(py::module_* module) {
       .def_readonly("non_finite", &Totals::non_finite);
 }
 
-void BindWorker(py::module_* module) {
+WorkerClass BindWorker(py::module_* module) {
   BindStatistics(module);
-  py::class_<Worker, std::shared_ptr<Worker>>(*module, "Worker")
+  return WorkerClass(*module, "Worker")
       .def(py::init([](std::shared_ptr<Transport> transport, int rank, int workers, int servers,
                        size_t slice_bytes, size_t window_bytes, double timeout, bool deterministic,
                        const std::string& configuration) {
@@ -145,18 +136,23 @@ void BindWorker(py::module_* module) {
           WithoutGil())
       .def("codec_state",
            [](Worker& worker, uint64_t key) {
-             const KeyCodec& codec = worker.CodecOf(key);
+             const auto& codec = worker.CodecOf<GradientCodec>(key);
              return py::make_tuple(codec.RoundsAfter(worker.RoundsOf(key) - 1),
                                    ToArray(codec.state()));
            })
       .def("set_codec_state",
            [](Worker& worker, uint64_t key, uint64_t drawn, const Floats& state) {
-             worker.CodecOf(key).SetState(worker.RoundsOf(key) - 1, drawn, ToVector(state));
+             worker.CodecOf<GradientCodec>(key).SetState(worker.RoundsOf(key) - 1, drawn,
+                                                         ToVector(state));
            })
-      .def("set_momentum", [](Worker& worker, uint64_t key,
-                              float momentum) { worker.CodecOf(key).SetMomentum(momentum); })
-      .def("scaler", [](Worker& worker, uint64_t key) { return worker.CodecOf(key).scaler(); })
-      .def("zeros", [](Worker& worker, uint64_t key) { return worker.CodecOf(key).zeros(); })
+      .def("set_momentum",
+           [](Worker& worker, uint64_t key, float momentum) {
+             worker.CodecOf<GradientCodec>(key).SetMomentum(momentum);
+           })
+      .def("scaler",
+           [](Worker& worker, uint64_t key) { return worker.CodecOf<KeyCodec>(key).scaler(); })
+      .def("zeros",
+           [](Worker& worker, uint64_t key) { return worker.CodecOf<KeyCodec>(key).zeros(); })
       .def("totals", &Worker::totals, WithoutGil())
       .def("traffic",
            [](Worker& worker) {
@@ -180,7 +176,7 @@ void BindWorker(py::module_* module) {
       });
 }
 
-void BindServer(py::module_* module) {
+ServerClass BindServer(py::module_* module) {
   py::class_<Update>(*module, "Update")
       .def_readonly("key", &Update::key)
       .def_readonly("slice", &Update::slice)
@@ -198,7 +194,7 @@ void BindServer(py::module_* module) {
       .def_readonly("text", &Question::text)
       .def("payload", [](const Question& question) { return ToBytes(question.payload); });
 
-  py::class_<Server, std::shared_ptr<Server>>(*module, "Server")
+  return ServerClass(*module, "Server")
       .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout) {
              ServerOptions options;
              options.workers = workers;
@@ -339,8 +335,9 @@ PYBIND11_MODULE(_core, module) {
       .def("stop", &Listener::Stop, WithoutGil());
   py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
       .def_static("make_pair", &LocalTransport::MakePair);
-  BindWorker(&module);
-  BindServer(&module);
+  WorkerClass worker = BindWorker(&module);
+  ServerClass server = BindServer(&module);
+  BindSlim(&module, &worker, &server);
   BindParts(&module);
   BindCodecs(&module);
 }

@@ -34,7 +34,8 @@ float UnpackScaler(const std::string& text) {
   return scaler;
 }
 
-KeyCodec::KeyCodec(uint64_t key, const SliceDeclaration& declaration, int rank, int workers)
+GradientCodec::GradientCodec(uint64_t key, const SliceDeclaration& declaration, int rank,
+                             int workers)
     : key_(key),
       dtype_(declaration.dtype),
       elements_(declaration.elements),
@@ -42,7 +43,7 @@ KeyCodec::KeyCodec(uint64_t key, const SliceDeclaration& declaration, int rank, 
       codec_(CodecOf(declaration, workers)),
       encoder_(MakeKeyEncoder(declaration.compression, workers, declaration.elements)) {}
 
-float KeyCodec::Prepare(const char* gradient, uint64_t round) {
+float GradientCodec::Prepare(const char* gradient, uint64_t round) {
   if (dtype_ == DType::kFloat32) {
     return encoder_->Prepare(reinterpret_cast<const float*>(gradient), earlier_rounds_ + round);
   }
@@ -51,7 +52,8 @@ float KeyCodec::Prepare(const char* gradient, uint64_t round) {
   return encoder_->Prepare(wide_.data(), earlier_rounds_ + round);
 }
 
-Buffer KeyCodec::Encode(const Slice& slice, uint64_t round, float scaler) {
+Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, float scaler) {
+  std::lock_guard<std::mutex> lock(mutex_);
   scaler_ = scaler;
   const Draws draws(codec_->seed(), rank_, key_, earlier_rounds_ + round);
   Buffer bytes = encoder_->Encode(slice, scaler, draws);
@@ -59,7 +61,8 @@ Buffer KeyCodec::Encode(const Slice& slice, uint64_t round, float scaler) {
   return bytes;
 }
 
-Buffer KeyCodec::TakeAll(const Slice& slice) {
+Buffer GradientCodec::TakeAll(const Slice& slice) {
+  std::lock_guard<std::mutex> lock(mutex_);
   Buffer values = Buffer::Allocate(slice.length * sizeof(float));
   encoder_->TakeAll(slice, reinterpret_cast<float*>(values.data.get()));
   if (dtype_ == DType::kFloat32) return values;
@@ -68,14 +71,14 @@ Buffer KeyCodec::TakeAll(const Slice& slice) {
   return narrow;
 }
 
-void KeyCodec::Sample(const Buffer& bytes, size_t elements) {
+void GradientCodec::Sample(const Buffer& bytes, size_t elements) {
   std::vector<float> values(elements);
   codec_->AddTo(values.data(), elements, bytes);
   sampled_ += elements;
   zeros_ += std::count(values.begin(), values.end(), 0.0F);
 }
 
-void KeyCodec::Decode(const Slice& slice, const Buffer& bytes, char* out) const {
+void GradientCodec::Decode(const Slice& slice, const Buffer& bytes, char* out) {
   if (dtype_ == DType::kFloat32) {
     return codec_->DecodeSum(reinterpret_cast<float*>(out), slice.length, bytes);
   }
@@ -84,12 +87,12 @@ void KeyCodec::Decode(const Slice& slice, const Buffer& bytes, char* out) const 
   Narrow(dtype_, out, reinterpret_cast<const char*>(wide.data()), slice.length);
 }
 
-double KeyCodec::zeros() const {
+double GradientCodec::zeros() const {
   const uint64_t sampled = sampled_;
   return sampled == 0 ? 0 : static_cast<double>(zeros_) / static_cast<double>(sampled);
 }
 
-void KeyCodec::SetState(uint64_t round, uint64_t rounds, std::vector<float> state) {
+void GradientCodec::SetState(uint64_t round, uint64_t rounds, std::vector<float> state) {
   encoder_->SetState(std::move(state));
   earlier_rounds_ = rounds - round;
 }

@@ -25,7 +25,7 @@ constexpr int kFirstPings = 10;
 bool IsData(const Message& message) {
   const MessageType type = message.header.type;
   return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult ||
-         type == MessageType::kAsk || type == MessageType::kAnswer;
+         type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kCore;
 }
 
 }  // namespace

@@ -15,13 +15,18 @@ inline uint64_t Mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
+// A number for one sender, key and round, from which streams of others follow.
+inline uint64_t StreamOf(uint64_t seed, uint32_t sender, uint64_t key, uint64_t round) {
+  return Mix(Mix(Mix(Mix(seed) ^ sender) ^ key) ^ round);
+}
+
 // A stream of numbers for one sender, key and round: one for each element of the key, the same
 // however the key is sliced.
 struct Draws {
   static constexpr uint32_t kServer = 0xffffffffU;  // all servers as a sender; workers have ranks
 
   Draws(uint64_t seed, uint32_t sender, uint64_t key, uint64_t round) {
-    const uint64_t stream = Mix(Mix(Mix(Mix(seed) ^ sender) ^ key) ^ round);
+    const uint64_t stream = StreamOf(seed, sender, key, round);
     first_key = static_cast<uint32_t>(stream);
     second_key = static_cast<uint32_t>(stream >> 32);
   }

@@ -44,6 +44,7 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kPush: return OnPush(message);
     case MessageType::kPull: return OnPull(message);
     case MessageType::kScaler: return OnScaler(message);
+    case MessageType::kCore: return OnCore(message);
     case MessageType::kOrder: return Forward(message);
     case MessageType::kWindow:
       if (FollowWindow(message, &windows_, links_)) Forward(message);
@@ -155,6 +156,7 @@ void Server::Abort(const std::string& reason) {
   }
   updates_.Close();
   questions_.Close();
+  completed_.notify_all();
 }
 
 void Server::CheckDeadlines() {
@@ -234,7 +236,8 @@ size_t Server::held_bytes() const {
   for (const auto& entry : keys_) {
     for (const auto& slice : entry.second.slices) {
       bytes += slice.second.value.size + slice.second.sum.held_bytes() +
-               slice.second.carried.size() * sizeof(float);
+               slice.second.carried.size() * sizeof(float) +
+               (slice.second.slim == nullptr ? 0 : slice.second.slim->held_bytes());
     }
   }
   return bytes;
@@ -243,6 +246,7 @@ size_t Server::held_bytes() const {
 void Server::EndWaits() {
   updates_.Close();
   questions_.Close();
+  completed_.notify_all();
   failure_.EndWaits();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,11 +12,13 @@
 #include <vector>
 
 #include "aggregator.h"
+#include "core_selection.h"
 #include "failure.h"
 #include "key.h"
 #include "key_codec.h"
 #include "link.h"
 #include "send_queue.h"
+#include "slim_slice.h"
 #include "transport.h"
 #include "watchdog.h"
 
@@ -92,6 +95,18 @@ class Server {
   // Goes on as if so many rounds had been before, and had left this out.
   void SetCarried(uint64_t key, uint32_t slice, uint64_t drawn, std::vector<float> carried);
 
+  // What a selection of the core needs once a round of Slim-DP is complete: so many slices of a
+  // store. Throws std::runtime_error where they are not within the timeout.
+  CoreSelection AwaitSelection(int32_t store, uint64_t round, size_t slices);
+
+  // Tells all workers the cores that a selection has chosen.
+  void SetCores(uint64_t selection, std::map<CoreSelection::SliceName, Subset> cores);
+
+  // Goes on with a slice of Slim-DP as another run left it: its parameters, and its cores by
+  // selection. Throws std::invalid_argument for other sizes than the slice's.
+  void ResumeSlim(uint64_t key, uint32_t slice, const Buffer& parameters,
+                  std::map<uint64_t, Subset> cores);
+
   // Has NextUpdate, NextQuestion and AwaitFailure return at once, now and later.
   void EndWaits();
 
@@ -108,8 +123,9 @@ class Server {
     uint32_t step = 0;
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
     std::shared_ptr<const Codec> codec;
-    std::vector<float> carried;  // what encoded sums have left out, with error feedback
-    uint64_t offset = 0;         // in the key, in elements
+    std::shared_ptr<SlimSlice> slim;  // the codec, with Slim-DP
+    std::vector<float> carried;       // what encoded sums have left out, with error feedback
+    uint64_t offset = 0;              // in the key, in elements
     int priority = 0;
     double since = 0;  // the open round's first contribution
     int root = 0;      // of the open round, then of the value: see Operation
@@ -148,16 +164,22 @@ class Server {
   void OnPull(const Message& message);
   void OnScaler(const Message& message);
   void EncodeSum(uint64_t id, SliceState* slice, DType dtype, size_t elements);
+  void OnCore(const Message& message);
+  bool HasCoreOf(const Message& message, const SliceState& slice);
+  void SendCore(int worker, const CoreSelection::SliceName& name, uint64_t selection,
+                Encoding encoding, const Buffer& members);
   void Forward(const Message& message);
   void OnLeave(int worker);
   void Describe(Key* key, const Message& message);
   void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
+  void Add(const Message& message, bool has_values, SliceState* slice);
   void CheckRoot(const Key& key, const SliceState& slice, const Message& message) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;
   void Complete(uint64_t id, Key* key, uint32_t index);
   void Publish(uint64_t id, uint32_t index, SliceState* slice);
-  void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round, const SliceState& slice);
+  void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round, const SliceState& slice,
+                 Encoding encoding, const Buffer& value);
   void ToAll(MessageType type, const std::string& text = "");
   void CheckDeadlines();
   std::string Overdue(double limit) const;
@@ -170,7 +192,8 @@ class Server {
   SendQueue<Question> questions_;
   Failure failure_;
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;           // of all below
+  std::condition_variable completed_;  // a round that a selection may wait for
   std::unordered_map<uint64_t, Key> keys_;
   std::set<int32_t> optimized_;  // stores
   uint64_t windows_ = 0;         // rank 0's, followed

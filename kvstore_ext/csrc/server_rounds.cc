@@ -26,7 +26,12 @@ void Server::Describe(Key* key, const Message& message) {
   auto& slice = key->slices[message.header.slice];
   if (slice.sum.heard().empty() && slice.round == 0) {
     slice.offset = declaration.offset;
-    slice.codec = CodecOf(declaration, options_.workers);
+    if (SlimOptions::Are(declaration)) {
+      slice.slim = std::make_shared<SlimSlice>(declaration, message.header.key, options_.workers);
+      slice.codec = slice.slim;
+    } else {
+      slice.codec = CodecOf(declaration, options_.workers);
+    }
     slice.sum = Aggregator(declaration.dtype, declaration.elements, options_.workers,
                            deterministic_, slice.codec);
   }
@@ -67,25 +72,31 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
                              std::to_string(message.payload.size) + " bytes for a slice of " +
                              std::to_string(expected));
   }
+  if (encoded && slice.slim != nullptr && !HasCoreOf(message, slice)) return;
   if (slice.sum.heard().empty()) slice.since = Now();
   slice.root = root;
   slice.priority = message.priority;
   if (worker == 0) slice.step = message.header.workers_step;
   if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
-  if (root > 0) {
-    if (has_values) slice.value = message.payload;
-    slice.sum.AddNothing(worker);
-  } else if (non_finite) {
-    slice.sum.AddNonFinite(worker);
-  } else if (encoded) {
-    slice.sum.AddEncoded(worker, message.payload);
-  } else if (has_values) {
-    slice.sum.Add(worker, message.payload, message.payload_is_ours);
-  } else {
-    slice.sum.AddNothing(worker);
-  }
+  Add(message, has_values, &slice);
   if (slice.sum.complete()) return Complete(id, key, index);
   CheckNotLeft(*key, slice.sum.heard(), slice.round);
+}
+
+void Server::Add(const Message& message, bool has_values, SliceState* slice) {
+  const int worker = message.peer;
+  if (slice->root > 0) {
+    if (has_values) slice->value = message.payload;
+    slice->sum.AddNothing(worker);
+  } else if (message.header.encoding == Encoding::kSkipped) {
+    slice->sum.AddNonFinite(worker);
+  } else if (message.header.encoding == Encoding::kEncoded) {
+    slice->sum.AddEncoded(worker, message.payload);
+  } else if (has_values) {
+    slice->sum.Add(worker, message.payload, message.payload_is_ours);
+  } else {
+    slice->sum.AddNothing(worker);
+  }
 }
 
 // All have to take part in the same: a sum, or one worker's array for all.
@@ -153,10 +164,13 @@ void Server::Complete(uint64_t id, Key* key, uint32_t index) {
     updates_.Push(slice.priority, 0, std::move(update));
     return;
   }
-  if (slice.round > 0 && slice.codec != nullptr) {
+  if (slice.round > 0 && slice.slim != nullptr) {
+    slice.slim->Apply(slice.sum.TakeWide());
+  } else if (slice.round > 0 && slice.codec != nullptr) {
     EncodeSum(id, &slice, key->dtype, key->elements.at(index));
   } else {
     slice.value = slice.sum.Take();
+    if (slice.slim != nullptr) slice.slim->SetValue(slice.value);
   }
   Publish(id, index, &slice);
 }
@@ -224,31 +238,38 @@ void Server::Publish(uint64_t id, uint32_t index, SliceState* slice) {
   // last one behind, step after step, and all wait for it.
   for (int turn = 0; turn < options_.workers; ++turn) {
     const int worker = static_cast<int>((id + index + turn) % options_.workers);
-    SendValue(worker, id, index, slice->round, *slice);
+    if (slice->slim != nullptr && slice->round > 0) {
+      SendValue(worker, id, index, slice->round, *slice, Encoding::kEncoded,
+                slice->slim->AnswerTo(worker));
+    } else {
+      SendValue(worker, id, index, slice->round, *slice, slice->encoding, slice->value);
+    }
   }
   ++slice->round;
+  if (slice->slim != nullptr) completed_.notify_all();
 }
 
 // The value goes out without a copy although the optimizer will overwrite it: a worker pushes the
 // next round only once it has received all of this one, and no update begins before all have
 // pushed.
 void Server::SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
-                       const SliceState& slice) {
+                       const SliceState& slice, Encoding encoding, const Buffer& value) {
   Message message;
   message.priority = slice.priority;
   message.header.type = MessageType::kResult;
   message.header.key = id;
   message.header.slice = index;
   message.header.round = round;
-  message.header.encoding = slice.encoding;
+  message.header.encoding = encoding;
   message.header.root = static_cast<uint16_t>(slice.root);
-  if (worker != slice.root - 1) message.payload = slice.value;  // which has it
+  if (worker != slice.root - 1) message.payload = value;  // which has it
   links_[worker]->Send(std::move(message));
 }
 
 void Server::OnPull(const Message& message) {
   const SliceState& slice = keys_.at(message.header.key).slices.at(message.header.slice);
-  SendValue(message.peer, message.header.key, message.header.slice, slice.round - 1, slice);
+  SendValue(message.peer, message.header.key, message.header.slice, slice.round - 1, slice,
+            slice.encoding, slice.value);
 }
 
 }  // namespace kvstore_ext

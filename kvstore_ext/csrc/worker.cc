@@ -4,6 +4,14 @@
 #include <stdexcept>
 
 namespace kvstore_ext {
+namespace {
+
+// Encoding is to keep up with a fast link, and to leave processors to the computation.
+int Encoders() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency() / 2), 1, 4);
+}
+
+}  // namespace
 
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
@@ -30,7 +38,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
     }
   });
-  encoder_ = std::thread([this] { Encode(); });
+  for (int i = 0; i < Encoders(); ++i) encoders_.emplace_back([this] { Encode(); });
   watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
 }
 
@@ -76,16 +84,34 @@ void Worker::Declare(uint64_t id, const SliceDeclaration& declaration, bool rais
   double element_bytes = SizeOf(declaration.dtype);
   size_t alignment = 1;
   if (!declaration.compression.empty()) {
-    key->codec = std::make_unique<KeyCodec>(id, declaration, options_.rank, options_.workers);
-    element_bytes = key->codec->codec().bytes_per_element();
-    alignment = key->codec->codec().alignment();
+    key->codec = MakeCodec(id, declaration);
+    element_bytes = key->codec->bytes_per_element();
+    alignment = key->codec->alignment();
   }
   key->slices = SliceKey(id, declaration.elements, element_bytes, options_.slice_bytes,
                          options_.servers, alignment);
+  if (key->codec != nullptr) key->codec->Cut(key->slices);
   std::lock_guard<std::mutex> lock(mutex_);
   if (!keys_.emplace(id, std::move(key)).second) {
     throw std::invalid_argument("key " + declaration.name + " is declared already");
   }
+}
+
+std::unique_ptr<KeyCodec> Worker::MakeCodec(uint64_t id, const SliceDeclaration& declaration) {
+  if (!SlimOptions::Are(declaration)) {
+    return std::make_unique<GradientCodec>(id, declaration, options_.rank, options_.workers);
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& model = slim_models_[declaration.store];
+  if (model == nullptr) {
+    model = std::make_shared<SlimModel>(SlimOptions::Parse(declaration), options_.rank);
+  }
+  return std::make_unique<SlimKey>(id, declaration, options_.workers, model);
+}
+
+std::shared_ptr<SlimModel> Worker::SlimModelOf(int32_t store) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return slim_models_.at(store);
 }
 
 uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload) {
@@ -127,6 +153,7 @@ void Worker::ActUpon(const Message& message) {
   switch (message.header.type) {
     case MessageType::kResult: OnResult(message); break;
     case MessageType::kScaler: OnScaler(message); break;
+    case MessageType::kCore: OnCore(message); break;
     // Servers have no connection to each other: the others hear of it from the workers.
     case MessageType::kAbort: Abort(message.text); break;
     case MessageType::kOrder: {
@@ -271,16 +298,10 @@ void Worker::Hush() {
 void Worker::Stop() {
   Hush();
   encodings_.Close();
-  if (encoder_.joinable()) encoder_.join();
-  transport_->Stop();
-}
-
-KeyCodec& Worker::CodecOf(uint64_t key) {
-  Key* found = Find(key);
-  if (found->codec == nullptr) {
-    throw std::out_of_range("key " + found->declaration.name + " is not compressed");
+  for (std::thread& encoder : encoders_) {
+    if (encoder.joinable()) encoder.join();
   }
-  return *found->codec;
+  transport_->Stop();
 }
 
 uint64_t Worker::RoundsOf(uint64_t key) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -21,6 +22,7 @@
 #include "order.h"
 #include "send_queue.h"
 #include "slicer.h"
+#include "slim_key.h"
 #include "statistics.h"
 #include "trace.h"
 #include "transport.h"
@@ -85,8 +87,17 @@ class Worker {
   // Where a declared key's slices are.
   std::vector<Slice> Slices(uint64_t key) { return Find(key)->slices; }
 
-  // The codec of a compressed key; throws std::out_of_range for others.
-  KeyCodec& CodecOf(uint64_t key);
+  // The codec of a compressed key; throws std::out_of_range for others, or one of another kind.
+  template <typename Kind>
+  Kind& CodecOf(uint64_t key) {
+    const Key* found = Find(key);
+    auto* codec = dynamic_cast<Kind*>(found->codec.get());
+    if (codec != nullptr) return *codec;
+    throw std::out_of_range("key " + found->declaration.name + " is not compressed so");
+  }
+
+  // The keys of a store under Slim-DP; throws std::out_of_range where there are none.
+  std::shared_ptr<SlimModel> SlimModelOf(int32_t store) const;
 
   // How many rounds a key has begun.
   uint64_t RoundsOf(uint64_t key);
@@ -163,8 +174,9 @@ class Worker {
     Operation operation;
     std::vector<bool> arrived;  // slices of the last round
     size_t missing = 0;
-    bool shares = false;  // the last round waits for the workers' largest scaler
-    Round sharing;        // that one
+    bool shares = false;                   // the last round waits for the workers' largest scaler
+    Round sharing;                         // that one
+    std::shared_ptr<const Round> encoded;  // the last round whose slices have been, or will be
     double since = 0;
     std::vector<Result> kept;  // slices of a result that no operation has taken yet
   };
@@ -173,9 +185,11 @@ class Worker {
   void ActUpon(const Message& message);
   void OnResult(const Message& message);
   void OnScaler(const Message& message);
+  void OnCore(const Message& message);
   void Compress(Round round, bool plain);
   void EncodeInTurn(const Round& round);
   void Encode();
+  bool Park(const Turn& turn);
   void SendRound(const Round& round);
   void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
@@ -189,6 +203,7 @@ class Worker {
   void EndOperations(const std::string& reason);
   void CheckDeadlines();
   std::string Overdue(Key* key);
+  std::unique_ptr<KeyCodec> MakeCodec(uint64_t id, const SliceDeclaration& declaration);
   void AwaitAll(const std::set<int>& servers, const char* what);
   Key* Find(uint64_t id);
   std::vector<Key*> Keys();
@@ -203,11 +218,13 @@ class Worker {
   OrderLearner learner_;
   Statistics statistics_;
   SendQueue<Turn> encodings_;
-  std::thread encoder_;
+  std::vector<std::thread> encoders_;
 
   mutable std::mutex mutex_;  // of all below
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
+  std::map<int32_t, std::shared_ptr<SlimModel>> slim_models_;  // by store
+  std::vector<Turn> parked_;                                   // until all cores are known
   std::vector<uint64_t> order_;
   std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
   int open_operations_ = 0;

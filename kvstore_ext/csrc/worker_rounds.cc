@@ -1,4 +1,5 @@
 // A worker's operations: a round of a key goes out, and its result comes back (worker.h).
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -39,7 +40,7 @@ void Worker::Start(Operation operation) {
               current.root, current.step, current.settings, Encoding::kPlain,    0};
   const bool plain = current.plain;
   const bool compressed = round.contributes && round.number > 0 && key->codec != nullptr;
-  key->shares = compressed && key->codec->codec().shares_scaler();
+  key->shares = compressed && key->codec->shares_scaler();
   lock.unlock();
   if (!compressed) return SendRound(round);
   try {
@@ -93,6 +94,10 @@ void Worker::OnScaler(const Message& message) {
 // Slice by slice, so that a large key holds nobody up who is more urgent.
 void Worker::EncodeInTurn(const Round& round) {
   const auto shared = std::make_shared<const Round>(round);
+  {
+    std::lock_guard<std::mutex> lock(round.key->mutex);
+    round.key->encoded = shared;
+  }
   for (const Slice& slice : round.key->slices) {
     encodings_.Push(round.key->priority, 0, {shared, &slice});
   }
@@ -100,7 +105,51 @@ void Worker::EncodeInTurn(const Round& round) {
 
 void Worker::Encode() {
   Turn turn;
-  while (encodings_.Pop(&turn)) TrySendSlice(*turn.round, *turn.slice);
+  while (encodings_.Pop(&turn)) {
+    if (!Park(turn)) TrySendSlice(*turn.round, *turn.slice);
+  }
+}
+
+// Keeps a turn whose round has to wait for cores; false where it has not.
+bool Worker::Park(const Turn& turn) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (turn.round->key->codec->Ready(turn.round->number)) return false;
+  parked_.push_back(turn);
+  return true;
+}
+
+// A server tells the core of a slice: a new one, or its own because this worker's was another.
+void Worker::OnCore(const Message& message) {
+  Key* key = Find(message.header.key);
+  const Slice& slice = key->slices.at(message.header.slice);
+  auto& codec = CodecOf<SlimKey>(message.header.key);
+  const bool asks = message.payload.size == 0;
+  if (!asks) codec.SetCore(slice, message.header.round, message.payload);
+  std::vector<Turn> turns;
+  if (message.header.encoding == Encoding::kSkipped) {
+    std::lock_guard<std::mutex> lock(key->mutex);
+    if (!key->busy || key->arrived[slice.index]) return;
+    turns.push_back({key->encoded, &slice});
+  }
+  if (asks && !turns.empty()) {
+    Message answer;
+    answer.header = message.header;
+    answer.header.encoding = Encoding::kPlain;
+    answer.payload = codec.CoreOf(slice, turns.front().round->number)->members.ToBuffer();
+    links_[slice.server]->Send(std::move(answer));
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto waiting = std::partition(parked_.begin(), parked_.end(), [](const Turn& turn) {
+      return turn.round->key->codec->Ready(turn.round->number);
+    });
+    turns.insert(turns.end(), parked_.begin(), waiting);
+    parked_.erase(parked_.begin(), waiting);
+  }
+  for (Turn& turn : turns) {
+    const int priority = turn.round->key->priority;
+    encodings_.Push(priority, 0, std::move(turn));
+  }
 }
 
 void Worker::SendRound(const Round& round) {
@@ -185,6 +234,7 @@ void Worker::OnResult(const Message& message) {
   }
   const Slice& slice = key->slices[header.slice];
   const Result result{message.payload, header.encoding};
+  if (header.round == 0 && key->codec != nullptr) key->codec->Begin(slice, result.payload);
   statistics_.Arrived(header.key, header.slice);
   if (key->operation.output != nullptr) {
     Write(*key, slice, result, key->operation.output);

@@ -203,8 +203,7 @@ class Trainer:
 
     def _aggregate(self, relabels: bool, evaluation: Optional[Evaluation]) -> Dict[str, Any]:
         """Has every worker's model in turn label some of this worker's examples."""
-        portion = max(1, round(self._method.mu * len(self._examples))) if relabels else 0
-        chosen = self._random.permutation(len(self._examples))[:portion]
+        chosen = self._choose() if relabels else np.zeros(0, np.int64)
         outputs: List[np.ndarray] = []
         evaluated: List[np.ndarray] = []
         labels = np.zeros(0, np.int64)
@@ -224,6 +223,11 @@ class Trainer:
                     coefficients = common_coefficients(self._models, np.stack(outputs), labels)
                 found.update(evaluation.of_ensemble(evaluated, coefficients))
         return found
+
+    def _choose(self) -> np.ndarray:
+        """The portion of the examples to be relabelled."""
+        portion = max(1, round(self._method.mu * len(self._examples)))
+        return self._random.permutation(len(self._examples))[:portion]
 
     def _relabel(
         self, outputs: np.ndarray, labels: np.ndarray, chosen: np.ndarray

@@ -1,0 +1,124 @@
+// What Python sees of Slim-DP: workers' and servers' cores, and the drawing of explorers for tests.
+#include "bindings.h"
+#include "random.h"
+#include "slim_key.h"
+#include "subset.h"
+
+namespace kvstore_ext {
+namespace {
+
+using SliceName = CoreSelection::SliceName;
+
+Subset ToSubset(size_t elements, const std::vector<size_t>& members) {
+  Subset subset(elements);
+  for (const size_t element : members) {
+    if (element >= elements || subset.Has(element)) {
+      throw std::invalid_argument("element " + std::to_string(element) + " of " +
+                                  std::to_string(elements));
+    }
+    subset.Insert(element);
+  }
+  return subset;
+}
+
+std::vector<size_t> ToVector(const Subset& subset) {
+  std::vector<size_t> members;
+  subset.ForEach([&](size_t element) { members.push_back(element); });
+  return members;
+}
+
+void BindSelection(py::module_* module) {
+  module->attr("HALVES") = CoreSelection::kHalves;
+  py::class_<CoreSelection>(*module, "CoreSelection")
+      .def("sums",
+           [](const CoreSelection& selection) {
+             std::map<SliceName, CoreSelection::Sums> sums;
+             {
+               py::gil_scoped_release without_gil;
+               sums = selection.SumsOfSlices();
+             }
+             py::dict result;
+             for (const auto& entry : sums) {
+               result[py::make_tuple(entry.first.first, entry.first.second)] =
+                   py::make_tuple(entry.second.parameters, entry.second.update);
+             }
+             return result;
+           })
+      .def("weigh", &CoreSelection::Weigh, WithoutGil())
+      .def("count_upper", &CoreSelection::CountUpper, WithoutGil())
+      .def("count_lower", &CoreSelection::CountLower, WithoutGil())
+      .def("count_equal", &CoreSelection::CountEqual, WithoutGil())
+      .def("choose", &CoreSelection::Choose, WithoutGil());
+}
+
+void BindSubsets(py::module_* module) {
+  py::class_<Subset>(*module, "Subset")
+      .def(py::init(&ToSubset), py::arg("elements"), py::arg("members"))
+      .def("members", [](const Subset& subset) { return ToVector(subset); })
+      .def("signature", &Subset::signature)
+      .def("explore", &Explore, py::arg("count"), py::arg("stream"));
+  module->def("stream_of", &StreamOf, py::arg("seed"), py::arg("sender"), py::arg("key"),
+              py::arg("round"));
+  module->def("mix", &Mix);
+  module->def("draw_share", &DrawShare, py::arg("all"), py::arg("part"), py::arg("drawn"),
+              py::arg("stream"), py::arg("position"));
+}
+
+}  // namespace
+
+void BindSlim(py::module_* module, WorkerClass* worker, ServerClass* server) {
+  BindSubsets(module);
+  BindSelection(module);
+  worker
+      ->def(
+          "set_slim_sizes",
+          [](Worker& self, int store, size_t core, size_t together) {
+            self.SlimModelOf(store)->SetSizes(core, together);
+          },
+          py::arg("store"), py::arg("core"), py::arg("together"), WithoutGil())
+      .def("slim_base",
+           [](Worker& self, uint64_t key) { return ToArray(self.CodecOf<SlimKey>(key).base()); })
+      .def("slim_cores",
+           [](Worker& self, uint64_t key) {
+             const auto& codec = self.CodecOf<SlimKey>(key);
+             std::map<uint64_t, std::map<uint32_t, py::bytes>> cores;
+             for (const Slice& slice : self.Slices(key)) {
+               for (const auto& core : codec.CoresOf(slice)) {
+                 cores[core.first][slice.index] = ToBytes(core.second->members.ToBuffer());
+               }
+             }
+             return cores;
+           })
+      .def(
+          "resume_slim",
+          [](Worker& self, int store, uint64_t key, uint64_t rounds) {
+            self.SlimModelOf(store)->Resume(rounds - (self.RoundsOf(key) - 1));
+          },
+          py::arg("store"), py::arg("key"), py::arg("rounds"), WithoutGil())
+      .def("set_slim_base",
+           [](Worker& self, uint64_t key, const Floats& base) {
+             self.CodecOf<SlimKey>(key).SetBase(kvstore_ext::ToVector(base));
+           })
+      .def("set_slim_core", [](Worker& self, uint64_t key, uint32_t slice, uint64_t selection,
+                               const py::bytes& members) {
+        self.CodecOf<SlimKey>(key).SetCore(self.Slices(key).at(slice), selection,
+                                           ToBuffer(members));
+      });
+  server
+      ->def("await_selection", &Server::AwaitSelection, py::arg("store"), py::arg("round"),
+            py::arg("slices"), WithoutGil())
+      .def("set_cores", &Server::SetCores, py::arg("selection"), py::arg("cores"), WithoutGil())
+      .def("resume_slim", [](Server& self, uint64_t key, uint32_t slice,
+                             const py::bytes& parameters,
+                             const std::map<uint64_t, py::bytes>& cores) {
+        const Buffer values = ToBuffer(parameters);
+        std::map<uint64_t, Subset> subsets;
+        for (const auto& core : cores) {
+          subsets.emplace(core.first, Subset(values.size / sizeof(float), ToBuffer(core.second)));
+        }
+        py::gil_scoped_release without_gil;
+        self.ResumeSlim(key, slice, values, std::move(subsets));
+      });
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,60 @@
+// What a Slim-DP worker and server agree on (Sun et al., AAAI 2018): which part of a key's update
+// travels, and how.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "codec.h"
+#include "key.h"
+
+namespace kvstore_ext {
+
+struct SlimOptions {
+  double share = 1;            // of the elements that travel in a round: alpha
+  double core_share = 1;       // of those that always do: beta
+  uint64_t selection = 1;      // rounds from one choice of the core to the next: q
+  uint64_t delay = 0;          // rounds until a chosen core takes effect
+  double server_rate = 1;      // by which the servers multiply the mean of the updates
+  uint64_t seed = 0;           // of the explorers
+  bool sends_indices = false;  // of the explorer, as the paper does; or the server draws it again
+  std::string values;          // the compression of updates (see codec.h); empty for none
+
+  // The same elements always: nothing is ever selected.
+  bool fixed() const { return core_share == 0 || core_share == 1; }
+
+  // The selection whose core holds in a round: the first, 0, is of the initial parameters.
+  uint64_t SelectionOf(uint64_t round) const {
+    return round <= delay + 1 ? 0 : (round - 1 - delay) / selection;
+  }
+
+  // Whether all elements of the updates are pushed, for the next selection.
+  bool IsFull(uint64_t round) const { return round % selection == 0; }
+
+  // Whether a declaration asks for Slim-DP.
+  static bool Are(const SliceDeclaration& declaration);
+
+  // Of a declaration's compression: "slim_dp" and the numbers above, in order, with blanks between
+  // them, then the compression of values, if any. Throws std::invalid_argument for anything else.
+  static SlimOptions Parse(const SliceDeclaration& declaration);
+};
+
+// Stands before the values of an update. They are those of the core and the explorer in the order
+// of the elements, or of all elements where it is full, and encoded where values are compressed.
+// Where the explorer's indices travel they come last, 4 bytes each.
+struct UpdateHeader {
+  uint64_t signature = 0;  // of the core's members; see Subset
+  uint64_t round = 0;      // over all runs: the explorer's stream follows from it
+  uint32_t selection = 0;
+  uint32_t explorers = 0;  // elements of the slice
+  uint32_t rank = 0;
+  uint32_t full = 0;
+};
+static_assert(sizeof(UpdateHeader) == 32, "it crosses the wire as it lies in memory");
+
+// From which the explorer of a slice is drawn.
+uint64_t ExplorerStream(const SlimOptions& options, int rank, uint64_t key, uint64_t round,
+                        uint64_t offset);
+
+}  // namespace kvstore_ext

@@ -1,0 +1,162 @@
+#include "slim_slice.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr size_t kCoresKept = 2;
+
+UpdateHeader HeaderOf(const Buffer& bytes) {
+  if (bytes.size < sizeof(UpdateHeader)) {
+    RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
+  }
+  return Load<UpdateHeader>(bytes.data.get());
+}
+
+Buffer Copy(const Buffer& values) {
+  Buffer copy = Buffer::Allocate(values.size);
+  if (values.size > 0) std::memcpy(copy.data.get(), values.data.get(), values.size);
+  return copy;
+}
+
+}  // namespace
+
+SlimSlice::SlimSlice(const SliceDeclaration& declaration, uint64_t key, int workers)
+    : options_(SlimOptions::Parse(declaration)),
+      key_(key),
+      offset_(declaration.offset),
+      elements_(declaration.elements),
+      workers_(workers),
+      values_(options_.values.empty() ? nullptr : MakeCodec(options_.values, workers)),
+      together_(workers) {
+  if (options_.fixed() || elements_ == 0) {
+    cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
+  }
+}
+
+void SlimSlice::SetValue(const Buffer& value) {
+  value_ = value;
+  if (options_.fixed()) return;
+  snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
+}
+
+SlimSlice::Fit SlimSlice::Accept(int worker, const Buffer& bytes) {
+  const UpdateHeader header = HeaderOf(bytes);
+  if (header.rank != static_cast<uint32_t>(worker)) {
+    RefuseBytes("slim_dp", "the rank " + std::to_string(header.rank));
+  }
+  const auto core = CoreOf(header.selection);
+  if (core == nullptr) return Fit::kUnknownCore;
+  if (core->signature != header.signature) return Fit::kOtherCore;
+  together_[worker] = Explored(header, *core, bytes);
+  pushed_ = header.round;
+  full_ = header.full != 0;
+  return Fit::kFits;
+}
+
+Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
+                           const Buffer& bytes) const {
+  if (!options_.sends_indices) {
+    const uint64_t stream =
+        ExplorerStream(options_, static_cast<int>(header.rank), key_, header.round, offset_);
+    return Explore(core.members, header.explorers, stream);
+  }
+  const size_t index_bytes = size_t{header.explorers} * sizeof(uint32_t);
+  if (bytes.size < sizeof header + index_bytes) {
+    RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
+  }
+  const char* from = bytes.data.get() + bytes.size - index_bytes;
+  Subset together = core.members;
+  for (uint32_t i = 0; i < header.explorers; ++i, from += sizeof(uint32_t)) {
+    const auto element = Load<uint32_t>(from);
+    if (element >= elements_ || together.Has(element)) {
+      RefuseBytes("slim_dp", "the element " + std::to_string(element));
+    }
+    together.Insert(element);
+  }
+  return together;
+}
+
+Buffer SlimSlice::ValuesOf(const UpdateHeader& header, const Buffer& bytes) const {
+  const size_t indices = options_.sends_indices ? size_t{header.explorers} * sizeof(uint32_t) : 0;
+  return bytes.Range(sizeof header, bytes.size - sizeof header - indices);
+}
+
+void SlimSlice::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  const UpdateHeader header = HeaderOf(bytes);
+  const Subset& together = together_[header.rank];
+  const size_t count = header.full != 0 ? elements : together.count();
+  const Buffer encoded = ValuesOf(header, bytes);
+  std::vector<float> decoded;
+  const auto* values = reinterpret_cast<const float*>(encoded.data.get());
+  if (values_ != nullptr) {
+    decoded.resize(count);
+    values_->AddTo(decoded.data(), count, encoded);
+    values = decoded.data();
+  } else {
+    CheckSize("slim_dp", encoded, count, count * sizeof(float));
+  }
+  if (header.full != 0) {
+    for (size_t i = 0; i < elements; ++i) sum[i] += values[i];
+  } else {
+    together.ForEach([&](size_t i) { sum[i] += *values++; });
+  }
+}
+
+uint64_t SlimSlice::SelectionOf(const Buffer& bytes) { return HeaderOf(bytes).selection; }
+
+void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores) {
+  CheckSize("plain", parameters, elements_, value_.size);
+  if (parameters.size > 0) std::memcpy(value_.data.get(), parameters.data.get(), value_.size);
+  snapshot_ = nullptr;
+  if (!options_.fixed() && elements_ > 0) cores_.clear();
+  for (auto& core : cores) SetCore(core.first, std::move(core.second));
+}
+
+void SlimSlice::Apply(const Buffer& sum) {
+  const auto rate = static_cast<float>(options_.server_rate / workers_);
+  auto* parameters = reinterpret_cast<float*>(value_.data.get());
+  const auto* update = reinterpret_cast<const float*>(sum.data.get());
+  for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
+  round_ = pushed_;
+  if (!full_ || options_.fixed()) return;
+  snapshot_ = std::make_shared<Snapshot>(Snapshot{round_, Copy(value_), sum});
+}
+
+Buffer SlimSlice::AnswerTo(int worker) const {
+  const Subset& together = together_[worker];
+  Buffer answer = Buffer::Allocate(together.count() * sizeof(float));
+  const auto* parameters = reinterpret_cast<const float*>(value_.data.get());
+  auto* values = reinterpret_cast<float*>(answer.data.get());
+  together.ForEach([&](size_t i) { *values++ = parameters[i]; });
+  return answer;
+}
+
+std::shared_ptr<SlimSlice::Snapshot> SlimSlice::TakeSnapshot(uint64_t round) {
+  if (snapshot_ == nullptr || snapshot_->round != round) return nullptr;
+  return std::move(snapshot_);
+}
+
+void SlimSlice::SetCore(uint64_t selection, Subset members) {
+  cores_[selection] = std::make_shared<Core>(std::move(members));
+  while (elements_ > 0 && cores_.size() > kCoresKept) cores_.erase(cores_.begin());
+}
+
+std::shared_ptr<const Core> SlimSlice::CoreOf(uint64_t selection) const {
+  const auto found = cores_.find(options_.fixed() || elements_ == 0 ? 0 : selection);
+  return found == cores_.end() ? nullptr : found->second;
+}
+
+size_t SlimSlice::held_bytes() const {
+  return snapshot_ == nullptr ? 0 : snapshot_->parameters.size + snapshot_->update.size;
+}
+
+Buffer SlimSlice::Encode(const float*, size_t, float, const Draws&) const {
+  throw std::logic_error("a server of slim_dp answers with parameters");
+}
+
+}  // namespace kvstore_ext

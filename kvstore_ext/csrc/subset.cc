@@ -1,0 +1,140 @@
+#include "subset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "random.h"
+#include "wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr uint64_t kSignatureSeed = 0x736c696d64700000ULL;
+
+// Numbers below a limit, each as likely: Lemire's multiplication (2019), which refuses the few that
+// would make some likelier.
+class Below {
+ public:
+  Below(uint64_t stream, uint32_t limit)
+      : stream_(stream), limit_(limit), refused_((0U - limit) % limit) {}
+
+  size_t Next() {
+    for (;;) {
+      const uint64_t product = (Mix(stream_ + next_++) >> 32) * limit_;
+      if (static_cast<uint32_t>(product) >= refused_) return product >> 32;
+    }
+  }
+
+ private:
+  const uint64_t stream_;
+  const uint32_t limit_;
+  const uint32_t refused_;
+  uint64_t next_ = 0;
+};
+
+double LogFactorial(size_t number) { return std::lgamma(static_cast<double>(number) + 1); }
+
+double LogChoose(size_t all, size_t some) {
+  return LogFactorial(all) - LogFactorial(some) - LogFactorial(all - some);
+}
+
+}  // namespace
+
+Subset::Subset(size_t elements, bool all)
+    : elements_(elements),
+      count_(all ? elements : 0),
+      words_(DivideUp(elements, kWordBits), all ? ~uint64_t{0} : 0) {
+  if (all && elements % kWordBits > 0) words_.back() >>= kWordBits - elements % kWordBits;
+}
+
+Subset::Subset(size_t elements, const Buffer& bytes)
+    : elements_(elements), words_(DivideUp(elements, kWordBits)) {
+  CheckSize("subset", bytes, elements, words_.size() * sizeof(uint64_t));
+  if (bytes.size > 0) std::memcpy(words_.data(), bytes.data.get(), bytes.size);
+  if (elements % kWordBits > 0 && words_.back() >> elements % kWordBits != 0) {
+    RefuseBytes("subset", "members above the last element");
+  }
+  for (const uint64_t word : words_) count_ += __builtin_popcountll(word);
+}
+
+void Subset::Insert(size_t element) {
+  words_[element / kWordBits] |= uint64_t{1} << element % kWordBits;
+  ++count_;
+}
+
+void Subset::Remove(size_t element) {
+  words_[element / kWordBits] &= ~(uint64_t{1} << element % kWordBits);
+  --count_;
+}
+
+uint64_t Subset::signature() const {
+  uint64_t signature = Mix(kSignatureSeed ^ elements_);
+  for (const uint64_t word : words_) signature = Mix(signature ^ word);
+  return signature;
+}
+
+Buffer Subset::ToBuffer() const {
+  Buffer bytes = Buffer::Allocate(words_.size() * sizeof(uint64_t));
+  if (bytes.size > 0) std::memcpy(bytes.data.get(), words_.data(), bytes.size);
+  return bytes;
+}
+
+Subset Explore(const Subset& core, size_t count, uint64_t stream) {
+  const size_t outside = core.elements() - core.count();
+  if (count > outside) {
+    throw std::invalid_argument("an explorer of " + std::to_string(count) + " elements; " +
+                                std::to_string(outside) + " are outside the core");
+  }
+  if (count == 0) return core;
+  if (core.elements() > UINT32_MAX) {
+    throw std::invalid_argument("a slice of " + std::to_string(core.elements()) +
+                                " elements; explorers are drawn from slices below 2**32");
+  }
+  Below below(stream, static_cast<uint32_t>(core.elements()));
+  // Where most are drawn, those that are not are fewer.
+  const bool insert = count <= outside / 2;
+  Subset drawn = insert ? core : Subset(core.elements(), true);
+  for (size_t left = insert ? count : outside - count; left > 0;) {
+    const size_t element = below.Next();
+    if (insert == drawn.Has(element) || (!insert && core.Has(element))) continue;
+    insert ? drawn.Insert(element) : drawn.Remove(element);
+    --left;
+  }
+  return drawn;
+}
+
+// From the likeliest share outwards, so that few are looked at.
+size_t DrawShare(size_t all, size_t part, size_t drawn, uint64_t stream, uint64_t position) {
+  const size_t least = part + drawn > all ? part + drawn - all : 0;
+  const size_t most = std::min(part, drawn);
+  const double share = (drawn + 1.0) * (part + 1.0) / (all + 2.0);
+  const size_t mode = std::min(most, std::max(least, static_cast<size_t>(share)));
+  const double at_mode =
+      std::exp(LogChoose(part, mode) + LogChoose(all - part, drawn - mode) - LogChoose(all, drawn));
+  const auto ratio = [&](size_t to) {  // of the likelihood of `to` to that of to - 1
+    return static_cast<double>(part - to + 1) * static_cast<double>(drawn - to + 1) /
+           (static_cast<double>(to) * static_cast<double>(all - part - drawn + to));
+  };
+  double left = static_cast<double>(Mix(stream + position) >> 11) * 0x1p-53 - at_mode;
+  size_t low = mode, high = mode;
+  double at_low = at_mode, at_high = at_mode;
+  size_t found = mode;
+  while (left >= 0 && (low > least || high < most)) {
+    if (high < most) {
+      at_high *= ratio(++high);
+      left -= at_high;
+      found = high;
+    }
+    if (left >= 0 && low > least) {
+      at_low /= ratio(low--);
+      left -= at_low;
+      found = low;
+    }
+  }
+  return found;
+}
+
+}  // namespace kvstore_ext

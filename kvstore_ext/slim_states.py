@@ -1,0 +1,161 @@
+"""What Slim-DP adds to the states that a script saves: local and global model, and the core."""
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Union
+
+import mxnet as mx
+import numpy as np
+
+from . import _core
+from .arrays import KeyArrays
+from .carried import ENTRY
+from .errors import ClusterError, KVStoreError
+from .lane import ClusterLane
+from .local_lane import LocalLane
+from .questions import answer_to, ask
+from .slim_dp import LocalTraining
+
+
+class SlimStates:
+    """Saved with the optimizer's states of each worker, which loads its own file; all do.
+
+    A run that goes on from there has the same bits as one that never stopped, without anything else
+    restored: the script's arrays get their local values back, and the servers, from rank 0's file,
+    the global ones.
+    """
+
+    def __init__(
+        self, training: LocalTraining, store: int, lane: Union[ClusterLane, LocalLane]
+    ) -> None:
+        self._training = training
+        self._worker = lane.worker
+        self._store = store
+        self._rank = lane.rank
+        self._lane = lane
+
+    def fetch(self) -> Dict[str, Any]:
+        """An entry for a dictionary of states; none before the first step."""
+        training = self._training
+        if not training.steps:
+            return {}
+        mx.nd.waitall()
+        training.selector.join()
+        cores = self._cores()
+        local = {name: arrays[0].asnumpy() for name, arrays in training.arrays.items()}
+        keys = training.keys.items()
+        entry = {
+            "method": repr(training.method),
+            "rank": self._rank,
+            "steps": dict(training.steps),
+            "chosen": training.chosen,
+            "cores": cores,
+            "local": local,
+            "base": {name: self._worker.slim_base(key.identity) for name, key in keys},
+            "global": {name: self._global(key) for name, key in keys},
+        }
+        return {ENTRY: entry}
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it; without one, changes nothing.
+
+        Raises
+        ------
+        KVStoreError
+            For states of other options, another worker, or other keys.
+        ClusterError
+            Where the other workers do not load theirs within the option `timeout`.
+        """
+        entry = states.pop(ENTRY, None)
+        if entry is None:
+            return
+        training = self._training
+        found = (entry.get("method"), entry.get("rank"), set(entry.get("steps", ())))
+        allowed = (repr(training.method), self._rank, set(training.keys))
+        for what, one, other in zip(("method", "rank", "keys"), found, allowed):
+            if one != other:
+                raise KVStoreError(
+                    f"the states were saved with {what} {one}; this worker's store has {other}"
+                )
+        mx.nd.waitall()
+        training.selector.join()
+        training.steps = dict(entry["steps"])
+        training.chosen = entry["chosen"]
+        first = next(iter(training.keys.values()))
+        self._worker.resume_slim(self._store, first.identity, training.rounds)
+        for name, key in training.keys.items():
+            self._worker.set_slim_base(key.identity, entry["base"][name])
+            for selection, cores in entry["cores"].items():
+                self._put_core(key, selection, cores[name])
+            value = mx.nd.array(entry["local"][name])
+            for array in training.arrays.get(name, []):
+                value.copyto(array)
+        if self._rank == 0:
+            self._put_on_servers(entry)
+        self._lane.barrier()  # nobody pushes before the servers have it
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """The optimizer is the worker's own, and nothing of it is the lane's."""
+
+    def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:
+        """By selection and key, whether each element is in the core; waits for the last one."""
+        method, training = self._training.method, self._training
+        if not method.selects:
+            return {}
+        latest = time.monotonic() + self._lane.timeout
+        while True:
+            found: Dict[int, Dict[Any, np.ndarray]] = {}
+            for name, key in training.keys.items():
+                for selection, parts in self._worker.slim_cores(key.identity).items():
+                    if len(parts) == len(self._worker.slices(key.identity)):
+                        found.setdefault(selection, {})[name] = self._joined(key, parts)
+            if len(found.get(training.chosen, ())) == len(training.keys):
+                return found
+            if time.monotonic() > latest:
+                raise ClusterError(
+                    f"the servers have not told the core of selection {training.chosen} within "
+                    f"{self._lane.timeout:g} s"
+                )
+            time.sleep(0.01)
+
+    def _joined(self, key: KeyArrays, parts: Dict[int, bytes]) -> np.ndarray:
+        members = [
+            np.unpackbits(np.frombuffer(parts[index], np.uint8), bitorder="little")[:length]
+            for index, _, length, _ in self._worker.slices(key.identity)
+        ]
+        return np.packbits(np.concatenate(members))
+
+    def _cut(self, key: KeyArrays, core: np.ndarray) -> List[bytes]:
+        """A key's core, slice by slice, as the lane has it."""
+        members = np.unpackbits(core)[: key.elements]
+        parts = []
+        for _, begin, length, _ in self._worker.slices(key.identity):
+            bits = np.zeros(-(-length // 64) * 64, np.uint8)
+            bits[:length] = members[begin : begin + length]
+            parts.append(np.packbits(bits, bitorder="little").tobytes())
+        return parts
+
+    def _put_core(self, key: KeyArrays, selection: int, core: np.ndarray) -> None:
+        for index, members in enumerate(self._cut(key, core)):
+            self._worker.set_slim_core(key.identity, index, selection, members)
+
+    def _global(self, key: KeyArrays) -> np.ndarray:
+        value = mx.nd.empty(key.shape, dtype=key.dtype)
+        key.exchange(self._worker, False, None, [value], 0, 0)
+        return value.asnumpy()
+
+    def _put_on_servers(self, entry: Dict[str, Any]) -> None:
+        asked: List[int] = []
+        for name, key in self._training.keys.items():
+            value = entry["global"][name].reshape(-1)
+            cores = {
+                selection: self._cut(key, members[name])
+                for selection, members in entry["cores"].items()
+            }
+            for index, begin, length, server in self._worker.slices(key.identity):
+                what = {"slim": [key.identity, index, length], "selections": list(cores)}
+                parts = [cores[selection][index] for selection in cores]
+                data = value[begin : begin + length].tobytes() + b"".join(parts)
+                asked.append(ask(self._worker, server, what, data))
+        for question in asked:
+            answer_to(self._worker, question)
