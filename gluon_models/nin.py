@@ -19,7 +19,7 @@ from mxnet.symbol import Symbol
 class NIN(HybridBlock):
     """Network in Network: 0.97 million parameters for ten classes and images of 3x32x32.
 
-    Images have shape (batch, channels, height, width), any height and width of at least 4; the
+    Images have shape (batch, channels, height, width), any height and width of at least 6; the
     paper's are 32x32. `NIN.for_digits` is a small one for images of 8x8.
 
     Args:

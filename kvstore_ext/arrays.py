@@ -114,14 +114,12 @@ class KeyArrays:
         step: int,
         settings: str = "",
         plain: bool = False,
-        root: Optional[int] = None,
     ) -> None:
         """Queues one operation of the lane, with what moves arrays to it and from it.
 
         contributes opens the key's next round with the sum of values; outs get its result. Without
         contributes, outs get the result of the last round. The settings are rank 0's for the
-        servers' optimizer (settings.py). A plain operation is not compressed. With a root, the
-        round gives that worker's values to all others, instead of a sum to everybody.
+        servers' optimizer (settings.py). A plain operation is not compressed.
         """
         source = None if values is None else self._gather(values)
         target = None if not outs else self._target(outs)
@@ -142,6 +140,19 @@ class KeyArrays:
         if not on_cpu:
             array.copyto(local)
 
+    def broadcast(
+        self, worker: _core.Worker, root: int, is_root: bool, array: mx.nd.NDArray, priority: int
+    ) -> None:
+        """Queues a round that gives the root's array to all others, instead of a sum to all."""
+        on_cpu = array.context.device_type == "cpu"
+        buffer = array if on_cpu else self._staging([array])
+        if is_root and not on_cpu:
+            array.copyto(buffer)
+        source, target = (buffer, None) if is_root else (None, buffer)
+        self._push(worker, True, source, target, (priority, 0, "", False), root)
+        if not is_root and not on_cpu:
+            buffer.copyto(array)
+
     def _push(
         self,
         worker: _core.Worker,
@@ -149,6 +160,7 @@ class KeyArrays:
         source: Optional[mx.nd.NDArray],
         target: Optional[mx.nd.NDArray],
         how: Tuple[int, int, str, bool],
+        root: Optional[int] = None,
     ) -> None:
         priority, step, settings, plain = how
         worker.push_to_engine(

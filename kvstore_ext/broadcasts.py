@@ -35,9 +35,7 @@ class Broadcasts:
             return
         is_root = root == self._lane.rank
         for name, arrays in values:
-            sent, received = (arrays, None) if is_root else (None, arrays)
-            key = self._keys[name]
-            key.exchange(self._lane.worker, True, sent, received, priority, 0, root=root)
+            self._keys[name].broadcast(self._lane.worker, root, is_root, arrays[0], priority)
 
     def _key(self, name: Key, array: mx.nd.NDArray) -> KeyArrays:
         if name not in self._keys:

@@ -87,7 +87,7 @@ class Learner:
         scores, labels = [], []
         for begin in range(0, len(indices), _OUTPUT_BATCH):
             inputs, some = examples.batch(indices[begin : begin + _OUTPUT_BATCH])
-            scores.append(self.network(inputs).astype(np.float32).asnumpy())
+            scores.append(self.network(inputs).astype(np.float32, copy=False).asnumpy())
             labels.append(some)
         if not scores:
             return np.zeros((0, self.classes), np.float32), np.zeros(0, np.int64)
