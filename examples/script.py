@@ -1,6 +1,7 @@
 """What the training scripts share: the import of MXNet, devices, checkpoints and progress."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -114,6 +115,13 @@ def _no_states() -> tuple[type[Exception], ...]:
     import mxnet as mx
 
     return AssertionError, NotImplementedError, mx.MXNetError
+
+
+def global_parameters(store: Any) -> Any:
+    """Where a worker's parameters are its own (Slim-DP), has them be the servers' meanwhile."""
+    if hasattr(store, "global_parameters"):
+        return store.global_parameters()
+    return contextlib.nullcontext()
 
 
 class Compression:

@@ -98,6 +98,9 @@ def log(*words: object) -> None:
         print(*words, flush=True)
 
 
+# Slim-DP takes the mean of the workers' updates, the other stores the sum of their gradients.
+gradient_batch = args.batch_size // (kv.num_workers if kv.type == "dist_slim_dp" else 1)
+
 # Every worker starts from the same parameters.
 mx.random.seed(args.seed)
 try:
@@ -134,7 +137,7 @@ compression = script.Compression(kv, args.checkpoint_dir)
 
 if args.resume:
     # Loading the state may send the optimizer to the servers, so it must be complete by now.
-    trainer.optimizer.rescale_grad = 1 / args.batch_size
+    trainer.optimizer.rescale_grad = 1 / gradient_batch
     log(f"resumed from {checkpoint} after epoch {first_epoch}")
     complaint = script.load_states(trainer, compression.states(checkpoint, first_epoch),
                                    about["states_not_saved"], schedule)
@@ -155,26 +158,28 @@ def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:
                 loss = loss + 0.3 * cross_entropy(head.astype("float32"), y)
             losses.append(loss)
     autograd.backward(losses)
-    trainer.step(args.batch_size)
+    trainer.step(gradient_batch)
     return [loss.sum() for loss in losses]
 
 
 def validation_accuracy() -> float:
     """Over the whole validation set, on every worker: then none waits long for another."""
     accuracy = mx.metric.Accuracy()
-    for images, labels in data.validation(args.batch_size // kv.num_workers):
-        some_devices = devices[:len(labels)]
-        for x, y in zip(gluon.utils.split_and_load(images, some_devices, even_split=False),
-                        gluon.utils.split_and_load(labels, some_devices, even_split=False)):
-            outputs = net(x.astype(args.dtype, copy=False))
-            main = outputs[0] if isinstance(outputs, (list, tuple)) else outputs
-            accuracy.update(y, main.astype("float32"))
+    with script.global_parameters(kv):
+        for images, labels in data.validation(args.batch_size // kv.num_workers):
+            some_devices = devices[:len(labels)]
+            for x, y in zip(gluon.utils.split_and_load(images, some_devices, even_split=False),
+                            gluon.utils.split_and_load(labels, some_devices, even_split=False)):
+                outputs = net(x.astype(args.dtype, copy=False))
+                main = outputs[0] if isinstance(outputs, (list, tuple)) else outputs
+                accuracy.update(y, main.astype("float32"))
     return accuracy.get()[1]
 
 
 def save_checkpoint(epoch: int) -> None:
     def fill(folder: str) -> None:
-        net.save_parameters(os.path.join(folder, "parameters"))
+        with script.global_parameters(kv):
+            net.save_parameters(os.path.join(folder, "parameters"))
         about["states_not_saved"] = script.save_states(trainer, folder)
 
     about = {"updates": updates, "flags": vars(args)}

@@ -22,6 +22,9 @@ ENTRY = "kvstore_ext: carried over"
 class Carries(Protocol):
     """What a store adds to the states of its optimizer."""
 
+    def compressed(self) -> List[Key]:
+        """The keys that it is about."""
+
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states, or none."""
 

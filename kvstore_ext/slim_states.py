@@ -7,10 +7,10 @@ from typing import Any, Dict, List, Union
 import mxnet as mx
 import numpy as np
 
-from . import _core
 from .arrays import KeyArrays
 from .carried import ENTRY
 from .errors import ClusterError, KVStoreError
+from .keys import Key
 from .lane import ClusterLane
 from .local_lane import LocalLane
 from .questions import answer_to, ask
@@ -33,6 +33,10 @@ class SlimStates:
         self._store = store
         self._rank = lane.rank
         self._lane = lane
+
+    def compressed(self) -> List[Key]:
+        """The keys that are trained locally."""
+        return list(self._training.keys)
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none before the first step."""

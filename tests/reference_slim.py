@@ -52,7 +52,8 @@ def below(stream: int, limit: int) -> Iterator[int]:
     """Numbers below a limit, each as likely."""
     position = 0
     while True:
-        product = (mix((stream + position) & _64_BITS) >> 32) * limit
+        bits = mix((stream + position // 2) & _64_BITS)
+        product = (bits & 0xFFFFFFFF if position % 2 else bits >> 32) * limit
         position += 1
         if product & 0xFFFFFFFF >= (1 << 32) % limit:
             yield product >> 32

@@ -46,6 +46,10 @@ class KeyCodec {
   virtual float Prepare(const char* input, uint64_t round) = 0;
   virtual Buffer Encode(const Slice& slice, uint64_t round, float scaler) = 0;
 
+  // Does what a slice's next round needs and is known before its input, should there be anything.
+  virtual bool prepares_next() const { return false; }
+  virtual void PrepareNext(const Slice&, uint64_t) {}
+
   // The round that was prepared last does not count.
   virtual void Discard() {}
 

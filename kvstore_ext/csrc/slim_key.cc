@@ -50,7 +50,7 @@ float SlimKey::Prepare(const char* local, uint64_t) {
   return values_->Scaler(update.data(), elements_);
 }
 
-void SlimKey::Draw(const Slice& slice, uint64_t round) {
+void SlimKey::PrepareNext(const Slice& slice, uint64_t round) {
   if (!model_->Ready(round)) return;
   Part& part = *parts_.at(slice.index);
   std::lock_guard<std::mutex> lock(part.mutex);

@@ -44,8 +44,10 @@ class SlimKey : public KeyCodec {
   // Values that travel whole are not this key's.
   Buffer TakeAll(const Slice& slice) override;
 
-  // Draws what a round will communicate, ahead of it; nothing where it is not ready.
-  void Draw(const Slice& slice, uint64_t round);
+  // Draws what a round will communicate, while gradients are computed; nothing where the round is
+  // not ready.
+  bool prepares_next() const override { return true; }
+  void PrepareNext(const Slice& slice, uint64_t round) override;
 
   // Takes a core that a server tells.
   void SetCore(const Slice& slice, uint64_t selection, const Buffer& members);

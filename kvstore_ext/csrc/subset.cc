@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kSignatureSeed = 0x736c696d64700000ULL;
 
 // Numbers below a limit, each as likely: Lemire's multiplication (2019), which refuses the few that
-// would make some likelier.
+// would make some likelier. Each 64 bits of the stream give two, the upper half first.
 class Below {
  public:
   Below(uint64_t stream, uint32_t limit)
@@ -23,7 +23,8 @@ class Below {
 
   size_t Next() {
     for (;;) {
-      const uint64_t product = (Mix(stream_ + next_++) >> 32) * limit_;
+      if (next_ % 2 == 0) bits_ = Mix(stream_ + next_ / 2);
+      const uint64_t product = (next_++ % 2 == 0 ? bits_ >> 32 : bits_ & UINT32_MAX) * limit_;
       if (static_cast<uint32_t>(product) >= refused_) return product >> 32;
     }
   }
@@ -33,6 +34,7 @@ class Below {
   const uint32_t limit_;
   const uint32_t refused_;
   uint64_t next_ = 0;
+  uint64_t bits_ = 0;
 };
 
 double LogFactorial(size_t number) { return std::lgamma(static_cast<double>(number) + 1); }
@@ -60,16 +62,6 @@ Subset::Subset(size_t elements, const Buffer& bytes)
   for (const uint64_t word : words_) count_ += __builtin_popcountll(word);
 }
 
-void Subset::Insert(size_t element) {
-  words_[element / kWordBits] |= uint64_t{1} << element % kWordBits;
-  ++count_;
-}
-
-void Subset::Remove(size_t element) {
-  words_[element / kWordBits] &= ~(uint64_t{1} << element % kWordBits);
-  --count_;
-}
-
 uint64_t Subset::signature() const {
   uint64_t signature = Mix(kSignatureSeed ^ elements_);
   for (const uint64_t word : words_) signature = Mix(signature ^ word);
@@ -94,14 +86,16 @@ Subset Explore(const Subset& core, size_t count, uint64_t stream) {
                                 " elements; explorers are drawn from slices below 2**32");
   }
   Below below(stream, static_cast<uint32_t>(core.elements()));
-  // Where most are drawn, those that are not are fewer.
-  const bool insert = count <= outside / 2;
-  Subset drawn = insert ? core : Subset(core.elements(), true);
-  for (size_t left = insert ? count : outside - count; left > 0;) {
+  if (count <= outside / 2) {
+    Subset drawn = core;
+    while (drawn.count() < core.count() + count) drawn.Insert(below.Next());
+    return drawn;
+  }
+  // Those that are not drawn are fewer.
+  Subset drawn(core.elements(), true);
+  while (drawn.count() > core.count() + count) {
     const size_t element = below.Next();
-    if (insert == drawn.Has(element) || (!insert && core.Has(element))) continue;
-    insert ? drawn.Insert(element) : drawn.Remove(element);
-    --left;
+    if (!core.Has(element)) drawn.Remove(element);
   }
   return drawn;
 }

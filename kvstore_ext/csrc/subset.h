@@ -26,9 +26,15 @@ class Subset {
     return (words_[element / kWordBits] >> (element % kWordBits) & 1) != 0;
   }
 
-  // Preconditions: not a member yet; a member.
-  void Insert(size_t element);
-  void Remove(size_t element);
+  // Without a branch, since for drawn elements nobody could foretell it.
+  void Insert(size_t element) {
+    count_ += Has(element) ? 0 : 1;
+    words_[element / kWordBits] |= uint64_t{1} << element % kWordBits;
+  }
+  void Remove(size_t element) {
+    count_ -= Has(element) ? 1 : 0;
+    words_[element / kWordBits] &= ~(uint64_t{1} << element % kWordBits);
+  }
 
   // Of so many elements and these members, and of no other set but by chance.
   uint64_t signature() const;

@@ -155,10 +155,11 @@ class Worker {
     Encoding encoding = Encoding::kPlain;
     float scaler = 0;
   };
-  // A slice that waits to be encoded.
+  // A slice that waits to be encoded, or prepared for the round after.
   struct Turn {
     std::shared_ptr<const Round> round;
     const Slice* slice = nullptr;
+    bool next = false;
   };
   struct Key {
     SliceDeclaration declaration;
@@ -189,6 +190,7 @@ class Worker {
   void Compress(Round round, bool plain);
   void EncodeInTurn(const Round& round);
   void Encode();
+  void PrepareNext(Key* key);
   bool Park(const Turn& turn);
   void SendRound(const Round& round);
   void TrySendSlice(const Round& round, const Slice& slice);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "worker.h"
@@ -99,14 +100,26 @@ void Worker::EncodeInTurn(const Round& round) {
     round.key->encoded = shared;
   }
   for (const Slice& slice : round.key->slices) {
-    encodings_.Push(round.key->priority, 0, {shared, &slice});
+    encodings_.Push(round.key->priority, 0, {shared, &slice, false});
   }
 }
 
 void Worker::Encode() {
   Turn turn;
   while (encodings_.Pop(&turn)) {
-    if (!Park(turn)) TrySendSlice(*turn.round, *turn.slice);
+    if (turn.next) {
+      turn.round->key->codec->PrepareNext(*turn.slice, turn.round->number + 1);
+    } else if (!Park(turn)) {
+      TrySendSlice(*turn.round, *turn.slice);
+    }
+  }
+}
+
+// After everything that is to be sent.
+void Worker::PrepareNext(Key* key) {
+  if (key->encoded == nullptr || !key->codec->prepares_next()) return;
+  for (const Slice& slice : key->slices) {
+    encodings_.Push(std::numeric_limits<int>::min(), 0, {key->encoded, &slice, true});
   }
 }
 
@@ -129,7 +142,7 @@ void Worker::OnCore(const Message& message) {
   if (message.header.encoding == Encoding::kSkipped) {
     std::lock_guard<std::mutex> lock(key->mutex);
     if (!key->busy || key->arrived[slice.index]) return;
-    turns.push_back({key->encoded, &slice});
+    turns.push_back({key->encoded, &slice, false});
   }
   if (asks && !turns.empty()) {
     Message answer;
@@ -249,6 +262,7 @@ void Worker::OnResult(const Message& message) {
     key->codec->Discard();
     statistics_.Count([](Totals* totals) { ++totals->non_finite; });
   }
+  PrepareNext(key);
   Finish(key, &lock, "");
 }
 

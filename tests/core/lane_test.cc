@@ -1,7 +1,9 @@
 // Workers and servers of the lane in one process, for the sanitizers: make sanitize.
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <future>
 #include <thread>
@@ -213,6 +215,54 @@ void AnAbortEndsEveryOperationEverywhere(const std::string& compression) {
   aborting.join();
 }
 
+// Every fourth element is in the core: it is larger than the others by one, and stays so.
+float SlimValueOf(size_t i) { return static_cast<float>(i % 4 + 1); }
+
+// Rank 0's part in what CoreSelector does in Python: chooses what is above a size.
+void SelectCores(Cluster* cluster, uint64_t selections, uint64_t rounds) {
+  std::map<int, size_t> slices;
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    for (const Slice& slice : cluster->workers[0]->Slices(key)) ++slices[slice.server];
+  }
+  for (uint64_t selection = 0; selection < selections; ++selection) {
+    const float above = 3.5F + static_cast<float>(selection * rounds);
+    uint32_t bits;
+    std::memcpy(&bits, &above, sizeof bits);
+    for (int server = 0; server < kServers; ++server) {
+      CoreSelection chosen =
+          cluster->servers[server]->AwaitSelection(0, selection * rounds, slices[server]);
+      chosen.Weigh(1);
+      cluster->servers[server]->SetCores(selection, chosen.Choose(bits, {}));
+    }
+  }
+}
+
+void TheCoreOfAllWorkersStaysTheSame() {
+  Cluster cluster;
+  Join(&cluster, "slim_dp 0.5 0.25 3 1 1 0 0");  // a core each 3 rounds, a round late
+  size_t elements = 0;
+  for (uint64_t key = 0; key < kKeys; ++key) elements += ElementsOf(key);
+  for (auto& worker : cluster.workers) {
+    worker->SlimModelOf(0)->SetSizes(elements / 4, elements / 2);
+  }
+  std::thread selecting([&cluster] { SelectCores(&cluster, 4, 3); });
+  OnEveryKey(&cluster, [](int, Worker* worker, uint64_t key) {
+    std::vector<float> local(ElementsOf(key));
+    for (size_t i = 0; i < local.size(); ++i) local[i] = SlimValueOf(i);
+    for (int round = 0; round < 11; ++round) {
+      if (round > 0) {
+        for (float& value : local) value += 1;
+      }
+      const std::string error = Exchange(worker, key, local, &local);
+      Require(error.empty(), ("a round failed: " + error).c_str());
+      for (size_t i = 3; i < local.size(); i += 4) {
+        Require(std::fabs(local[i] - SlimValueOf(i) - round) < 1e-3, "the core is wrong");
+      }
+    }
+  });
+  selecting.join();
+}
+
 }  // namespace
 }  // namespace kvstore_ext
 
@@ -221,5 +271,6 @@ int main() {
     kvstore_ext::EveryWorkerGetsTheSumOfEveryRound(compression);
     kvstore_ext::AnAbortEndsEveryOperationEverywhere(compression);
   }
+  kvstore_ext::TheCoreOfAllWorkersStaysTheSame();
   std::puts("lane_test: passed");
 }

@@ -83,7 +83,7 @@ def misuse() -> None:
     store.set_optimizer(make_optimizer())
     with pytest.raises(KVStoreError, match=r"pushpull\(key, gradients, out=parameters\)"):
         store.push("a", value)
-    with pytest.raises(ArrayMismatch, match="float64.*float32"):
+    with pytest.raises(ArrayMismatch, match=r"float64.*float32"):
         store.init("b", mx.nd.zeros((3,), dtype="float64"))
     store.pushpull("a", value, out=value)
     with pytest.raises(KVStoreError, match="after the first round"):
