@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-# Everything a worker computes, its own thread does.
-os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
+if __name__ == "__main__":  # then everything a worker computes, its own thread does
+    os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
 import kvstore_ext  # noqa: F401 - before mxnet

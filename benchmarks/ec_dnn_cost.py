@@ -14,7 +14,8 @@ import statistics
 import time
 from typing import Any, List, Tuple
 
-os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
+if __name__ == "__main__":  # then everything a worker computes, its own thread does
+    os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
 
 import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx
