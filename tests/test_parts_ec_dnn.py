@@ -165,3 +165,32 @@ def test_compression_takes_a_percentage_of_tau_rounded_up() -> None:
     assert ec_dnn.Method("ma_dnn", tau=100).compression_steps == 0
     defaults = ec_dnn.Method("ec_dnn_m", tau=1)
     assert (defaults.p, defaults.mu, defaults.alpha, defaults.beta) == (10, 0.7, 0.6, 0.4)
+
+
+@pytest.mark.parametrize("method", ["s_dnn", "ma_dnn", "e_dnn"])
+def test_momentum_and_schedules_go_on_through_aggregations(method: str) -> None:
+    """Alone, averaging or ensembling changes nothing: the bits are those of one Gluon loop."""
+    inputs = np.random.RandomState(0).normal(size=(30, 3)).astype(np.float32)
+    labels = np.arange(30) % CLASSES
+    networks = [nn.Dense(CLASSES, in_units=3) for _ in range(2)]
+    for network in networks:
+        network.initialize()
+        network.weight.set_data(mx.nd.array(np.eye(CLASSES, 3)))
+    schedules = [mx.lr_scheduler.FactorScheduler(4, 0.5, base_lr=0.5) for _ in networks]
+    options = [{"momentum": 0.9, "learning_rate": 0.5, "lr_scheduler": s} for s in schedules]
+    store = mx.kv.create("p3")
+    trainer = ec_dnn.Trainer(
+        networks[0], (inputs, labels), "sgd", options[0], method=ec_dnn.Method(method, tau=3),
+        store=store, batch_size=7,
+    )
+    assert [report.steps for report in trainer.rounds(4)] == [3, 6, 9, 12]
+    store.close()
+    plain = mx.gluon.Trainer(networks[1].collect_params(), "sgd", options[1], kvstore=None)
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    for batch in Order(np.arange(30), 7, np.random.RandomState([0, 0])).take(12):
+        with autograd.record():
+            value = loss(networks[1](mx.nd.array(inputs[batch])), mx.nd.array(labels[batch]))
+        value.backward()
+        plain.step(7)
+    results = (network.weight.data().asnumpy() for network in networks)
+    np.testing.assert_array_equal(*results)

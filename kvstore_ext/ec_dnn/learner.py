@@ -43,11 +43,6 @@ class Learner:
             network.collect_params(), optimizer, optimizer_params, kvstore=None
         )
 
-    @property
-    def learning_rate(self) -> float:
-        """The optimizer's, as of now."""
-        return float(self._trainer.learning_rate)
-
     def train(
         self,
         loss: gluon.HybridBlock,

@@ -124,11 +124,6 @@ class Trainer:
             count = len(self._examples)
             self._weight = count / float(self._models.sum(np.array([count]))[0])
 
-    @property
-    def learning_rate(self) -> float:
-        """The optimizer's, as of now."""
-        return self._learner.learning_rate
-
     def rounds(self, count: int, evaluate_every: int = 1) -> Iterator[Aggregation]:
         """Trains for so many rounds: tau local steps, aggregation, compression.
 
