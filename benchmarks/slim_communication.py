@@ -7,7 +7,8 @@ To be started on hosts, or network namespaces, whose links are as slow as wanted
 exchanges a model's parameters, all keys at a time, and every worker waits for all of them. The
 seconds are those of a round, taking out and merging included, the median of the rounds and the
 largest of the workers. `plain` is p3, whose servers add whole updates; `alpha = beta = 1` is the
-same by Slim-DP's way.
+same by Slim-DP's way. With --interface the bytes that rank 0's host sends and receives in a round
+are shown beside what its elements come to: with a worker and a server on every host, both ways.
 """
 from __future__ import annotations
 
@@ -45,36 +46,55 @@ def shapes_of(model: str) -> List[Tuple[int, ...]]:
     return [p.shape for p in network.collect_params().values() if p.grad_req != "null"]
 
 
-def measure(options: Dict[str, Any], shapes: List[Tuple[int, ...]], rounds: int) -> float:
-    """Seconds of a round, the largest of all workers."""
-    store = mx.kv.create("p3")
-    if options:
-        store.set_gradient_compression({"type": "slim_dp", **options})
-        store.set_optimizer(NoUpdate())
-    arrays = [mx.nd.random.normal(scale=0.01, shape=shape) for shape in shapes]
-    for key, array in enumerate(arrays):
-        store.broadcast(key, array, out=array)
-    mx.nd.waitall()
-    seconds = []
-    for _ in range(2 + rounds):
-        store._barrier()
-        begun = time.perf_counter()
+def counters(interface: str) -> np.ndarray:
+    """Bytes that a network interface has sent and received."""
+    statistics = Path("/sys/class/net", interface, "statistics")
+    return np.array([int((statistics / f"{way}_bytes").read_text()) for way in ("tx", "rx")])
+
+
+class Measurement:
+    """Rounds of one store."""
+
+    def __init__(self, options: Dict[str, Any], arguments: argparse.Namespace) -> None:
+        store = mx.kv.create("p3")
+        if options:
+            store.set_gradient_compression({"type": "slim_dp", **options})
+            store.set_optimizer(NoUpdate())
+        arrays = [mx.nd.random.normal(scale=0.01, shape=s) for s in shapes_of(arguments.model)]
         for key, array in enumerate(arrays):
-            store.pushpull(key, array, out=array, priority=-key)
+            store.broadcast(key, array, out=array)
         mx.nd.waitall()
-        seconds.append(time.perf_counter() - begun)
-    result = mx.nd.zeros((store.num_workers,))
-    own = mx.nd.zeros((store.num_workers,))
-    own[store.rank] = float(np.median(seconds[2:]))
-    gather = mx.kv.create("p3")
-    gather.broadcast(0, result, out=result)
-    gather.pushpull(0, own, out=result)
-    found = float(result.asnumpy().max())
-    if store.rank == 0:
-        print(f"{options or 'plain'}: {found:.3f} s a round; {np.round(seconds, 3)}", flush=True)
-    gather.close()
-    store.close()
-    return found
+        seconds = []
+        before = np.zeros(2, int)
+        for number in range(2 + arguments.rounds):
+            store._barrier()
+            if arguments.interface and number == 2:
+                before = counters(arguments.interface)
+            begun = time.perf_counter()
+            for key, array in enumerate(arrays):
+                store.pushpull(key, array, out=array, priority=-key)
+            mx.nd.waitall()
+            seconds.append(time.perf_counter() - begun)
+        self.series = np.round(seconds, 3)
+        self.seconds = self._largest(float(np.median(seconds[2:])), store)
+        if arguments.interface:
+            store._barrier()
+            bytes_ = (counters(arguments.interface) - before) / arguments.rounds
+            elements = sum(array.size for array in arrays)
+            # A host's share of the servers is its own worker's neighbour.
+            self.share = bytes_ / (2 * 4 * elements * (1 - 1 / store.num_workers))
+        store.close()
+
+    @staticmethod
+    def _largest(value: float, store: Any) -> float:
+        values, own = mx.nd.zeros((store.num_workers,)), mx.nd.zeros((store.num_workers,))
+        own[store.rank] = value
+        other = mx.kv.create("p3")
+        other.broadcast("seconds", values, out=values)
+        other.pushpull("seconds", own, out=values)
+        largest = float(values.asnumpy().max())
+        other.close()
+        return largest
 
 
 def main() -> None:
@@ -82,20 +102,27 @@ def main() -> None:
     parser.add_argument("model", choices=list(SHARES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--interface", help="of the hosts' network, eth0")
     arguments = parser.parse_args()
-    shapes = shapes_of(arguments.model)
     alpha, beta = SHARES[arguments.model]
+    methods: Dict[str, Dict[str, Any]] = {
+        "plain": {},
+        "alpha = beta = 1": {"alpha": 1, "beta": 1},
+        "slim": {"alpha": alpha, "beta": beta},
+        "slim, indices sent": {"alpha": alpha, "beta": beta, "explorer": "keys"},
+    }
     anchor = mx.kv.create("p3")  # a job ends with its last store
     for _ in range(arguments.repeat):
-        plain = measure({}, shapes, arguments.rounds)
-        whole = measure({"alpha": 1, "beta": 1}, shapes, arguments.rounds)
-        slim = measure({"alpha": alpha, "beta": beta}, shapes, arguments.rounds)
+        found = {}
+        for name, options in methods.items():
+            found[name] = Measurement(options, arguments)
+            if anchor.rank == 0:
+                share = f", {found[name].share} of all elements" if arguments.interface else ""
+                print(f"{name}: {found[name].seconds:.3f} s a round{share}; "
+                      f"{found[name].series}", flush=True)
         if anchor.rank == 0:
-            print(
-                f"{arguments.model}, alpha {alpha}, beta {beta}: saved {1 - slim / plain:.1%} of "
-                f"plain's time, {1 - slim / whole:.1%} of that with alpha = beta = 1",
-                flush=True,
-            )
+            saved = 1 - found["slim"].seconds / found["plain"].seconds
+            print(f"{arguments.model}, alpha {alpha}, beta {beta}: saved {saved:.1%}", flush=True)
     anchor.close()
 
 

@@ -158,15 +158,16 @@ class Batch(NamedTuple):
 
 
 def encode_pairs(pairs: Sequence[Pair], vocabularies: Sequence[Vocabulary], most: int,
-                 places: Sequence[str]) -> Encoded:
+                 places: Sequence[str], first_line: int = 1) -> Encoded:
     """Each pair's numbers.
 
     Raises:
         ValueError: a sentence has more than `most` words, counting the one that ends it. It is
-            named by its place: `places` are what comes before ":LINE" for source and target.
+            named by its place: `places` are what comes before ":LINE" for source and target,
+            `first_line` is the first pair's.
     """
     encoded = []
-    for line, pair in enumerate(pairs, 1):
+    for line, pair in enumerate(pairs, first_line):
         numbers = [vocabulary.encode(side) for vocabulary, side in zip(vocabularies, pair)]
         for place, words in zip(places, numbers):
             if len(words) > most:

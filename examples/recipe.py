@@ -53,9 +53,13 @@ def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], 
             where.
         OSError: the file cannot be read.
     """
-    text = Path(path).read_text(encoding="utf-8")
+    data = Path(path).read_bytes()
     try:
+        text = data.decode("utf-8")
         recipe = json.loads(text)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}:{line}: not UTF-8: byte {data[error.start]:#04x}") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     if not isinstance(recipe, dict):
@@ -120,6 +124,16 @@ class _Checker(argparse.ArgumentParser):
 
 def _settle_options(options: Any, where: str) -> None:
     """Servers read the options of stores from their own environment, so it must hold them."""
+    from kvstore_ext.compression import option_names
+    from kvstore_ext.config import Options
+    from kvstore_ext.errors import OptionError
+
+    if not isinstance(options, dict):
+        raise ValueError(f"{where}: store_options is {options!r}; it must be an object")
+    try:
+        Options.from_dict({name: options[name] for name in options if name not in option_names()})
+    except OptionError as error:
+        raise ValueError(f"{where}: {error}") from None
     present = os.environ.get("KVSTORE_EXT_OPTIONS")
     if present is None and "DMLC_ROLE" not in os.environ:
         os.environ["KVSTORE_EXT_OPTIONS"] = json.dumps(options)

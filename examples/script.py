@@ -1,6 +1,7 @@
 """What the training scripts share: the import of MXNet, devices, checkpoints and progress."""
 from __future__ import annotations
 
+import argparse
 import contextlib
 import copy
 import json
@@ -28,6 +29,13 @@ def import_mxnet(store: str) -> None:
         # mx.kv.create would quietly make a local store of it.
         sys.exit(f"--kv-store {store} is unknown; known are {', '.join(STOCK_STORES)} and "
                  f"{', '.join(sorted(known))}")
+
+
+def positive(text: str) -> int:
+    """A flag's whole number of at least 1."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is too small; it must be at least 1")
+    return int(text)
 
 
 def find_devices(text: str) -> list[Any]:

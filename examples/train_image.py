@@ -32,11 +32,12 @@ parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSO
 parser.add_argument("--dataset", default="digits",
                     choices=("digits", "mnist", "cifar10", "cifar10-24", "imagenet-rec"))
 parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
-parser.add_argument("--classes", type=int, default=1000,
+parser.add_argument("--classes", type=script.positive, default=1000,
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
 parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
-parser.add_argument("--threads", type=int, default=4, help="that decode the images of a .rec")
+parser.add_argument("--threads", type=script.positive, default=4,
+                    help="that decode the images of a .rec")
 parser.add_argument("--kv-store", default="device",
                     help="any name mx.kv.create knows: p3, dist_sync, device, local, ...")
 parser.add_argument("--update-on-kvstore", choices=("true", "false"),
@@ -48,7 +49,7 @@ parser.add_argument("--devices", default="cpu",
                     help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
 parser.add_argument("--dtype", default="float32", choices=("float32", "float16"))
 parser.add_argument("--epochs", type=int, default=10)
-parser.add_argument("--batch-size", type=int, default=64,
+parser.add_argument("--batch-size", type=script.positive, default=64,
                     help="examples in a step, over all workers and devices")
 parser.add_argument("--optimizer", default="sgd", help="any MXNet optimizer")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate after the warm-up")
@@ -59,7 +60,7 @@ parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--checkpoint-dir", help="write a checkpoint after each epoch")
 parser.add_argument("--resume", action="store_true",
                     help="continue from the last checkpoint; every worker must see its folder")
-parser.add_argument("--benchmark", type=int, metavar="N",
+parser.add_argument("--benchmark", type=script.positive, metavar="N",
                     help="time N steps on random images instead of training")
 parser.add_argument("--verbose", action="store_true", help="all workers print, not rank 0 alone")
 args = recipe.parse_arguments(parser)

@@ -31,10 +31,12 @@ parser.add_argument("--held-out-target")
 parser.add_argument("--languages", default="en,de", metavar="FROM,TO",
                     help="of the CLDR phrases: any two locales that Babel knows")
 parser.add_argument("--text-scale", type=float, default=1.0, help="multiplies the CLDR phrases")
-parser.add_argument("--max-length", type=int, default=100, help="most words of a sentence")
-parser.add_argument("--min-count", type=int, default=3, help="rarer words are spelled")
-parser.add_argument("--max-words", type=int, default=50_000, help="size of a vocabulary")
-parser.add_argument("--bucket-width", type=int, default=10, help="in words")
+parser.add_argument("--max-length", type=script.positive, default=100,
+                    help="most words of a sentence")
+parser.add_argument("--min-count", type=script.positive, default=3, help="rarer words are spelled")
+parser.add_argument("--max-words", type=script.positive, default=50_000,
+                    help="size of a vocabulary")
+parser.add_argument("--bucket-width", type=script.positive, default=10, help="in words")
 parser.add_argument("--model", default="small", help="a configuration of gluon_models.sockeye")
 parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",
                     help="""fields of it to change, e.g. '{"attention": "dot"}'""")
@@ -48,13 +50,13 @@ parser.add_argument("--compression", type=json.loads, metavar="JSON",
                     help="""passed to the store, e.g. '{"type": "2bit", "threshold": 0.5}'""")
 parser.add_argument("--devices", default="cpu",
                     help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
-parser.add_argument("--epochs", type=int, default=12)
+parser.add_argument("--epochs", type=int, default=8)
 parser.add_argument("--patience", type=int, default=4,
                     help="epochs without a better held-out perplexity before training stops")
-parser.add_argument("--batch-size", type=int, default=64,
+parser.add_argument("--batch-size", type=script.positive, default=64,
                     help="sentences in a step, over all workers and devices")
 parser.add_argument("--optimizer", default="adam", help="any MXNet optimizer")
-parser.add_argument("--lr", type=float, default=0.003, help="learning rate after the warm-up")
+parser.add_argument("--lr", type=float, default=0.005, help="learning rate after the warm-up")
 parser.add_argument("--wd", type=float, default=0.0, help="weight decay")
 parser.add_argument("--clip-gradient", type=float, default=1.0,
                     help="gradients of a sentence are cut to this size, number by number")
@@ -85,26 +87,33 @@ from parallel_text import Batches, Vocabulary, encode_pairs  # noqa: E402
 devices = script.find_devices(args.devices)
 checkpoints = script.Checkpoints(args.checkpoint_dir, args.resume)
 try:
-    training, held_out, places = translation.load_text(args)
+    training, held_out, places, first_line = translation.load_text(args)
     both = [[pair[side] for pair in training] for side in (0, 1)]
     options = dict(args.model_options)
     if args.sparse_embedding:
         options["sparse_embedding"] = True
-    shape = configuration(args.model, **options)
+    try:
+        shape = configuration(args.model, **options)
+    except ValueError as error:
+        raise ValueError(f"--model {args.model}, --model-options {options}: {error}") from None
     texts = [both[0] + both[1]] * 2 if shape.tying == "all" else both
     vocabularies = [Vocabulary.build(text, args.min_count, args.max_words) for text in texts]
     if args.resume:
         for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
             vocabulary.check_equals(os.path.join(checkpoints.found[-1], name))
     encoded = encode_pairs(training, vocabularies, args.max_length, places[:2])
-    held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:])
+    held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:],
+                                    first_line)
     net = Sockeye(len(vocabularies[0]), len(vocabularies[1]), shape)
     search = translation.Translator(net, vocabularies, args, devices[0])
-except (OSError, TypeError, ValueError) as error:
+except (OSError, ValueError) as error:
     sys.exit(str(error))
 
 kv = mx.kv.create(args.kv_store)
 recipe.check_workers(args.workers, kv.num_workers)
+if kv.type.endswith("slim_dp"):
+    sys.exit("--kv-store slim_dp: its workers have models of their own, and this script stops by "
+             "the held-out perplexity of one that all share; train_image.py trains with it")
 if args.batch_size % (kv.num_workers * len(devices)):
     sys.exit(f"--batch-size {args.batch_size} does not divide by {kv.num_workers} workers with "
              f"{len(devices)} devices each")

@@ -15,8 +15,9 @@ VOCABULARIES = ("vocabulary.source", "vocabulary.target")
 GROUP = 32  # sentences that are translated or scored together
 
 
-def load_text(args: argparse.Namespace) -> tuple[list[Pair], list[Pair], list[str]]:
-    """The pairs to train on, those held out, and what the four texts are called in errors.
+def load_text(args: argparse.Namespace) -> tuple[list[Pair], list[Pair], list[str], int]:
+    """The pairs to train on, those held out, what the four texts are called in errors, and the line
+    on which the held-out ones begin.
 
     Raises:
         ValueError: as `read_pairs` and `cldr_text.parallel_text`, or flags do not fit together.
@@ -35,17 +36,17 @@ def load_text(args: argparse.Namespace) -> tuple[list[Pair], list[Pair], list[st
             raise ValueError(f"--languages {args.languages}: it must be two, such as en,de")
         training, held_out = cldr_text.parallel_text(first, second, scale=args.text_scale)
         places = [f"CLDR phrases of {language}" for language in (first, second)]
-        return training, held_out, [*places, *[f"held-out {place}" for place in places]]
+        return training, held_out, [*places, *[f"held-out {place}" for place in places]], 1
     training = read_pairs(args.source, args.target)
     if args.held_out_source:
         held_out = read_pairs(args.held_out_source, args.held_out_target)
         return training, held_out, [args.source, args.target, args.held_out_source,
-                                    args.held_out_target]
+                                    args.held_out_target], 1
     if len(training) < 2:
         raise ValueError(f"{args.source}:1: one sentence is too few to hold any out")
-    # The last ones of the file, so that lines keep their numbers in errors.
     count = max(1, len(training) // 20)
-    return training[:-count], training[-count:], [args.source, args.target] * 2
+    places = [args.source, args.target] * 2
+    return training[:-count], training[-count:], places, 1 + len(training) - count
 
 
 def split(batch: Batch, devices: Sequence[Any]) -> list[list[mx.nd.NDArray]]:

@@ -7,8 +7,10 @@ https://arxiv.org/abs/1409.0473; Luong, Pham and Manning 2015, https://arxiv.org
 whose result is fed to its own next step. The P3 paper trains it because its heaviest layer, the
 source embedding, is the first that a forward pass needs.
 
-It departs from Sockeye in how the decoder starts: from the last state of each direction of the
-encoder and an empty memory cell, where Sockeye passes the last state through a dense layer each.
+The decoder starts from the last state of each direction of the encoder (Bahdanau et al., section
+A.2.2), where Sockeye takes the states at a sentence's last word. `start` says whether a
+dense layer lies between, as in Sockeye, for each hidden state and memory cell: 525,312 parameters
+more for a layer of 512 units.
 
 The encoder's LSTMs are MXNet's fused ones. The decoder's steps depend on each other through the
 attention, so it runs step by step inside one graph (`foreach`), of any length once hybridized.
@@ -16,7 +18,7 @@ attention, so it runs step by step inside one graph (`foreach`), of any length o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,7 @@ from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
 ATTENTIONS = ("mlp", "dot")
+STARTS = ("last", "dense")
 TYINGS = ("none", "target", "all")
 
 
@@ -39,6 +42,8 @@ class Configuration:
             layer has half of them for each direction.
         encoder_layers: the bidirectional layer and those above it.
         decoder_layers: LSTM layers, all below the attention.
+        start: "last" gives every layer of the decoder the encoder's last state and an empty memory
+            cell, "dense" passes that state through a dense layer with tanh for each of the two.
         attention: "mlp", v . tanh(W key + U query), or "dot", key . query.
         tying: "target" uses the target embedding as the output layer's weights too, "all" the
             source embedding as well (the two languages then have one vocabulary); both need
@@ -56,6 +61,7 @@ class Configuration:
     hidden: int = 512
     encoder_layers: int = 1
     decoder_layers: int = 1
+    start: str = "last"
     attention: str = "mlp"
     tying: str = "none"
     sparse_embedding: bool = False
@@ -73,7 +79,11 @@ class Configuration:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be in [0, 1)")
         if self.hidden % 2:
             raise ValueError(f"hidden is {self.hidden}; it must be even")
-        for name, allowed in (("attention", ATTENTIONS), ("tying", TYINGS)):
+        for name, allowed in (
+            ("start", STARTS),
+            ("attention", ATTENTIONS),
+            ("tying", TYINGS),
+        ):
             if getattr(self, name) not in allowed:
                 raise ValueError(
                     f"{name} is {getattr(self, name)!r}; the values allowed are "
@@ -91,10 +101,13 @@ class Configuration:
             )
 
 
-# `sockeye`: the defaults of Sockeye 1.16, of January 2018, with 512 instead of 1024 hidden units;
-# `small` trains within minutes on two cores.
+# `sockeye`: the defaults that Sockeye had from 1.5, of August 2017, to 1.16, of December, but with
+# 512 instead of 1024 hidden units and without the dense layers of `start`: 22 million parameters
+# with the P3 paper's vocabularies. `p3`: what its authors' script trains, github.com/anandj91/p3,
+# apart from the reversed source. `small` trains within minutes on two cores.
 CONFIGURATIONS = {
     "sockeye": Configuration(),
+    "p3": Configuration(encoder_layers=2, decoder_layers=2, start="dense"),
     "small": Configuration(
         embedding=128, hidden=128, attention="dot", embedding_dropout=0.1, hidden_dropout=0.1
     ),
@@ -105,12 +118,15 @@ def configuration(name: str, **changes: Any) -> Configuration:
     """The configuration of a name, with some fields changed.
 
     Raises:
-        ValueError: no configuration has this name, or a field does not allow its value.
-        TypeError: there is no such field.
+        ValueError: no configuration has this name or field, or a field does not allow its value.
     """
     if name not in CONFIGURATIONS:
         allowed = ", ".join(sorted(CONFIGURATIONS))
         raise ValueError(f"unknown configuration {name!r}; the names allowed are {allowed}")
+    known = [field.name for field in fields(Configuration)]
+    for field in changes:
+        if field not in known:
+            raise ValueError(f"unknown field {field!r}; the fields allowed are {', '.join(known)}")
     return replace(CONFIGURATIONS[name], **changes)
 
 
@@ -259,6 +275,11 @@ class Sockeye(HybridBlock):
         self.shape = shape
         with self.name_scope():
             self.encoder = Encoder(shape, source_words)
+            self.starts = None
+            if shape.start == "dense":
+                self.starts = nn.HybridSequential()
+                for _ in range(2 * shape.decoder_layers):
+                    self.starts.add(nn.Dense(shape.hidden, "tanh", in_units=shape.hidden))
             shared = self.encoder.embedding.params if shape.tying == "all" else None
             self.embedding = embedding(target_words, shape, shared)
             self.dropout = nn.Dropout(shape.embedding_dropout)
@@ -268,13 +289,16 @@ class Sockeye(HybridBlock):
                 target_words,
                 flatten=False,
                 in_units=shape.hidden,
+                prefix="output_",
                 params=None if shape.tying == "none" else self.embedding.params,
             )
 
     def begin(self, F: ModuleType, last: NDArray | Symbol) -> list[NDArray | Symbol]:
         """The decoder's state before the first step, given the encoder's last result."""
-        # foreach wants a node of its own for each array.
         state = [F.zeros_like(last)]
+        if self.starts is not None:
+            return state + [start(last) for start in self.starts]
+        # foreach wants a node of its own for each array.
         for _ in range(self.shape.decoder_layers):
             state += [F.identity(last), F.zeros_like(last)]
         return state

@@ -208,7 +208,7 @@ class Exchange:
             key.check_pushed(arrays)
             self.compressed.check(name, arrays[0])
             if self.local is not None and isinstance(key, KeyArrays) and key.compressed:
-                self.local.check_step(name, None if outs is None else targets[name])
+                self.local.check_step(name, arrays, None if outs is None else targets[name])
         for name, arrays in outs or []:
             self.find(name).check_pulled(arrays)
         for name, arrays in values or outs or []:

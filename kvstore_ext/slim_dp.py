@@ -14,8 +14,8 @@ from . import _core
 from .arrays import KeyArrays, total_of
 from .compression import SlimDP
 from .core_selection import CoreSelector
-from .errors import KVStoreError
-from .keys import Key
+from .errors import ArrayMismatch, KVStoreError
+from .keys import Key, storage, stype_of
 
 
 class LocalTraining:
@@ -74,8 +74,16 @@ class LocalTraining:
                 "initialised before, because the core is chosen among all of them"
             )
 
-    def check_step(self, name: Key, outs: Optional[List[mx.nd.NDArray]]) -> None:
-        """Raises KVStoreError where a step lacks an optimizer, or parameters to update."""
+    def check_step(
+        self, name: Key, gradients: List[mx.nd.NDArray], outs: Optional[List[mx.nd.NDArray]]
+    ) -> None:
+        """Raises KVStoreError where a step lacks an optimizer, or parameters to update, and
+        ArrayMismatch for gradients that are not dense."""
+        if stype_of(gradients[0]) != "default":
+            raise ArrayMismatch(
+                f"key {name!r}: got a {storage(gradients[0].stype)} gradient of a dense weight; "
+                "slim_dp takes dense ones: name the key in its option exclude"
+            )
         if self.updater is None:
             raise KVStoreError(
                 f"key {name!r}: slim_dp updates parameters on the worker and has no optimizer; "

@@ -35,10 +35,11 @@ def pushed(store: KVStore, key: Any, value: np.ndarray) -> np.ndarray:
 def every_compression_is_a_stores_name(_: KVStore) -> None:
     for kind in TYPES:
         store = mx.kv.create(kind)
-        assert store.type == f"dist_sync_{kind}"
-        assert store.is_capable("optimizer") == (kind == "2bit")
+        slim = kind == "slim_dp"
+        assert store.type == ("dist_slim_dp" if slim else f"dist_sync_{kind}")
+        assert store.is_capable("optimizer") == (slim or kind == "2bit")
         store.init(0, mx.nd.zeros(SHAPE))
-        if kind not in ("qsgd", "dgc", "2bit"):
+        if kind not in ("qsgd", "dgc", "2bit", "slim_dp"):
             assert (pushed(store, 0, EVEN) == EVEN * store.num_workers).all()
         store.close()
 

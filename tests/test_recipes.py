@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mxnet as mx
 import numpy as np
 import pytest
 from gluon_models import get_model
 from gluon_models.sockeye import configuration
+from mxnet.kvstore import KVStoreBase
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
@@ -26,7 +28,7 @@ RECIPES = sorted((ROOT / "examples" / "recipes").glob("*.json"))
 def parser() -> argparse.ArgumentParser:
     """One with a flag of each sort."""
     made = argparse.ArgumentParser()
-    made.add_argument("--batch-size", type=int, default=64)
+    made.add_argument("--batch-size", type=script.positive, default=64)
     made.add_argument("--compression", type=json.loads)
     made.add_argument("--lr-schedule", choices=("constant", "step"), default="constant")
     made.add_argument("--resume", action="store_true")
@@ -65,11 +67,14 @@ def test_fields_are_flags_which_the_command_line_overrides(
     ("text", "message"),
     [
         ('{\n "batch_size": 1,\n "batchsize": 2\n}', r"bad.json:3: unknown field 'batchsize'; .*"),
-        ('{"batch_size":\n"many"}', "bad.json:1: argument --batch-size: invalid int value"),
+        ('{"batch_size":\n"many"}', "bad.json:1: argument --batch-size: invalid positive value"),
+        ('{\n"batch_size": 0}', "bad.json:2: argument --batch-size: 0 is too small; it must be at"),
         ('{\n"lr_schedule": "steps"}', "bad.json:2: argument --lr-schedule: invalid choice"),
         ('{\n\n"resume": 1}', "bad.json:3: resume is 1; it must be true or false"),
         ('{"workers": 0}', "bad.json:1: workers is 0; it must be an integer"),
         ('{"batch_size": 1,\n}', "bad.json:2: not JSON"),
+        ('{"batch_size": 1,\n"store_options": {"slices": 1}}', "bad.json:2: there is no option"),
+        ('{"batch_size": 1,\n"store_options": 1}', "bad.json:2: store_options is 1; it must be"),
         ("[]", "bad.json:1: a recipe is a JSON object, this is a list"),
     ],
 )
@@ -78,6 +83,14 @@ def test_a_wrong_field_is_named_with_its_line(
 ) -> None:
     (tmp_path / "bad.json").write_text(text)
     with pytest.raises(SystemExit, match=message):
+        arguments(monkeypatch, tmp_path / "bad.json")
+
+
+def test_a_recipe_that_is_not_utf_8_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.json").write_bytes(b'{\n"model": "\xff"}')
+    with pytest.raises(SystemExit, match=r"bad.json:2: not UTF-8: byte 0xff"):
         arguments(monkeypatch, tmp_path / "bad.json")
 
 
@@ -128,7 +141,11 @@ def test_every_recipe_of_ours_is_accepted_by_its_script(
     flags, workers = recipe.read_recipe(str(path), made)
     args = made.parse_args(flags)
     assert workers in (2, 4, 8, 16)
-    assert args.kv_store == "p3"
+    assert args.kv_store in KVStoreBase.kv_registry
+    if args.compression:
+        # Workers must be the ones to update, or parameters would travel back as floats.
+        assert args.update_on_kvstore == "false" or args.kv_store == "slim_dp"
+        mx.kv.create(args.kv_store).set_gradient_compression(args.compression)
 
 
 def test_a_recipe_trains(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ BEGIN, END = 0, 1
 SHAPES = {
     "mlp": {},
     "dot": {"attention": "dot"},
-    "deep": {"encoder_layers": 3, "decoder_layers": 2},
+    "deep": {"encoder_layers": 3, "decoder_layers": 2, "start": "dense"},
     "target tied": {"tying": "target"},
     "all tied": {"tying": "all"},
     "sparse": {"sparse_embedding": True},
@@ -124,8 +124,13 @@ def reference(net: Sockeye, source: list[int], target: list[int]) -> np.ndarray:
             states.append(h)
         directions.append(states)
     memory = np.hstack([directions[0], directions[1][::-1]])
-    h = np.concatenate([directions[0][-1], directions[1][-1]])
-    c = fed = np.zeros(8)
+    last = np.concatenate([directions[0][-1], directions[1][-1]])
+    if net.shape.start == "dense":
+        h, c = (np.tanh(weights[f"dense{i}_weight"] @ last + weights[f"dense{i}_bias"])
+                for i in range(2))
+    else:
+        h, c = last, np.zeros(8)
+    fed = np.zeros(8)
     scores = []
     for word in target:
         fed_word = np.concatenate([weights["embedding0_weight"][word], fed])
@@ -135,12 +140,13 @@ def reference(net: Sockeye, source: list[int], target: list[int]) -> np.ndarray:
         attention = np.exp(log_softmax(compared @ weights["step0_dense1_weight"][0]))
         both = np.concatenate([h, attention @ memory])
         fed = np.tanh(weights["step0_dense2_weight"] @ both + weights["step0_dense2_bias"])
-        scores.append(weights["dense0_weight"] @ fed + weights["dense0_bias"])
+        scores.append(weights["output_weight"] @ fed + weights["output_bias"])
     return np.array(scores)
 
 
-def test_scores_follow_the_papers_equations() -> None:
-    net = network()
+@pytest.mark.parametrize("start", ["last", "dense"])
+def test_scores_follow_the_papers_equations(start: str) -> None:
+    net = network(start=start)
     source, lengths, target = batch()
     found = net(source, lengths, target).asnumpy()
     for i, length in enumerate(LENGTHS):
@@ -149,10 +155,16 @@ def test_scores_follow_the_papers_equations() -> None:
         np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_sockeye_configuration_has_22_million_parameters() -> None:
-    net = Sockeye(17191, 7710, configuration("sockeye"))
+@pytest.mark.parametrize(
+    ("name", "changes", "millions"),
+    [("sockeye", {}, 22.48), ("sockeye", {"start": "dense"}, 23.01), ("p3", {}, 27.73)],
+)
+def test_configurations_have_the_sizes_that_sockeye_s_have(
+    name: str, changes: dict[str, Any], millions: float
+) -> None:
+    net = Sockeye(17191, 7710, configuration(name, **changes))
     count = sum(np.prod(p.shape) for p in net.collect_params().values())
-    assert count / 1e6 == pytest.approx(22.48, abs=0.01)
+    assert count / 1e6 == pytest.approx(millions, abs=0.01)
     first = next(iter(net.collect_params().values()))
     assert first.shape == (17191, 512)  # the heaviest layer comes first
 
@@ -268,6 +280,7 @@ def test_it_learns_to_turn_sentences_round() -> None:
     [
         ({"hidden": 7}, "hidden is 7; it must be even"),
         ({"embedding": 0}, "embedding is 0; it must be an integer of at least 1"),
+        ({"start": "zero"}, "start is 'zero'; the values allowed are last, dense"),
         ({"attention": "bilinear"}, "attention is 'bilinear'; the values allowed are mlp, dot"),
         ({"tying": "both"}, "tying is 'both'; the values allowed are none, target, all"),
         ({"tying": "target", "embedding": 4}, "needs embedding == hidden, not 4 and 512"),
@@ -283,6 +296,8 @@ def test_a_wrong_configuration_is_named(wrong: dict[str, Any], message: str) -> 
 def test_unknown_configurations_and_unequal_vocabularies_are_named() -> None:
     with pytest.raises(ValueError, match="unknown configuration 'big'"):
         configuration("big")
+    with pytest.raises(ValueError, match="unknown field 'hiden'; the fields allowed are embedding"):
+        configuration("small", hiden=3)
     with pytest.raises(ValueError, match="not 5 source and 6 target words"):
         Sockeye(5, 6, configuration("sockeye", tying="all"))
     with pytest.raises(ValueError, match="beam is 0; it must be at least 1"):

@@ -214,7 +214,7 @@ def test_the_layer_needed_last_can_be_excluded(cluster: Cluster, sharing: str) -
 @pytest.mark.parametrize("kind", compression.TYPES)
 def test_what_is_carried_over_is_saved_and_loaded(kind: str) -> None:
     values = [np.random.RandomState(i).randn(*SHAPE).astype(np.float32) for i in range(6)]
-    feedback = {} if kind in ("dgc", "2bit") else {"error_feedback": True}
+    feedback = {} if kind in ("dgc", "2bit", "slim_dp") else {"error_feedback": True}
     results = []
     for stops in (False, True):
         trainer = make_trainer(kind, **feedback)
@@ -234,8 +234,9 @@ def make_trainer(kind: str, **options: Any) -> gluon.Trainer:
     parameter.initialize(ctx=DEVICES)
     store = mx.kv.create("p3")
     store.set_gradient_compression({"type": kind, **options})
+    on_store = kind == "slim_dp"  # which runs it on the worker
     return gluon.Trainer(
-        [parameter], "sgd", {"momentum": 0.9}, kvstore=store, update_on_kvstore=False
+        [parameter], "sgd", {"momentum": 0.9}, kvstore=store, update_on_kvstore=on_store
     )
 
 

@@ -1,10 +1,10 @@
-"""A worker that trains a step of models through a store: STORE WAY MODEL,MODEL..."""
+"""A worker that trains a step of models through stores: WAY MODEL,MODEL... STORE,STORE..."""
 from __future__ import annotations
 
 import sys
 
 import kvstore_ext  # noqa: F401
-from every_model import Way, check
+from every_model import Case, Way, check
 
-check(sys.argv[1], Way.parse(sys.argv[2]), sys.argv[3].split(","))
+check(Case(Way.parse(sys.argv[1]), sys.argv[2].split(","), sys.argv[3].split(",")))
 print("passed")
