@@ -91,7 +91,7 @@ class Training:
         self, store: SimulatedStore, train: Tuple[Any, Any], test: Tuple[Any, Any]
     ) -> Dict[str, Any]:
         mx.random.seed(1000 * self.seed + store.rank)
-        network = get_model("nin_digits")
+        network = get_model("nin_digits", classes=10)
         network.initialize(mx.init.MSRAPrelu("in", 0))
         network.hybridize(static_alloc=True, static_shape=True)
         part = slice(store.rank, None, store.num_workers)
@@ -108,8 +108,8 @@ class Training:
             if report.global_error is not None:
                 errors = [report.global_error, float(np.mean(report.local_errors))]
                 curve.append([len(rounds), *errors])
-        local = trainer.local_model(lambda: get_model("nin_digits"))
-        together = trainer.global_model(lambda: get_model("nin_digits"))
+        local = trainer.local_model(lambda: get_model("nin_digits", classes=10))
+        together = trainer.global_model(lambda: get_model("nin_digits", classes=10))
         return {
             "local": error(local, test), "global": error(together, test), "curve": curve,
             "rounds": [
