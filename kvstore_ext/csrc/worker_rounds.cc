@@ -30,7 +30,7 @@ void Worker::Start(Operation operation) {
   const Operation& current = key->operation;
   if (!current.contributes && !key->kept.empty()) return TakeKept(key, &lock);
   if (current.contributes) {
-    if (key->rounds > 0) {
+    if (key->rounds > 0 && current.root == 0) {
       learner_.Ready(current.key, key->rounds, current.pushed, key->since, current.priority);
     }
     ++key->rounds;
@@ -43,15 +43,8 @@ void Worker::Start(Operation operation) {
   key->arrived.assign(key->slices.size(), false);
   key->missing = key->slices.size();
   trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
-  Round round{key,
-              current.key,
-              key->rounds - 1,
-              current.contributes,
-              current.input,
-              current.step,
-              current.settings,
-              Encoding::kPlain,
-              0};
+  Round round{key,          current.key,  key->rounds - 1,  current.contributes, current.input,
+              current.root, current.step, current.settings, Encoding::kPlain,    0};
   const bool plain = current.plain;
   const bool compressed = round.contributes && round.number > 0 && key->codec != nullptr;
   key->shares = compressed && key->codec->shares_scaler();
@@ -156,6 +149,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
   message.header.slice = slice.index;
   message.header.round = round.number;
   message.header.workers_step = round.step;
+  message.header.root = static_cast<uint16_t>(round.root);
   if (!round.contributes) {
     message.header.type = MessageType::kPull;
     links_[slice.server]->SendControl(std::move(message));
@@ -178,7 +172,8 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
 }
 
 Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
-  if (round.number == 0 && options_.rank != 0) return Buffer();
+  if (round.root > 0 && options_.rank != round.root - 1) return Buffer();
+  if (round.root == 0 && round.number == 0 && options_.rank != 0) return Buffer();
   if (round.encoding == Encoding::kSkipped) return Buffer();
   const size_t element = SizeOf(round.key->declaration.dtype);
   const double since = Now();
