@@ -161,8 +161,7 @@ class LocalModel:
 
     def merge(self, parameters: np.ndarray, communicated: np.ndarray) -> None:
         """Takes the global parameters over that were communicated."""
-        np.copyto(self.parameters, parameters, where=communicated)
-        np.copyto(self._base, self.parameters)
+        self.parameters[:] = self._base = np.where(communicated, parameters, self.parameters)
 
 
 def split(vector: np.ndarray, network: Network) -> List[np.ndarray]:
@@ -234,7 +233,7 @@ class SlimSimulation:
         full = number % self._method.q == 0
         total = np.zeros_like(self._global.parameters)
         for worker, mask in zip(self._workers, communicated):
-            np.add(total, worker.update(), out=total, where=True if full else mask)
+            total += worker.update() if full else np.where(mask, worker.update(), np.float32(0))
         self._global.add(total, len(self._workers), number)
         for worker, mask in zip(self._workers, communicated):
             worker.merge(self._global.parameters, mask)
