@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
+import forked
+
 TESTS = Path(__file__).resolve().parent
 LIMIT = 120.0  # seconds that a test waits for anything before it fails
 
@@ -32,21 +34,13 @@ class Process:
         arguments: Sequence[str],
         environment: dict[str, str],
         changed: threading.Condition,
+        fork: bool,
     ) -> None:
         self.name = name
         self.ended = False
         self._lines: list[str] = []
         self._changed = changed  # notified of every line
-        self._popen = subprocess.Popen(
-            [sys.executable, "-u", *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",  # ps-lite prints messages as they are
-            start_new_session=True,  # so that its children can be ended with it
-        )
+        self._popen = (forked.Forked if fork else _interpreter)(arguments, environment)
         self.pid = self._popen.pid
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -93,6 +87,21 @@ class Process:
         """Sends it and its children a signal, unless it has ended."""
         if self._popen.poll() is None:
             os.killpg(self.pid, number)
+
+
+def _interpreter(
+    arguments: Sequence[str], environment: dict[str, str]
+) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-u", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",  # ps-lite prints messages as they are
+        start_new_session=True,  # so that its children can be ended with it
+    )
 
 
 class Job:
@@ -170,6 +179,8 @@ class Cluster:
             **(environment or {}),
         }
         command = [str(self._file(script)), *map(str, arguments)]
+        # All or none: an interpreter of its own comes seconds later than a fork.
+        fork = all(forked.can_fork(line, variables) for line in (server, command))
         self.jobs.append(job := Job())
         for role, count, started, line in (
             ("scheduler", 1, job.scheduler, server),
@@ -178,7 +189,7 @@ class Cluster:
         ):
             variables["DMLC_ROLE"] = role
             for i in range(count):
-                started.append(Process(f"{role} {i}", line, variables, job.changed))
+                started.append(Process(f"{role} {i}", line, variables, job.changed, fork))
         return job
 
     def run(self, script: Path | Callable[..., None], *arguments: object, **how: Any) -> Job:

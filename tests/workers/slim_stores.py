@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx
 import numpy as np
 import pytest
