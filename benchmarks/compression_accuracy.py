@@ -5,41 +5,26 @@ r"""How accurate a network gets with compressed gradients, compared with floats:
         > benchmarks/compression_accuracy.md
 
 After figure 3 of the TernGrad paper (Wen et al., NeurIPS 2017, section 4.1), with scikit-learn's
-digits for MNIST. Workers and servers are simulated (simulation.py). The file of results gets a line
-after each training; what stands in it is not trained again, so that the command can be ended and
-called again at any time.
+digits for MNIST. Workers and servers are simulated (simulation.py). The command can be ended and
+called again at any time (accuracy.py).
 """
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shlex
 import sys
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional
 
-# All happens in this thread; another one would be handed every operation only to be waited for.
-os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-
-import kvstore_ext  # noqa: F401 - before mxnet
-import mxnet as mx
+import accuracy
 import numpy as np
-from datasets import Dataset, digits
-from gluon_models import get_model
+from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
+from datasets import Dataset
 from kvstore_ext.compression import Compression, parse
-from scipy import stats
 from simulation import Simulation
 
-# Half of the images test: of 360, the share that data sets hold back, 0.5 points would be two.
-TRAIN_SIZE = 896
-BATCH = 64  # of all workers
-WEIGHT_DECAY = 5e-4
 BASE_RATES = {0.9: 0.01, 0.0: 0.1}  # by momentum
-POWER = 0.5  # of the decay of the learning rate
 WINDOW = 0.1  # share of the iterations in which the moving average forgets all but 1/e
 WARMUP_EPOCHS = 4  # of dgc, as in its paper
 FLOAT = "float"
@@ -67,22 +52,21 @@ class Training:
     seed: int
     epochs: int
 
-    def run(self) -> Dict[str, float]:
+    def run(self) -> Found:
         """Trains; returns percentages of images that are recognised."""
-        data = digits(self.seed, self.seed, TRAIN_SIZE)
+        data = accuracy.split(self.seed)
         steps = data.steps(BATCH)
-        mx.random.seed(self.seed)
-        network = get_model("lenet", classes=data.classes)
-        network.infer_shape(mx.nd.zeros((1, *data.image_shape)))
-        network.initialize(mx.init.Xavier())
-        network.hybridize(static_alloc=True, static_shape=True)
-        optimizer = make_optimizer(self.momentum, self.epochs * steps)
-        simulation = Simulation(network, optimizer, self.workers, self._compression(steps))
+        network = accuracy.make_network(data, self.seed)
+        optimizer = accuracy.make_optimizer(
+            BASE_RATES[self.momentum], self.momentum, self.epochs * steps, BATCH
+        )
+        method = self._compression(steps)
+        simulation = Simulation(network, optimizer, self.workers, method)
         average = train(simulation, data, self.workers, self.epochs)
-        found = {"training": accuracy(network, data.train(1, BATCH, 0, 1))}
+        found = {"training": accuracy.percentage(network, data.train(1, BATCH, 0, 1))}
         for name, values in zip(EVALUATED, (simulation.values(), average)):
-            simulation.set_values(values)
-            found[name] = accuracy(network, data.validation(BATCH))
+            simulation.network.set_values(values)
+            found[name] = accuracy.percentage(network, data.validation(BATCH))
         return found
 
     def _compression(self, steps_per_epoch: int) -> Optional[Compression]:
@@ -96,65 +80,28 @@ class Training:
         return parse(options)
 
 
-def make_optimizer(momentum: float, iterations: int) -> mx.optimizer.Optimizer:
-    rate = BASE_RATES[momentum]
-    return mx.optimizer.SGD(
-        momentum=momentum,
-        learning_rate=rate,
-        lr_scheduler=mx.lr_scheduler.PolyScheduler(iterations, base_lr=rate, pwr=POWER),
-        wd=WEIGHT_DECAY,
-        rescale_grad=1 / BATCH,
-    )
-
-
 def train(simulation: Simulation, data: Dataset, workers: int, epochs: int) -> List[np.ndarray]:
     """Trains; returns the exponential moving average of the parameters."""
     newest = 1 / (WINDOW * epochs * data.steps(BATCH))  # the weight of the latest parameters
     average = simulation.values()
     for epoch in range(1, epochs + 1):
-        shares = [data.train(epoch, BATCH, rank, workers) for rank in range(workers)]
-        for batches in zip(*shares):
+        for batches in accuracy.steps(data, workers, epoch):
             simulation.step(batches)
             for mean, value in zip(average, simulation.values()):
                 mean += newest * (value - mean)
     return average
 
 
-def accuracy(network: Any, batches: Iterator[Tuple[Any, Any]]) -> float:
-    right = [
-        network(mx.nd.array(images)).asnumpy().argmax(axis=1) == labels
-        for images, labels in batches
-    ]
-    return 100 * float(np.mean(np.concatenate(right)))
+Results = Dict[Training, Found]
 
 
-Results = Dict[Training, Dict[str, float]]
-
-
-def read(file: Path) -> Results:
-    """All trainings in the file, which may not exist."""
-    rows = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
-    return {Training(**row["training"]): row["found"] for row in rows}
-
-
-def complete(arguments: argparse.Namespace) -> Results:
-    """Runs the trainings that the file of results lacks, those with floats first."""
-    results = read(arguments.results)
+def trainings(arguments: argparse.Namespace) -> Iterator[Training]:
+    """All that the command asks for, those with floats first."""
     for method in [FLOAT, *arguments.methods]:
         for workers in [1] if method == FLOAT else arguments.workers:
             for momentum in BASE_RATES:
                 for seed in arguments.seeds:
-                    training = Training(method, workers, momentum, seed, arguments.epochs)
-                    if training in results:
-                        continue
-                    begun = time.process_time()
-                    results[training] = training.run()
-                    row = {"training": asdict(training), "found": results[training]}
-                    with arguments.results.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
-                    used = time.process_time() - begun
-                    print(f"{used:.1f} s of CPU: {row}", file=sys.stderr, flush=True)
-    return results
+                    yield Training(method, workers, momentum, seed, arguments.epochs)
 
 
 class Tables:
@@ -194,22 +141,14 @@ class Tables:
     def _of_seeds(self, method: str, workers: int, momentum: float) -> Dict[str, np.ndarray]:
         """Percentages, one a seed, by what they are of."""
         epochs = self._arguments.epochs
-        found = [
+        return accuracy.by_what(
             self._results[Training(method, workers, momentum, seed, epochs)]
             for seed in self._arguments.seeds
-        ]
-        return {name: np.array([each[name] for each in found]) for name in found[0]}
-
-
-def interval(values: np.ndarray, sign: str = "") -> str:
-    """The mean, and half the length of its 95 % interval (t distribution)."""
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{np.mean(values):{sign}.2f} ± {half:.2f}"
+        )
 
 
 def configuration(arguments: argparse.Namespace) -> List[str]:
-    data = digits(0, 0, TRAIN_SIZE)
-    held_out = sum(len(labels) for _, labels in data.validation(BATCH))
+    data = accuracy.split(0)
     iterations = arguments.epochs * data.steps(BATCH)
     command = shlex.join(["python", "benchmarks/compression_accuracy.py", *sys.argv[1:]])
     return [
@@ -222,7 +161,8 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
         "seed; means over the seeds, with 95 % intervals (t distribution).",
         "",
         f"- {len(arguments.seeds)} seeds, {min(arguments.seeds)} to {max(arguments.seeds)}. From"
-        f" each follow a split into {data.train_size} images to train on and {held_out} to",
+        f" each follow a split into {data.train_size} images to train on and"
+        f" {accuracy.held_out(data)} to",
         "  test, the first parameters, the order of the examples and random rounding.",
         "- As in section 4.1 and figure 3 of the TernGrad paper (Wen et al., NeurIPS 2017):"
         f" {BATCH} images a",
@@ -247,7 +187,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     arguments = parser.parse_args()
-    print(*Tables(complete(arguments), arguments).lines(), sep="\n")
+    results = accuracy.complete(arguments.results, Training, trainings(arguments))
+    print(*Tables(results, arguments).lines(), sep="\n")
 
 
 if __name__ == "__main__":

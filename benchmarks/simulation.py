@@ -12,7 +12,7 @@ tests/test_simulation.py compares this with jobs.
 from __future__ import annotations
 
 import math
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -22,6 +22,46 @@ from kvstore_ext.keys import identity
 from mxnet import autograd, gluon
 
 SERVER = 0xFFFFFFFF  # as a sender of random numbers (kvstore_ext/csrc/random.h)
+
+Batch = Tuple[np.ndarray, np.ndarray]  # images and labels, float32
+
+
+class Network:
+    """Computes gradients for all workers, one after the other.
+
+    Parameters
+    ----------
+    network
+        Initialised. Parameters have the numbers by which gluon.Trainer calls their keys; those
+        without gradients are nobody's matter here.
+    """
+
+    def __init__(self, network: gluon.Block) -> None:
+        self._block = network
+        self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
+        self._loss.hybridize(static_alloc=True, static_shape=True)
+        everything = sorted(network.collect_params().items())
+        self.parameters: Dict[int, gluon.Parameter] = {
+            number: parameter
+            for number, (_, parameter) in enumerate(everything)
+            if parameter.grad_req != "null"
+        }
+
+    def backward(self, batch: Batch) -> None:
+        """Computes the parameters' gradients, summed over the batch."""
+        images, labels = map(mx.nd.from_numpy, batch)
+        with autograd.record():
+            loss = self._loss(self._block(images), labels)
+        loss.backward()
+
+    def values(self) -> List[np.ndarray]:
+        """Copies of the parameters, in the order of their keys."""
+        return [parameter.data().asnumpy() for parameter in self.parameters.values()]
+
+    def set_values(self, values: Sequence[np.ndarray]) -> None:
+        """Gives the network other parameters, in the order of their keys."""
+        for parameter, value in zip(self.parameters.values(), values):
+            parameter.set_data(mx.nd.array(value))
 
 
 class FloatRounds:
@@ -128,45 +168,37 @@ class Simulation:
         method: Optional[Compression] = None,
         store: int = 0,
     ) -> None:
-        self._network = network
-        self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
-        self._loss.hybridize(static_alloc=True, static_shape=True)
-        self._parameters = [parameter for _, parameter in sorted(network.collect_params().items())]
+        self.network = Network(network)
         momentum = 0.0
         if isinstance(method, DGC):
             momentum, optimizer.momentum = optimizer.momentum, 0.0
-        optimizer.aggregate_num = len(self._parameters)  # updates all in one operation
+        parameters = self.network.parameters
+        optimizer.aggregate_num = len(parameters)  # updates all in one operation
         self._updater = mx.optimizer.get_updater(optimizer)
         self._keys: List[Union[FloatRounds, CompressedRounds]] = [
-            CompressedRounds(method, workers, identity(store, index), parameter.shape, momentum)
+            CompressedRounds(method, workers, identity(store, number), parameter.shape, momentum)
             if method
             else FloatRounds()
-            for index, parameter in enumerate(self._parameters)
+            for number, parameter in parameters.items()
         ]
         self._rounds = 0
 
-    def step(self, batches: Sequence[Tuple[Any, Any]]) -> None:
+    def step(self, batches: Sequence[Batch]) -> None:
         """One step, with each worker's images and labels, float32, in the order of ranks."""
         self._rounds += 1
-        gradients = [self._gradients(*map(mx.nd.from_numpy, batch)) for batch in batches]
+        gradients = [self._gradients(batch) for batch in batches]
         totals = [key.sum(found, self._rounds) for key, found in zip(self._keys, zip(*gradients))]
+        parameters = self.network.parameters
         self._updater(
-            list(range(len(totals))),
+            list(parameters),
             [mx.nd.from_numpy(total) for total in totals],
-            [parameter.data() for parameter in self._parameters],
+            [parameter.data() for parameter in parameters.values()],
         )
 
-    def _gradients(self, images: mx.nd.NDArray, labels: mx.nd.NDArray) -> List[np.ndarray]:
-        with autograd.record():
-            loss = self._loss(self._network(images), labels)
-        loss.backward()
-        return [parameter.grad().asnumpy() for parameter in self._parameters]
+    def _gradients(self, batch: Batch) -> List[np.ndarray]:
+        self.network.backward(batch)
+        return [parameter.grad().asnumpy() for parameter in self.network.parameters.values()]
 
     def values(self) -> List[np.ndarray]:
         """Copies of the parameters, in the order of their keys."""
-        return [parameter.data().asnumpy() for parameter in self._parameters]
-
-    def set_values(self, values: Sequence[np.ndarray]) -> None:
-        """Gives the network other parameters."""
-        for parameter, value in zip(self._parameters, values):
-            parameter.set_data(mx.nd.array(value))
+        return self.network.values()

@@ -20,12 +20,14 @@ from gluon_models.cifarnet import CifarNet
 from gluon_models.googlenet import GoogLeNet
 from gluon_models.inception_v3 import InceptionV3
 from gluon_models.lenet import LeNet
+from gluon_models.nin import NIN
 from gluon_models.resnet50 import ResNet50
 from gluon_models.resnet_cifar import ResNetCifar
 from gluon_models.vgg import VGG
 from mxnet.gluon import HybridBlock
 
 __all__ = [
+    "NIN",
     "VGG",
     "AlexNet",
     "CifarNet",
@@ -47,6 +49,8 @@ _MODELS: dict[str, Callable[..., HybridBlock]] = {
     "googlenet": GoogLeNet,
     "inceptionv3": InceptionV3,
     "lenet": LeNet,
+    "nin": NIN,
+    "nin_digits": NIN.for_digits,
     "resnet50_v1": ResNet50,
     "vgg11": partial(VGG, depth=11),
     "vgg13": partial(VGG, depth=13),
@@ -64,8 +68,8 @@ def get_model(name: str, classes: int = 1000, **options: Any) -> HybridBlock:
     """Make the network `name`, not yet initialised, with `classes` outputs.
 
     `options` go to the network's class: `aux_logits` and `dropout` for GoogLeNet, `batch_norm` and
-    `dropout` for VGG and AlexNet, `dropout` for InceptionV3. The names of the networks that gluoncv
-    has too are gluoncv's.
+    `dropout` for VGG, AlexNet and NIN, `dropout` for InceptionV3. The names of the networks that
+    gluoncv has too are gluoncv's.
 
     Raises:
         ValueError: no network has this name, or `classes` is not a positive integer.

@@ -17,7 +17,8 @@ gradient from a script to the server and back, read in this order:
 
 With Slim-DP (slim_options.py) a key turns off that way into slim_dp.py; csrc/slim_key.cc takes out
 what travels of it, csrc/slim_slice.cc is the server's side, and core_selection.py with
-csrc/core_selection.cc and csrc/server_cores.cc chooses the core; slim_states.py saves it all.
+csrc/core_selection.cc, csrc/server_cores.cc and csrc/worker_cores.cc chooses the core;
+slim_states.py saves it all.
 
 Beside that way lie compression.py (ways to make gradients small: gradient_compression.py, each with
 a codec in csrc/: codec.h), compressed_keys.py (which keys, and when), carried.py (what is left for
@@ -25,7 +26,8 @@ the next round), report.py (what it came to), csrc/worker.cc and csrc/server.cc 
 fails and ends), settings.py (what servers hear of a changed optimizer), states.py (saving and
 loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
 sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
-runner.py (python -m kvstore_ext: scripts as they are).
+runner.py (python -m kvstore_ext: scripts as they are). broadcasts.py gives one worker's arrays to
+all others, for ec_dnn/, which exchanges models instead of gradients.
 """
 from __future__ import annotations
 

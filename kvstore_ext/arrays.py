@@ -140,6 +140,19 @@ class KeyArrays:
         if not on_cpu:
             array.copyto(local)
 
+    def broadcast(
+        self, worker: _core.Worker, root: int, is_root: bool, array: mx.nd.NDArray, priority: int
+    ) -> None:
+        """Queues a round that gives the root's array to all others, instead of a sum to all."""
+        on_cpu = array.context.device_type == "cpu"
+        buffer = array if on_cpu else self._staging([array])
+        if is_root and not on_cpu:
+            array.copyto(buffer)
+        source, target = (buffer, None) if is_root else (None, buffer)
+        self._push(worker, True, source, target, (priority, 0, "", False), root)
+        if not is_root and not on_cpu:
+            buffer.copyto(array)
+
     def _push(
         self,
         worker: _core.Worker,
@@ -147,6 +160,7 @@ class KeyArrays:
         source: Optional[mx.nd.NDArray],
         target: Optional[mx.nd.NDArray],
         how: Tuple[int, int, str, bool],
+        root: Optional[int] = None,
     ) -> None:
         priority, step, settings, plain = how
         worker.push_to_engine(
@@ -159,6 +173,7 @@ class KeyArrays:
             step,
             settings,
             plain,
+            0 if root is None else root + 1,
         )
 
     def wait(self) -> None:

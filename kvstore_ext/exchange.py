@@ -208,7 +208,8 @@ class Exchange:
             key.check_pushed(arrays)
             self.compressed.check(name, arrays[0])
             if self.local is not None and isinstance(key, KeyArrays) and key.compressed:
-                self.local.check_step(name, arrays, None if outs is None else targets[name])
+                given = outs is not None and outs is not values
+                self.local.check_step(name, arrays, targets[name] if given else None)
         for name, arrays in outs or []:
             self.find(name).check_pulled(arrays)
         for name, arrays in values or outs or []:
@@ -236,7 +237,10 @@ class Exchange:
         if whole is None:
             return key.exchange(self._worker, values is not None, values, outs, *how)
         if values is not None:
-            key.exchange(self._worker, True, values, [whole.sum_of(name)], *how)
+            total = whole.sum_of(name)
+            key.exchange(self._worker, True, values, [total], *how)
+            if self.local is not None:
+                total /= self._lane.workers  # the optimizer sees a gradient of one worker's batch
             whole.update(name)
         return whole.read(name, outs or [])
 

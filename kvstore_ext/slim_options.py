@@ -10,6 +10,13 @@ from .gradient_compression import QSGD, Compression, Half, TernGrad
 from .method_options import choice, number, option, words
 
 
+def _compresses_updates(method: Compression) -> bool:
+    """Whether it has no options but those of how values are encoded."""
+    if not isinstance(method, (TernGrad, QSGD, Half)) or method.error_feedback:
+        return False
+    return not method.exclude and not method.exclude_last and method.non_finite == "skip"
+
+
 @dataclass(frozen=True)
 class SlimDP(Compression):
     """The core of the parameters and a random explorer (Slim-DP: Sun et al., AAAI 2018).
@@ -24,7 +31,8 @@ class SlimDP(Compression):
     become the core. Numbers of parameters are rounded down.
 
     Beyond the paper: the explorer's indices need not travel, because the server draws it again;
-    `core_delay`; and the updates may be compressed. The global parameters come back as floats.
+    `core_delay`; and the updates may be compressed: one with NaN or infinity then ends the job. The
+    global parameters come back as floats.
     """
 
     name: ClassVar[str] = "slim_dp"
@@ -55,10 +63,9 @@ class SlimDP(Compression):
         default=None,
         metadata={
             "kind": (Compression, type(None)),
-            "fits": lambda value: value is None
-            or (isinstance(value, (TernGrad, QSGD, Half)) and not value.error_feedback),
+            "fits": lambda value: value is None or _compresses_updates(value),
             "allowed": "terngrad, qsgd or fp16, or its options as {'type': 'qsgd', 'bits': 8}, "
-            "without error_feedback",
+            "without error_feedback, non_finite, exclude and exclude_last",
             "why": "how updates are compressed on their way to the servers",
         },
     )

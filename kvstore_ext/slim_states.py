@@ -91,9 +91,8 @@ class SlimStates:
             self._worker.set_slim_base(key.identity, entry["base"][name])
             for selection, cores in entry["cores"].items():
                 self._put_core(key, selection, cores[name])
-            value = mx.nd.array(entry["local"][name])
             for array in training.arrays.get(name, []):
-                value.copyto(array)
+                mx.nd.array(entry["local"][name]).copyto(array)
         if self._rank == 0:
             self._put_on_servers(entry)
         self._lane.barrier()  # nobody pushes before the servers have it

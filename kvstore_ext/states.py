@@ -47,11 +47,19 @@ class StateKeeper:
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
         for question in iter(self._server.next_question, None):
-            try:
-                answer, data = self._answer(json.loads(question.text), question.payload())
-            except Exception as error:
-                answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
-            self._server.reply(question, json.dumps(answer), data)
+            asked = json.loads(question.text)
+            if "core" in asked:
+                # It may wait for rounds that wait for the answer to another question.
+                threading.Thread(target=self._reply, args=(question, asked), daemon=True).start()
+            else:
+                self._reply(question, asked)
+
+    def _reply(self, question: _core.Question, asked: Dict[str, Any]) -> None:
+        try:
+            answer, data = self._answer(asked, question.payload())
+        except Exception as error:
+            answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
+        self._server.reply(question, json.dumps(answer), data)
 
     def _answer(self, asked: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], bytes]:
         if "here" in asked:

@@ -13,6 +13,7 @@ from mxnet.base import _LIB, MXNetError, check_call
 from mxnet.kvstore import KVStore
 
 from . import compression
+from .broadcasts import Broadcasts
 from .carried import Carries
 from .closing import failures, open_stores
 from .config import Job, Options, compression_options
@@ -70,6 +71,7 @@ class P3(KVStore):
         super().__init__(self._lane.stock.handle)
         self._updater: Any = None  # MXNet's name for what has the optimizer's states
         self._exchange = Exchange(self._lane)
+        self._broadcasts = Broadcasts(self._lane, self._exchange.number)
         if method is not None:
             self._exchange.compress(method)
         mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
@@ -206,6 +208,35 @@ class P3(KVStore):
         values = pairs(key, value)
         outs = values if out is None else pairs(key, out)
         self._exchange.exchange(values, outs, priority)
+
+    def broadcast_from(
+        self, root: int, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0
+    ) -> None:
+        """Overwrites every worker's `value` with worker `root`'s; returns at once.
+
+        With each rank in turn as root, every worker obtains every worker's arrays, and holds one
+        other worker's at a time. The root sends an array once and receives nothing; every other
+        worker sends nothing and receives it once. Neither an optimizer nor compression changes it.
+
+        Parameters
+        ----------
+        root
+            A rank, the same on all workers, which also call in the same order.
+        key
+            An int or str, or a sequence of them: names apart from those of `init`, which need none.
+        value
+            An array a key, dense, of float32, float64 or float16 and a shape that a key keeps.
+
+        Raises
+        ------
+        ArrayMismatch
+            For another type, or another shape than the key had before.
+        KVStoreError
+            For a root that is no worker. ClusterError follows where workers disagree about the root
+            or the shape, or one does not come.
+        """
+        self._check_open()
+        self._broadcasts.begin(root, pairs(key, value), priority)
 
     def row_sparse_pull(
         self,
@@ -385,6 +416,8 @@ class P3(KVStore):
         if self.closed:
             return
         self.closed = True
+        if self._exchange.local is not None:
+            self._exchange.local.selector.join()
         if not self._worker.failure():
             with contextlib.suppress(MXNetError):  # of a computation: the script's to report
                 mx.nd.waitall()

@@ -25,6 +25,7 @@ IMAGES = {
     "lenet": 4,
     "resnet50_v1": 32,
     "vgg11": 32,
+    "nin": 6,
 }
 TRANSLATORS: dict[str, dict[str, Any]] = {
     "sockeye": {},

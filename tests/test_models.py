@@ -163,6 +163,8 @@ SMALLEST = [
     ("googlenet", {"aux_logits": True}, 80),
     ("inceptionv3", {}, 75),
     ("lenet", {}, 4),
+    ("nin", {}, 6),
+    ("nin_digits", {}, 6),
     ("resnet50_v1", {}, 32),
     ("vgg11", {}, 32),
 ]
@@ -240,6 +242,21 @@ def test_vgg_of_another_depth_is_an_error() -> None:
 def test_cifar_resnet_of_another_depth_is_an_error() -> None:
     with pytest.raises(ValueError, match="depth is 100; the depths allowed are 6 \\* n \\+ 2"):
         ResNetCifar(depth=100)
+
+
+@pytest.mark.parametrize(("name", "shape", "count"), [
+    ("nin", (1, 3, 32, 32), 966_986),
+    ("nin_digits", (1, 1, 8, 8), 18_298),
+])
+def test_network_in_network_has_nine_convolutions(
+    name: str, shape: tuple[int, ...], count: int
+) -> None:
+    net = get_model(name, classes=10)
+    net.infer_shape(nd.zeros(shape))
+    trained = [p for p in parameters(net) if p.grad_req != "null"]
+    assert sum(int(np.prod(p.shape)) for p in trained) == count
+    kernels = [p.shape for p in trained if len(p.shape) == 4]
+    assert [height for _, _, height, _ in kernels] == [shape[2] // 8 + 1 | 1, 1, 1] * 2 + [3, 1, 1]
 
 
 def test_cifarnet_has_the_tutorial_s_layers() -> None:

@@ -3,17 +3,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import mxnet as mx
 import numpy as np
 import pytest
 from cluster import TESTS, Cluster
 from kvstore_ext import OptionError, compression
 
 SCRIPT = TESTS / "workers" / "slim_stores.py"
+CHECKS = "other_cores,refused_updates,excluded,two_models,misuse,trainer,module"
 OPTIONS = {"slice_bytes": 400, "deterministic": True}
 
 
 def test_stores_in_a_job(cluster: Cluster) -> None:
-    cluster.run(SCRIPT, "other_cores,misuse,trainer,module", options={**OPTIONS, "q": 2})
+    cluster.run(SCRIPT, CHECKS, options={**OPTIONS, "q": 2})
 
 
 def test_a_run_goes_on_from_saved_states_with_the_same_bits(cluster: Cluster) -> None:
@@ -27,6 +29,32 @@ def test_a_run_goes_on_from_saved_states_with_the_same_bits(cluster: Cluster) ->
         assert whole.files
         for name in whole.files:
             np.testing.assert_array_equal(resumed[name], whole[name])
+
+
+@pytest.mark.parametrize(("explorer", "pushed"), [("seed", 0.3), ("keys", 0.45)])
+def test_a_round_sends_the_core_and_the_explorer_and_no_more(explorer: str, pushed: float) -> None:
+    """On the lane; benchmarks/slim_communication.py --interface counts what a network adds."""
+    store = mx.kv.create("p3")
+    store.set_gradient_compression({"type": "slim_dp", "q": 4, "explorer": explorer})
+    store.set_optimizer(mx.optimizer.SGD())
+    value = mx.nd.random.normal(shape=(400_000,))
+    store.broadcast(0, value, out=value)
+    every = 4 * value.size
+    sent, received = [], []
+    for _ in range(5):
+        mx.nd.waitall()
+        before = store.stats()
+        store.pushpull(0, mx.nd.ones_like(value), out=value)
+        mx.nd.waitall()
+        after = store.stats()
+        sent.append(after["sent"]["push"] - before["sent"].get("push", 0))
+        received.append(after["received"]["result"] - before["received"].get("result", 0))
+    store.close()
+    assert all(0.3 * every < bytes_ <= 1.02 * 0.3 * every for bytes_ in received)
+    indices = (pushed - 0.3) * every
+    for number, bytes_ in enumerate(sent, 1):
+        expected = every + indices if number == 4 else pushed * every
+        assert expected < bytes_ <= 1.02 * expected
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,13 @@ CASES = {
     "core and explorer": Case({"q": 10}, steps=200),
     "indices travel": Case({"q": 10, "explorer": "keys"}, steps=40),
     "two devices, three steps a round": Case(
-        {"alpha": 0.5, "beta": 0.2, "p": 3, "q": 4, "c": 2.0}, devices=2, steps=60
+        {"alpha": 0.5, "beta": 0.2, "p": 3, "q": 4, "c": 2.0}, devices=2, steps=200
     ),
-    "nothing but random": Case({"alpha": 0.2, "beta": 0, "q": 5, "seed": 3}),
+    "nothing but random": Case({"alpha": 0.2, "beta": 0, "q": 5, "seed": 3}, steps=200),
     "nothing explored": Case({"alpha": 0.3, "beta": 0.3, "q": 7}),
     "all": Case({"alpha": 1, "beta": 1, "q": 7}),
     "nearly all explored": Case({"alpha": 0.95, "beta": 0.1, "q": 6}),
-    "a late core": Case({"q": 6, "core_delay": 3, "c": 0.5, "server_lr": 0.5}),
+    "a late core": Case({"q": 6, "core_delay": 3, "c": 0.5, "server_lr": 0.5}, steps=200),
     "qsgd": Case({"q": 8, "values": {"type": "qsgd", "bits": 6, "bucket": 32}}),
     "terngrad": Case({"alpha": 0.6, "beta": 0.4, "q": 8, "values": "terngrad"}),
     "fp16": Case({"q": 8, "values": "fp16"}),

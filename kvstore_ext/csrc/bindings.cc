@@ -121,8 +121,9 @@ WorkerClass BindWorker(py::module_* module) {
           "push_to_engine",
           [](std::shared_ptr<Worker> worker, uint64_t key, bool contributes, uintptr_t input,
              uintptr_t output, uintptr_t order, int priority, uint32_t step,
-             const std::string& settings, bool plain) {
+             const std::string& settings, bool plain, int root) {
             Operation operation;
+            operation.root = root;
             operation.plain = plain;
             operation.key = key;
             operation.contributes = contributes;

@@ -1,4 +1,7 @@
-// What Python sees of Slim-DP: workers' and servers' cores, and the drawing of explorers for tests.
+// What Python sees of Slim-DP: workers' and servers' cores, and the drawing of explorers for tests
+// and simulations.
+#include <algorithm>
+
 #include "bindings.h"
 #include "random.h"
 #include "slim_key.h"
@@ -25,6 +28,14 @@ std::vector<size_t> ToVector(const Subset& subset) {
   std::vector<size_t> members;
   subset.ForEach([&](size_t element) { members.push_back(element); });
   return members;
+}
+
+py::array_t<bool> ToMask(const Subset& subset) {
+  py::array_t<bool> mask(static_cast<py::ssize_t>(subset.elements()));
+  bool* const values = mask.mutable_data();
+  std::fill_n(values, subset.elements(), false);
+  subset.ForEach([&](size_t element) { values[element] = true; });
+  return mask;
 }
 
 void BindSelection(py::module_* module) {
@@ -55,6 +66,7 @@ void BindSubsets(py::module_* module) {
   py::class_<Subset>(*module, "Subset")
       .def(py::init(&ToSubset), py::arg("elements"), py::arg("members"))
       .def("members", [](const Subset& subset) { return ToVector(subset); })
+      .def("mask", &ToMask)
       .def("signature", &Subset::signature)
       .def("explore", &Explore, py::arg("count"), py::arg("stream"));
   module->def("stream_of", &StreamOf, py::arg("seed"), py::arg("sender"), py::arg("key"),

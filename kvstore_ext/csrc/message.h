@@ -55,7 +55,7 @@ struct Header {
   uint32_t protocol = kProtocol;
   MessageType type = MessageType::kCredit;
   Encoding encoding = Encoding::kPlain;
-  uint8_t reserved[2] = {0, 0};
+  uint16_t root = 0;  // of kInit, kPush and kResult: see Operation::root
   uint64_t key = 0;
   uint32_t slice = 0;
   uint32_t workers_step = 0;  // see Operation::step
@@ -64,7 +64,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760005;
+  static constexpr uint32_t kProtocol = 0x6b760006;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

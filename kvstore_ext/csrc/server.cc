@@ -246,6 +246,10 @@ size_t Server::held_bytes() const {
 void Server::EndWaits() {
   updates_.Close();
   questions_.Close();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
   completed_.notify_all();
   failure_.EndWaits();
 }

@@ -128,6 +128,7 @@ class Server {
     uint64_t offset = 0;              // in the key, in elements
     int priority = 0;
     double since = 0;  // the open round's first contribution
+    int root = 0;      // of the open round, then of the value: see Operation
     Aggregator sum;
     bool updating = false;
     Buffer value;                          // or the last sum, without an optimizer
@@ -171,6 +172,8 @@ class Server {
   void OnLeave(int worker);
   void Describe(Key* key, const Message& message);
   void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
+  void Add(const Message& message, bool has_values, SliceState* slice);
+  void CheckRoot(const Key& key, const SliceState& slice, const Message& message) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;
   void Complete(uint64_t id, Key* key, uint32_t index);
@@ -191,6 +194,7 @@ class Server {
 
   mutable std::mutex mutex_;           // of all below
   std::condition_variable completed_;  // a round that a selection may wait for
+  bool ending_ = false;
   std::unordered_map<uint64_t, Key> keys_;
   std::set<int32_t> optimized_;  // stores
   uint64_t windows_ = 0;         // rank 0's, followed

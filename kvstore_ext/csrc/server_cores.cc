@@ -10,7 +10,7 @@ CoreSelection Server::AwaitSelection(int32_t store, uint64_t round, size_t slice
   std::map<CoreSelection::SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots;
   std::string missing;
   const auto all_there = [&] {
-    if (!failure_.reason().empty()) return true;
+    if (ending_ || !failure_.reason().empty()) return true;
     for (auto& key : keys_) {
       if (key.second.store != store) continue;
       for (auto& slice : key.second.slices) {
@@ -30,6 +30,7 @@ CoreSelection Server::AwaitSelection(int32_t store, uint64_t round, size_t slice
                              " is not complete within " + Seconds(options_.timeout) +
                              "; keys that are never pushed belong into the option exclude");
   }
+  if (ending_) throw std::runtime_error("the server ends");
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
   return CoreSelection(std::move(snapshots));
 }
@@ -60,7 +61,8 @@ void Server::SendCore(int worker, const CoreSelection::SliceName& name, uint64_t
 
 // Whether a push has been made with the core that is here; otherwise tells the worker, or asks it.
 bool Server::HasCoreOf(const Message& message, const SliceState& slice) {
-  const SlimSlice::Fit fit = slice.slim->Accept(message.peer, message.payload);
+  const SlimSlice::Fit fit =
+      slice.slim->Accept(message.peer, slice.sum.heard().empty(), message.payload);
   if (fit == SlimSlice::Fit::kFits) return true;
   const uint64_t selection = SlimSlice::SelectionOf(message.payload);
   const auto core = slice.slim->CoreOf(selection);

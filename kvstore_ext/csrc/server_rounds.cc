@@ -61,7 +61,10 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   }
   const bool encoded = message.header.encoding == Encoding::kEncoded;
   const bool non_finite = message.header.encoding == Encoding::kSkipped;
-  const bool has_values = !non_finite && (message.header.round > 0 || worker == 0);
+  CheckRoot(*key, slice, message);
+  const int root = message.header.root;
+  const bool has_values =
+      root > 0 ? worker == root - 1 : !non_finite && (message.header.round > 0 || worker == 0);
   const size_t expected = has_values ? key->elements.at(index) * SizeOf(key->dtype) : 0;
   // What is encoded its codec checks.
   if (encoded ? slice.codec == nullptr : message.payload.size != expected) {
@@ -71,20 +74,41 @@ void Server::Contribute(uint64_t id, Key* key, uint32_t index, const Message& me
   }
   if (encoded && slice.slim != nullptr && !HasCoreOf(message, slice)) return;
   if (slice.sum.heard().empty()) slice.since = Now();
+  slice.root = root;
   slice.priority = message.priority;
   if (worker == 0) slice.step = message.header.workers_step;
   if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
-  if (non_finite) {
-    slice.sum.AddNonFinite(worker);
-  } else if (encoded) {
-    slice.sum.AddEncoded(worker, message.payload);
-  } else if (has_values) {
-    slice.sum.Add(worker, message.payload, message.payload_is_ours);
-  } else {
-    slice.sum.AddNothing(worker);
-  }
+  Add(message, has_values, &slice);
   if (slice.sum.complete()) return Complete(id, key, index);
   CheckNotLeft(*key, slice.sum.heard(), slice.round);
+}
+
+void Server::Add(const Message& message, bool has_values, SliceState* slice) {
+  const int worker = message.peer;
+  if (slice->root > 0) {
+    if (has_values) slice->value = message.payload;
+    slice->sum.AddNothing(worker);
+  } else if (message.header.encoding == Encoding::kSkipped) {
+    slice->sum.AddNonFinite(worker);
+  } else if (message.header.encoding == Encoding::kEncoded) {
+    slice->sum.AddEncoded(worker, message.payload);
+  } else if (has_values) {
+    slice->sum.Add(worker, message.payload, message.payload_is_ours);
+  } else {
+    slice->sum.AddNothing(worker);
+  }
+}
+
+// All have to take part in the same: a sum, or one worker's array for all.
+void Server::CheckRoot(const Key& key, const SliceState& slice, const Message& message) const {
+  if (slice.sum.heard().empty() || slice.root == message.header.root) return;
+  const auto what = [](int root) {
+    return root == 0 ? std::string("the sum") : "the array of worker " + std::to_string(root - 1);
+  };
+  throw std::runtime_error("key " + key.name + ", round " + std::to_string(slice.round) +
+                           ": worker " + Ranks(slice.sum.heard()) + " asked for " +
+                           what(slice.root) + ", worker " + std::to_string(message.peer) + " for " +
+                           what(message.header.root));
 }
 
 // Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update
@@ -109,6 +133,11 @@ void Server::CompareSettings(const Key& key, const SliceState& slice) const {
 
 void Server::Complete(uint64_t id, Key* key, uint32_t index) {
   SliceState& slice = key->slices.at(index);
+  if (slice.root > 0) {
+    slice.sum.Drop();
+    slice.encoding = Encoding::kPlain;
+    return Publish(id, index, &slice);
+  }
   if (slice.round > 0) CompareSettings(*key, slice);
   const bool optimized = slice.round > 0 && optimized_.count(key->store) != 0;
   if (slice.sum.non_finite()) {
@@ -232,7 +261,8 @@ void Server::SendValue(int worker, uint64_t id, uint32_t index, uint64_t round,
   message.header.slice = index;
   message.header.round = round;
   message.header.encoding = encoding;
-  message.payload = value;
+  message.header.root = static_cast<uint16_t>(slice.root);
+  if (worker != slice.root - 1) message.payload = value;  // which has it
   links_[worker]->Send(std::move(message));
 }
 

@@ -54,7 +54,7 @@ void SlimKey::PrepareNext(const Slice& slice, uint64_t round) {
   if (!model_->Ready(round)) return;
   Part& part = *parts_.at(slice.index);
   std::lock_guard<std::mutex> lock(part.mutex);
-  DrawOnce(&part, slice, round);
+  if (part.round < model_->RoundOf(round)) DrawOnce(&part, slice, round);
 }
 
 Buffer SlimKey::TakeAll(const Slice&) { throw std::logic_error("slim_dp cannot send a key whole"); }
@@ -114,12 +114,10 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, float scaler) {
   return bytes;
 }
 
-// One pass: what has been read is in the cache still when the base follows.
-void SlimKey::TakeOut(const Subset& members, const Slice& slice, float* values) {
+void SlimKey::TakeOut(const Subset& members, const Slice& slice, float* values) const {
   const float* local = local_ + slice.offset;
-  float* base = base_.data() + slice.offset;
+  const float* base = base_.data() + slice.offset;
   members.ForEach([&](size_t i) { *values++ = local[i] - base[i]; });
-  std::copy_n(local, slice.length, base);
 }
 
 void SlimKey::Decode(const Slice& slice, const Buffer& bytes, char* local) {
@@ -128,8 +126,9 @@ void SlimKey::Decode(const Slice& slice, const Buffer& bytes, char* local) {
   CheckSize("slim_dp", bytes, slice.length, part.together.count() * sizeof(float));
   const auto* values = reinterpret_cast<const float*>(bytes.data.get());
   auto* merged = reinterpret_cast<float*>(local);
-  float* base = base_.data() + slice.offset;
-  part.together.ForEach([&](size_t i) { merged[i] = base[i] = *values++; });
+  part.together.ForEach([&](size_t i) { merged[i] = *values++; });
+  // Not before: a server that had another core has the slice encoded again.
+  std::copy_n(merged, slice.length, base_.data() + slice.offset);
 }
 
 void SlimKey::Begin(const Slice& slice, const Buffer& values) {

@@ -31,11 +31,11 @@ class SlimKey : public KeyCodec {
   // compression of values there is nothing to look at.
   float Prepare(const char* local, uint64_t round) override;
 
-  // A slice's update since the last round, of the core and the explorer (or of everything); from
-  // now on the slice has none, pushed or not.
+  // A slice's update since the last round, of the core and the explorer, or of everything.
   Buffer Encode(const Slice& slice, uint64_t round, float scaler) override;
 
-  // Puts the global parameters of what was communicated into the local model.
+  // Puts the global parameters of what was communicated into the local model. From now on the slice
+  // has no update, whether it was pushed or not.
   void Decode(const Slice& slice, const Buffer& bytes, char* local) override;
 
   // The parameters with which local training begins.
@@ -74,7 +74,7 @@ class SlimKey : public KeyCodec {
   };
 
   void DrawOnce(Part* part, const Slice& slice, uint64_t round);
-  void TakeOut(const Subset& members, const Slice& slice, float* values);
+  void TakeOut(const Subset& members, const Slice& slice, float* values) const;
 
   const uint64_t key_;
   const size_t elements_;

@@ -1,5 +1,6 @@
 #include "slim_model.h"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -91,7 +92,7 @@ size_t SlimModel::ExplorersOf(Place place, uint64_t round) {
     for (Place other = 0; other < elements_.size(); ++other) {
       outside += Outside(other, round);
     }
-    size_t left = together_ - core_;
+    size_t left = std::min(together_ - core_, outside);  // where a server has told other cores
     const uint64_t stream =
         StreamOf(options_.seed, static_cast<uint32_t>(rank_), kSharesKey, earlier_rounds_ + round);
     for (Place other = 0; other < elements_.size(); ++other) {

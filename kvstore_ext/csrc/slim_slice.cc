@@ -44,10 +44,16 @@ void SlimSlice::SetValue(const Buffer& value) {
   snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
 }
 
-SlimSlice::Fit SlimSlice::Accept(int worker, const Buffer& bytes) {
+SlimSlice::Fit SlimSlice::Accept(int worker, bool first, const Buffer& bytes) {
   const UpdateHeader header = HeaderOf(bytes);
   if (header.rank != static_cast<uint32_t>(worker)) {
     RefuseBytes("slim_dp", "the rank " + std::to_string(header.rank));
+  }
+  if (!first && header.round != pushed_) {
+    throw std::invalid_argument("worker " + std::to_string(worker) + " is in round " +
+                                std::to_string(header.round) + " of slim_dp, others in " +
+                                std::to_string(pushed_) +
+                                ": either all workers load saved states, or none");
   }
   const auto core = CoreOf(header.selection);
   if (core == nullptr) return Fit::kUnknownCore;

@@ -36,9 +36,9 @@ class SlimSlice : public Codec {
   // The memory of the parameters, which is updated where it lies.
   void SetValue(const Buffer& value);
 
-  // Looks at what a worker pushes before it is added. Throws std::invalid_argument for bytes that
-  // are no update.
-  Fit Accept(int worker, const Buffer& bytes);
+  // Looks at what a worker pushes before it is added; whether it is the first in this round. Throws
+  // std::invalid_argument for bytes that are no update, or of another round than the others'.
+  Fit Accept(int worker, bool first, const Buffer& bytes);
 
   // The selection with whose core an update was made. Throws as Accept.
   static uint64_t SelectionOf(const Buffer& bytes);

@@ -1,7 +1,8 @@
 #include "subset.h"
 
+#include <math.h>  // lgamma_r
+
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -37,7 +38,10 @@ class Below {
   uint64_t bits_ = 0;
 };
 
-double LogFactorial(size_t number) { return std::lgamma(static_cast<double>(number) + 1); }
+double LogFactorial(size_t number) {
+  int sign;  // which std::lgamma would leave to all threads
+  return lgamma_r(static_cast<double>(number) + 1, &sign);
+}
 
 double LogChoose(size_t all, size_t some) {
   return LogFactorial(all) - LogFactorial(some) - LogFactorial(all - some);

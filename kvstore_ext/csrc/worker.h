@@ -52,6 +52,7 @@ struct Operation {
   char* output = nullptr;       // likewise; may be the input
   int priority = 0;             // the caller's, used until the order is learned
   bool plain = false;           // not compressed this time, whatever the key's codec
+  int root = 0;                 // r > 0: nothing is added; worker r - 1's input goes to all others
   uint32_t step = 0;            // how often the worker has updated its most updated key
   std::string settings;  // of the optimizer, from this round on: rank 0's for the servers', or
                          // each worker's own, which must be equal; empty: as before
@@ -148,6 +149,7 @@ class Worker {
     uint64_t number = 0;
     bool contributes = false;
     const char* input = nullptr;
+    int root = 0;
     uint32_t step = 0;
     std::string settings;
     Encoding encoding = Encoding::kPlain;
@@ -187,8 +189,10 @@ class Worker {
   void OnCore(const Message& message);
   void Compress(Round round, bool plain);
   void EncodeInTurn(const Round& round);
+  static bool IsSmall(const Key& key);
   void Encode();
   void PrepareNext(Key* key);
+  void TryPrepareNext(const Turn& turn);
   bool Park(const Turn& turn);
   void SendRound(const Round& round);
   void TrySendSlice(const Round& round, const Slice& slice);

@@ -1,14 +1,20 @@
 // A worker's operations: a round of a key goes out, and its result comes back (worker.h).
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "worker.h"
 
 namespace kvstore_ext {
+namespace {
+
+// To wake another thread would take longer than to encode so many elements.
+constexpr uint64_t kSmallElements = 8192;
+
+}  // namespace
+
+bool Worker::IsSmall(const Key& key) { return key.declaration.elements <= kSmallElements; }
 
 void Worker::Start(Operation operation) {
   Key* key = Find(operation.key);
@@ -24,7 +30,7 @@ void Worker::Start(Operation operation) {
   const Operation& current = key->operation;
   if (!current.contributes && !key->kept.empty()) return TakeKept(key, &lock);
   if (current.contributes) {
-    if (key->rounds > 0) {
+    if (key->rounds > 0 && current.root == 0) {
       learner_.Ready(current.key, key->rounds, current.pushed, key->since, current.priority);
     }
     ++key->rounds;
@@ -37,15 +43,8 @@ void Worker::Start(Operation operation) {
   key->arrived.assign(key->slices.size(), false);
   key->missing = key->slices.size();
   trace_.Record("ready", current.key, 0, key->rounds - 1, key->priority);
-  Round round{key,
-              current.key,
-              key->rounds - 1,
-              current.contributes,
-              current.input,
-              current.step,
-              current.settings,
-              Encoding::kPlain,
-              0};
+  Round round{key,          current.key,  key->rounds - 1,  current.contributes, current.input,
+              current.root, current.step, current.settings, Encoding::kPlain,    0};
   const bool plain = current.plain;
   const bool compressed = round.contributes && round.number > 0 && key->codec != nullptr;
   key->shares = compressed && key->codec->shares_scaler();
@@ -106,8 +105,13 @@ void Worker::EncodeInTurn(const Round& round) {
     std::lock_guard<std::mutex> lock(round.key->mutex);
     round.key->encoded = shared;
   }
-  for (const Slice& slice : round.key->slices) {
-    encodings_.Push(round.key->priority, 0, {shared, &slice, false});
+  const bool at_once = IsSmall(*shared->key);
+  for (const Slice& slice : shared->key->slices) {
+    if (!at_once) {
+      encodings_.Push(shared->key->priority, 0, {shared, &slice, false});
+    } else if (!Park({shared, &slice, false})) {
+      TrySendSlice(*shared, slice);
+    }
   }
 }
 
@@ -115,60 +119,10 @@ void Worker::Encode() {
   Turn turn;
   while (encodings_.Pop(&turn)) {
     if (turn.next) {
-      turn.round->key->codec->PrepareNext(*turn.slice, turn.round->number + 1);
+      TryPrepareNext(turn);
     } else if (!Park(turn)) {
       TrySendSlice(*turn.round, *turn.slice);
     }
-  }
-}
-
-// After everything that is to be sent.
-void Worker::PrepareNext(Key* key) {
-  if (key->encoded == nullptr || !key->codec->prepares_next()) return;
-  for (const Slice& slice : key->slices) {
-    encodings_.Push(std::numeric_limits<int>::min(), 0, {key->encoded, &slice, true});
-  }
-}
-
-// Keeps a turn whose round has to wait for cores; false where it has not.
-bool Worker::Park(const Turn& turn) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (turn.round->key->codec->Ready(turn.round->number)) return false;
-  parked_.push_back(turn);
-  return true;
-}
-
-// A server tells the core of a slice: a new one, or its own because this worker's was another.
-void Worker::OnCore(const Message& message) {
-  Key* key = Find(message.header.key);
-  const Slice& slice = key->slices.at(message.header.slice);
-  auto& codec = CodecOf<SlimKey>(message.header.key);
-  const bool asks = message.payload.size == 0;
-  if (!asks) codec.SetCore(slice, message.header.round, message.payload);
-  std::vector<Turn> turns;
-  if (message.header.encoding == Encoding::kSkipped) {
-    std::lock_guard<std::mutex> lock(key->mutex);
-    if (!key->busy || key->arrived[slice.index]) return;
-    turns.push_back({key->encoded, &slice, false});
-  }
-  if (asks && !turns.empty()) {
-    Message answer;
-    answer.header = message.header;
-    answer.header.encoding = Encoding::kPlain;
-    answer.payload = codec.CoreOf(slice, turns.front().round->number)->members.ToBuffer();
-    links_[slice.server]->Send(std::move(answer));
-  }
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto waiting = std::partition(parked_.begin(), parked_.end(), [](const Turn& turn) {
-      return turn.round->key->codec->Ready(turn.round->number);
-    });
-    turns.insert(turns.end(), parked_.begin(), waiting);
-    parked_.erase(parked_.begin(), waiting);
-  }
-  for (Turn& turn : turns) {
-    const int priority = turn.round->key->priority;
-    encodings_.Push(priority, 0, std::move(turn));
   }
 }
 
@@ -195,6 +149,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
   message.header.slice = slice.index;
   message.header.round = round.number;
   message.header.workers_step = round.step;
+  message.header.root = static_cast<uint16_t>(round.root);
   if (!round.contributes) {
     message.header.type = MessageType::kPull;
     links_[slice.server]->SendControl(std::move(message));
@@ -217,7 +172,8 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
 }
 
 Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
-  if (round.number == 0 && options_.rank != 0) return Buffer();
+  if (round.root > 0 && options_.rank != round.root - 1) return Buffer();
+  if (round.root == 0 && round.number == 0 && options_.rank != 0) return Buffer();
   if (round.encoding == Encoding::kSkipped) return Buffer();
   const size_t element = SizeOf(round.key->declaration.dtype);
   const double since = Now();
@@ -252,7 +208,9 @@ void Worker::OnResult(const Message& message) {
   }
   const Slice& slice = key->slices[header.slice];
   const Result result{message.payload, header.encoding};
-  if (header.round == 0 && key->codec != nullptr) key->codec->Begin(slice, result.payload);
+  if (header.round == 0 && key->codec != nullptr && key->operation.contributes) {
+    key->codec->Begin(slice, result.payload);
+  }
   statistics_.Arrived(header.key, header.slice);
   if (key->operation.output != nullptr) {
     Write(*key, slice, result, key->operation.output);

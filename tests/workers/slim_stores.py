@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,60 @@ def go_on(directory: str, first: str, last: str) -> None:
     script.train(int(first), int(last))
     script.store.save_optimizer_states(str(states), dump_optimizer=True)
     np.savez(f"{models}-{first}-{last}", *script.values())
+
+
+def refused_updates() -> None:
+    """What a worker pushes with a wrong core counts in the same round, with the right one."""
+    store = open_store(p=1, q=2, alpha=0.5, beta=0.5)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    value = mx.nd.array(np.where(np.arange(128) < 64, 1000, 1))
+    store.broadcast(0, value, out=value)
+    there = mx.nd.zeros_like(value)
+    for step in range(1, 8):
+        if step == 5 and store.rank == 1:
+            key = store._exchange.keys[0].identity
+            while 2 not in store._worker.slim_cores(key):
+                time.sleep(0.01)  # the server chooses it
+            store._worker.set_slim_core(key, 0, 2, b"\x00" * 8 + b"\xff" * 8)
+        store.pushpull(0, mx.nd.ones((128,)), out=value)
+        store.pull(0, out=there)
+        assert (there.asnumpy()[:64] == 1000 - step).all(), (step, there.asnumpy())
+        assert (value.asnumpy()[:64] == 1000 - step).all(), step
+
+
+@mx.util.use_np_shape
+def excluded() -> None:
+    """An excluded key has the mean of the gradients as well; one without elements is no trouble."""
+    store = open_store(exclude=[1])
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    values = [mx.nd.zeros((100,)), mx.nd.zeros((100,)), mx.nd.zeros((0,))]
+    for key, value in enumerate(values):
+        store.broadcast(key, value, out=value)
+    for _ in range(8):
+        for key, value in enumerate(values):
+            store.pushpull(key, mx.nd.ones(value.shape), out=value)
+    assert (values[1].asnumpy() == -8).all()
+    sparse = mx.nd.ones((100, 1)).tostype("row_sparse")
+    store = open_store()
+    store.set_optimizer(make_optimizer())
+    store.init(0, mx.nd.zeros((100, 1)))
+    with pytest.raises(ArrayMismatch, match=r"row_sparse.*exclude"):
+        store.push(0, sparse)
+    with pytest.raises(KVStoreError, match=r"pushpull\(key, gradients, out=parameters\)"):
+        store.pushpull(0, mx.nd.zeros((100, 1)))
+
+
+def two_models() -> None:
+    """Two stores whose selections wait for each other's rounds."""
+    stores = [open_store(p=1, q=2) for _ in range(2)]
+    values = [mx.nd.array(np.arange(100.0)) for _ in stores]
+    for store, value in zip(stores, values):
+        store.set_optimizer(make_optimizer())
+        store.broadcast(0, value, out=value)
+    for _ in range(6):
+        for store, value, other in zip(stores, values, reversed(values)):
+            store.pushpull(0, other * 0.1, out=value)
+    mx.nd.waitall()
 
 
 def other_cores() -> None:

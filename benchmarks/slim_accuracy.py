@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+r"""How accurate a network gets with Slim-DP, and with plain data parallelism: tables in Markdown.
+
+    OMP_NUM_THREADS=1 python benchmarks/slim_accuracy.py --results slim.jsonl \
+        > benchmarks/slim_accuracy.md
+
+After table 2 and figure 4a of the Slim-DP paper (Sun et al., AAAI 2018), with scikit-learn's digits
+for ImageNet. Workers and servers are simulated (slim_simulation.py). The command can be ended and
+called again at any time (accuracy.py).
+"""
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Iterator, List
+
+import accuracy
+import numpy as np
+from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
+from kvstore_ext.compression import SlimDP, parse
+from slim_simulation import SlimSimulation
+
+MOMENTUM = 0.9
+PLAIN = "plain"
+METHODS: Dict[str, Dict[str, float]] = {  # by alpha and beta
+    PLAIN: {"alpha": 1, "beta": 1},
+    "(0.3, 0.15)": {"alpha": 0.3, "beta": 0.15},
+    "(0.3, 0)": {"alpha": 0.3, "beta": 0},
+    "(0.3, 0.3)": {"alpha": 0.3, "beta": 0.3},
+    "(0.3, 0.15), server_lr 2": {"alpha": 0.3, "beta": 0.15, "server_lr": 2},
+}
+# When the test images are looked at, as shares of all epochs.
+SHOWN = (1 / 15, 2 / 15, 1 / 5, 1 / 3, 1 / 2, 2 / 3, 1.0)
+
+
+@dataclass(frozen=True)
+class Training:
+    """The split, the first parameters, the order of the examples and the explorers follow from the
+    seed."""
+
+    method: str
+    workers: int
+    seed: int
+    epochs: int
+    rate: float
+    q: int
+
+    def run(self) -> Found:
+        """Trains; returns percentages of images that the global parameters recognise: of those to
+        train on, and of those to test after some epochs."""
+        data = accuracy.split(self.seed)
+        network = accuracy.make_network(data, self.seed)
+        iterations = self.epochs * data.steps(BATCH)
+        optimizer = accuracy.make_optimizer(
+            self.rate, MOMENTUM, iterations, BATCH // self.workers
+        )
+        options = {"q": self.q, "seed": self.seed, **METHODS[self.method]}
+        method = parse({"type": "slim_dp", **options})
+        assert isinstance(method, SlimDP)
+        simulation = SlimSimulation(network, optimizer, self.workers, method, self.workers)
+        shown = shown_epochs(self.epochs)
+        found = {}
+        for epoch in range(1, self.epochs + 1):
+            for batches in accuracy.steps(data, self.workers, epoch):
+                simulation.step(batches)
+            if epoch in shown:
+                simulation.network.set_values(simulation.values())
+                found[str(epoch)] = accuracy.percentage(network, data.validation(BATCH))
+        found["training"] = accuracy.percentage(network, data.train(1, BATCH, 0, 1))
+        return found
+
+
+def shown_epochs(epochs: int) -> List[int]:
+    """After which the test images are looked at, the last one included."""
+    return [round(share * epochs) for share in SHOWN]
+
+
+def trainings(arguments: argparse.Namespace) -> Iterator[Training]:
+    """All that the command asks for."""
+    for seed in arguments.seeds:
+        for workers in arguments.workers:
+            for method in arguments.methods:
+                settings = (arguments.epochs, arguments.rate, arguments.q)
+                yield Training(method, workers, seed, *settings)
+
+
+class Tables:
+    """Markdown, of the trainings that a command asks for."""
+
+    def __init__(self, results: Dict[Training, Found], arguments: argparse.Namespace) -> None:
+        self._results, self._arguments = results, arguments
+
+    def lines(self) -> Iterator[str]:
+        yield from configuration(self._arguments)
+        yield from ("", "## After the last step", "")
+        yield from self._final()
+        for workers in self._arguments.workers:
+            yield from ("", f"## Exploration and exploitation, K = {workers}", "")
+            yield from self._courses(workers)
+
+    def _final(self) -> Iterator[str]:
+        last, all_workers = str(self._arguments.epochs), self._arguments.workers
+        heads = " | ".join(f"K = {workers} | less plain | training" for workers in all_workers)
+        yield f"| (alpha, beta) | {heads} |"
+        yield "| --- |" + " ---: |" * 3 * len(all_workers)
+        for method in self._arguments.methods:
+            cells = []
+            for workers in all_workers:
+                found = self._of_seeds(method, workers)
+                difference = found[last] - self._of_seeds(PLAIN, workers)[last]
+                cells += [
+                    interval(found[last]),
+                    "" if method == PLAIN else interval(difference, "+"),
+                    f"{np.mean(found['training']):.2f}",
+                ]
+            yield f"| {method} | " + " | ".join(cells) + " |"
+
+    def _courses(self, workers: int) -> Iterator[str]:
+        steps = accuracy.split(0).steps(BATCH)
+        epochs = shown_epochs(self._arguments.epochs)
+        yield "| (alpha, beta) | " + " | ".join(f"step {steps * epoch}" for epoch in epochs) + " |"
+        yield "| --- |" + " ---: |" * len(epochs)
+        for method in self._arguments.methods:
+            found = self._of_seeds(method, workers)
+            cells = [interval(found[str(epoch)]) for epoch in epochs]
+            yield f"| {method} | " + " | ".join(cells) + " |"
+
+    def _of_seeds(self, method: str, workers: int) -> Dict[str, np.ndarray]:
+        """Percentages, one a seed, by the epoch after which they are found, or "training"."""
+        return accuracy.by_what(
+            self._results[training]
+            for training in trainings(self._arguments)
+            if (training.method, training.workers) == (method, workers)
+        )
+
+
+def configuration(arguments: argparse.Namespace) -> List[str]:
+    data = accuracy.split(0)
+    iterations = arguments.epochs * data.steps(BATCH)
+    command = shlex.join(["python", "benchmarks/slim_accuracy.py", *sys.argv[1:]])
+    return [
+        "# Accuracy with Slim-DP",
+        "",
+        f"Made by `{command}`.",
+        "",
+        "LeNet (gluon_models/lenet.py) on scikit-learn's handwritten digits: percentages of test",
+        "images that the global parameters recognise, differences in points from plain data",
+        "parallelism with the same seed, and percentages of the training images; means over the",
+        "seeds, with 95 % intervals (t distribution).",
+        "",
+        f"- {len(arguments.seeds)} seeds, {min(arguments.seeds)} to {max(arguments.seeds)}. From"
+        f" each follow a split into {data.train_size} images to train on and"
+        f" {accuracy.held_out(data)} to",
+        "  test, the first parameters, the order of the examples and the explorers.",
+        f"- {iterations} steps, {arguments.epochs} epochs; {BATCH} images a step, shared out to K"
+        " workers. SGD on each worker, with",
+        f"  momentum {MOMENTUM}, weight decay {WEIGHT_DECAY}, and a learning rate that falls from"
+        f" {arguments.rate} to zero with the power {POWER}.",
+        f"- A round after every step (p = 1), a new core every {arguments.q} rounds (q),"
+        " all else by default.",
+        "  Plain data parallelism is alpha = beta = 1.",
+        "- Workers and servers are simulated in one process (benchmarks/slim_simulation.py), with"
+        " the bits of a cluster.",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, required=True, help="JSON lines, one a training")
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--workers", type=int, nargs="+", default=[4, 8])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    # The default is what gluon_models/lenet.py has for the digits.
+    parser.add_argument("--rate", type=float, default=0.05, help="learning rate")
+    parser.add_argument("--q", type=int, default=40, help="rounds from one core to the next")
+    arguments = parser.parse_args()
+    if PLAIN not in arguments.methods:
+        parser.error(f"--methods lacks {PLAIN}, with which the others are compared")
+    results = accuracy.complete(arguments.results, Training, trainings(arguments))
+    print(*Tables(results, arguments).lines(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

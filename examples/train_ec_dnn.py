@@ -1,0 +1,150 @@
+"""Train an image classifier by EC-DNN, or by a method that it is compared with.
+
+Over four workers and two servers on this machine:
+
+    python tools/launch.py -n 4 -s 2 python examples/train_ec_dnn.py --method ec_dnn_s
+
+and alone: python examples/train_ec_dnn.py --method s_dnn
+
+Workers exchange models every --tau steps, and no gradients. --batch-size and --epochs are a
+worker's: each trains with so many examples a step, for as many steps as so many passes over an even
+share of the examples take, those of compression included.
+"""
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import script
+
+parser = argparse.ArgumentParser(description="Train an image classifier by EC-DNN.")
+parser.add_argument("--method", default="ec_dnn_s",
+                    help="s_dnn, ma_dnn, e_dnn, ec_dnn_s, ec_dnn_r or ec_dnn_m")
+parser.add_argument("--tau", type=int, default=20, help="local steps between two aggregations")
+parser.add_argument("--p", type=float, default=10, help="steps of compression, in per cent of tau")
+parser.add_argument("--mu", type=float, default=0.7, help="portion of the examples relabelled")
+parser.add_argument("--alpha", type=float, default=0.6, help="weight of diversity, equation 9")
+parser.add_argument("--beta", type=float, default=0.4, help="weight of compression, equation 10")
+parser.add_argument("--wire", choices=("float16",), help="models travel in half the bytes")
+parser.add_argument("--model", default="nin_digits",
+                    help="a name that gluon_models.get_model knows")
+parser.add_argument("--dataset", default="digits", choices=("digits", "mnist", "cifar10"),
+                    help="cifar10's images are cropped and flipped once, not at every pass")
+parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
+parser.add_argument("--data", default="partitioned", choices=("partitioned", "shared"),
+                    help="each worker has its part of the examples, or all of them")
+parser.add_argument("--kv-store", default="p3", help="a store of kvstore_ext")
+parser.add_argument("--devices", default="cpu", help="one: cpu or a GPU's id")
+parser.add_argument("--epochs", type=int, default=20)
+parser.add_argument("--batch-size", type=int, default=16, help="examples in a step of a worker")
+parser.add_argument("--lr", type=float, default=0.05, help="learning rate after the warm-up")
+parser.add_argument("--momentum", type=float, default=0.9)
+parser.add_argument("--wd", type=float, default=5e-4, help="weight decay")
+script.add_schedule_flags(parser, default="polynomial")
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--picture", type=Path, metavar="FILE.svg",
+                    help="draws the errors over the time of training")
+parser.add_argument("--save", metavar="PREFIX",
+                    help="writes PREFIX-local.params and PREFIX-global.params")
+args = parser.parse_args()
+
+script.import_mxnet(args.kv_store)
+import datasets  # noqa: E402
+import error_curves  # noqa: E402
+import gluon_models  # noqa: E402
+import mxnet as mx  # noqa: E402
+import numpy as np  # noqa: E402
+from kvstore_ext import KVStoreError, ec_dnn  # noqa: E402
+
+try:
+    method = ec_dnn.Method(args.method, tau=args.tau, p=args.p, mu=args.mu, alpha=args.alpha,
+                           beta=args.beta, wire=args.wire)
+    data = datasets.load(args.dataset, args.data_dir, (), 0, args.seed, 1)
+except (KVStoreError, FileNotFoundError, ValueError) as error:
+    sys.exit(str(error))
+device, = script.find_devices(args.devices)
+
+kv = mx.kv.create(args.kv_store)
+# Partitions are the same on all workers, which need not be told: the order depends on the seed.
+batches = list(data.train(1, data.train_size, 0, 1))
+part = slice(kv.rank, None, kv.num_workers) if args.data == "partitioned" else slice(None)
+images, labels = (np.concatenate(arrays)[part] for arrays in zip(*batches))
+test = tuple(np.concatenate(arrays) for arrays in zip(*data.validation(256)))
+
+
+def log(*words: object) -> None:
+    if kv.rank == 0:
+        print(*words, flush=True)
+
+
+def make_network() -> mx.gluon.HybridBlock:
+    try:
+        return gluon_models.get_model(args.model, classes=data.classes)
+    except (TypeError, ValueError) as error:
+        sys.exit(f"--model {args.model}: {error}")
+
+
+def error_of(network: mx.gluon.HybridBlock) -> float:
+    wrong = [network(mx.nd.array(test[0][begin:begin + 256], device)).asnumpy().argmax(axis=1)
+             != test[1][begin:begin + 256] for begin in range(0, len(test[1]), 256)]
+    return float(np.concatenate(wrong).mean())
+
+
+mx.random.seed(args.seed * 1000 + kv.rank)  # ensembles need networks that differ
+net = make_network()
+net.initialize(mx.init.MSRAPrelu("in", 0), ctx=device)
+net.hybridize()
+
+share = data.train_size if args.data == "shared" else data.train_size // kv.num_workers
+steps_per_epoch = max(1, share // args.batch_size)
+length = method.tau + method.compression_steps
+rounds = max(1, round(args.epochs * steps_per_epoch / length))
+schedule = script.make_schedule(args, steps_per_epoch)
+progress = script.Progress(kv.rank == 0, length)
+begun, loss = time.time(), float("nan")
+
+
+def show(new_loss: float | None) -> None:
+    global loss
+    loss = loss if new_loss is None else new_loss
+    within = (trainer.steps - 1) % length + 1
+    if new_loss is not None:
+        progress.show((trainer.steps - 1) // length + 1, within, loss,
+                      trainer.steps * args.batch_size / (time.time() - begun))
+
+
+try:
+    trainer = ec_dnn.Trainer(
+        net, (images, labels), "sgd",
+        {"learning_rate": args.lr, "momentum": args.momentum, "wd": args.wd,
+         "lr_scheduler": schedule},
+        method=method, store=kv, batch_size=args.batch_size, evaluation=test, seed=args.seed,
+        on_step=show)
+except KVStoreError as error:
+    sys.exit(str(error))
+log(f"{args.method}: {args.model} on {args.dataset}, {kv.num_workers} workers, {rounds} rounds of "
+    f"{method.tau} local steps and {method.compression_steps} of compression")
+log("round  steps  seconds  training loss  local error  global error  relabelling")
+seconds, relabelling = 0.0, 0.0
+curves: dict[str, list[tuple[float, float]]] = {"local, mean": [], "global": []}
+for report in trainer.rounds(rounds):
+    seconds += report.training_seconds
+    relabelling += report.seconds.get("relabel", 0.0)
+    row = f"{report.round:5d}  {report.steps:5d}  {seconds:7.1f}  {report.training_loss:13.4f}"
+    if report.global_error is not None and report.local_errors is not None:
+        curves["local, mean"].append((seconds, float(report.local_errors.mean())))
+        curves["global"].append((seconds, report.global_error))
+        row += f"  {report.local_errors.mean():11.4f}  {report.global_error:12.4f}"
+    log(progress.end() + row + f"  {report.relabel_share:11.1%}")
+
+local, together = trainer.local_model(make_network), trainer.global_model(make_network)
+log(f"relabelling took {relabelling / seconds:.1%} of {seconds:.1f} s of training")
+log(f"final test error: local {error_of(local):.4f}, global {error_of(together):.4f}")
+if kv.rank == 0 and args.picture:
+    error_curves.draw(args.picture, f"{args.method}, {kv.num_workers} workers", curves)
+    log(f"the errors over time are in {args.picture}")
+if kv.rank == 0 and args.save:
+    local.save_parameters(f"{args.save}-local.params")
+    together.save_parameters(f"{args.save}-global.params")

@@ -1,0 +1,111 @@
+"""A worker's network between exchanges: training steps, and outputs."""
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+from ..errors import KVStoreError
+from . import relabelling
+from .checks import check_labels, check_scores, context_of
+from .local_data import Examples, to_device
+
+_OUTPUT_BATCH = 256
+
+
+class Learner:
+    """Trains a network on a worker's examples.
+
+    The optimizer is one for all steps, local ones and those of compression: a learning-rate
+    schedule counts both, and momentum goes on through aggregations. It stays with its worker and
+    is not averaged.
+    """
+
+    def __init__(
+        self,
+        network: gluon.HybridBlock,
+        data: Any,
+        optimizer: Any,
+        optimizer_params: Optional[Dict[str, Any]],
+    ) -> None:
+        self.network = network
+        self._infer(network, data)
+        self.context = context_of(network)
+        self.examples = Examples(data, "data", self.context)
+        inputs, labels = self.examples.batch(np.arange(min(len(self.examples), 8)))
+        self.classes = check_scores(network(inputs), labels)
+        self.plain_loss = gluon.loss.SoftmaxCrossEntropyLoss()
+        self.plain_loss.hybridize()
+        self._trainer = gluon.Trainer(
+            network.collect_params(), optimizer, optimizer_params, kvstore=None
+        )
+
+    def train(
+        self,
+        loss: gluon.HybridBlock,
+        batches: np.ndarray,
+        targets: Optional[np.ndarray],
+        on_step: Callable[[Optional[float]], None],
+    ) -> float:
+        """One step a batch; returns the mean loss. Raises KVStoreError where one is not finite.
+
+        Parameters
+        ----------
+        batches
+            (steps, batch_size): indices of examples.
+        targets
+            (steps, batch_size, C), the loss's third input; None where it has two.
+        """
+        total, before, last = 0.0, None, None
+        for step, indices in enumerate(batches):
+            inputs, labels = self.examples.batch(indices)
+            check_labels(labels, self.classes)
+            known = [labels] if targets is None else [labels, targets[step]]
+            with autograd.record():
+                scores = self.network(inputs)
+                losses = loss(scores, *(to_device(array, self.context) for array in known))
+            losses.backward()
+            self._trainer.step(len(indices))
+            # The step before is waited for, not this one, which goes on beside the next.
+            if before is not None:
+                last = _finite(before)
+                total += last
+            before = losses.mean()
+            on_step(last)
+        return (total + (0.0 if before is None else _finite(before))) / max(1, len(batches))
+
+    def outputs(self, examples: Examples, indices: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+        """Logarithms of the softmax (n, C) without dropout, and labels (n,)."""
+        scores, labels = [], []
+        for begin in range(0, len(indices), _OUTPUT_BATCH):
+            inputs, some = examples.batch(indices[begin : begin + _OUTPUT_BATCH])
+            scores.append(self.network(inputs).astype(np.float32, copy=False).asnumpy())
+            labels.append(some)
+        if not scores:
+            return np.zeros((0, self.classes), np.float32), np.zeros(0, np.int64)
+        return relabelling.log_softmax(np.concatenate(scores)), np.concatenate(labels)
+
+    def outputs_of_all(self) -> Tuple[np.ndarray, np.ndarray]:
+        """The same for all examples of this worker."""
+        return self.outputs(self.examples, np.arange(len(self.examples)))
+
+    def _infer(self, network: gluon.HybridBlock, data: Any) -> None:
+        """Gives parameters of deferred shapes theirs, as a first forward pass would."""
+        if any(p._deferred_init for p in network.collect_params().values()):
+            examples = Examples(data, "data", mx.cpu())
+            network.infer_shape(examples.batch(np.arange(1))[0])
+            for parameter in network.collect_params().values():
+                parameter._finish_deferred_init()
+
+
+def _finite(loss: mx.nd.NDArray) -> float:
+    value = float(loss.asscalar())
+    if not math.isfinite(value):
+        raise KVStoreError(
+            f"ec_dnn: training diverged: the loss of a mini-batch is {value}; others would get "
+            "this model, so nothing goes on. Try a smaller learning rate or alpha"
+        )
+    return value

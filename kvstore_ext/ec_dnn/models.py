@@ -1,0 +1,238 @@
+"""The workers' models on their way through a store."""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from ..errors import ClusterError, KVStoreError
+from ..store import P3
+
+# Parameters of fewer bytes travel together in one array.
+_SMALL = 65536
+_numbers = itertools.count()
+
+
+class Models:
+    """A worker's model, and the others' through the store.
+
+    A model is all of a network's parameters, running statistics of batch normalisation included:
+    they travel, are averaged and are ensembled with the model that they belong to.
+
+    Parameters
+    ----------
+    network
+        Initialised, on one device. It holds the worker's model, but for the time of `each`.
+    store
+        A P3 store that has no optimizer and does not compress.
+    wire
+        The type of numbers on their way; None for the parameters' own.
+    training
+        What else has to be equal on all workers, as text for an error.
+
+    Raises
+    ------
+    ClusterError
+        Where another worker's network has other parameters, or it trains otherwise.
+    """
+
+    def __init__(
+        self, network: gluon.Block, store: Any, wire: Optional[str] = None, training: str = ""
+    ) -> None:
+        self._parameters = list(network.collect_params().values())
+        self._store, self._wire = store, wire
+        self._name = f"ec_dnn {next(_numbers)}"
+        self._summed: Dict[int, str] = {}  # keys of vectors by their size
+        self._averaged = False
+        self._groups = _groups(self.arrays())
+        self.rank, self.count = store.rank, store.num_workers
+        self._compare(training)
+
+    def arrays(self) -> List[mx.nd.NDArray]:
+        """The network's parameters, where they lie."""
+        return [parameter.data() for parameter in self._parameters]
+
+    def copy(self) -> List[mx.nd.NDArray]:
+        """A copy of the network's parameters."""
+        return [array.copy() for array in self.arrays()]
+
+    def put(self, values: Sequence[mx.nd.NDArray]) -> None:
+        """Has the network hold these."""
+        for array, value in zip(self.arrays(), values):
+            value.copyto(array)
+
+    def each(self, own: Optional[Sequence[mx.nd.NDArray]] = None) -> Iterator[int]:
+        """Has the network hold every worker's model in turn, and yields whose it is.
+
+        All workers do so together, in the order of ranks. Besides its own, a worker has one model
+        in memory at a time. Afterwards the network holds what it held.
+
+        Parameters
+        ----------
+        own
+            What to give to the others; None for what the network holds.
+        """
+        held = self.copy()
+        given = held if own is None else list(own)
+        try:
+            for rank in range(self.count):
+                self.broadcast(rank, given)
+                yield rank
+        finally:
+            self.put(held)
+
+    def broadcast(self, root: int, given: Sequence[mx.nd.NDArray]) -> None:
+        """Has every worker's network hold what worker `root` gives; waits for it."""
+        if root == self.rank:
+            self.put(given)
+        arrays = given if root == self.rank else self.arrays()
+        for position, group in enumerate(self._groups):
+            self._broadcast_group(root, position, [arrays[index] for index in group])
+        _wait(self.arrays())
+
+    def _broadcast_group(self, root: int, position: int, arrays: List[mx.nd.NDArray]) -> None:
+        dtype = self._wire or arrays[0].dtype
+        direct = len(arrays) == 1 and arrays[0].dtype == np.dtype(dtype)
+        if direct:
+            flat = arrays[0]
+        elif root == self.rank:
+            flat = _join(arrays).astype(dtype)
+        else:
+            size = sum(array.size for array in arrays)
+            flat = mx.nd.empty((size,), arrays[0].context, dtype)
+        # In the order in which a forward pass needs them.
+        self._store.broadcast_from(root, f"{self._name} model {position}", flat, -position)
+        if root != self.rank and not direct:
+            _part(flat, arrays)
+
+    def average(self, weight: float) -> None:
+        """Has the network hold the sum of the workers' models, each times its weight (equation 1).
+
+        The first call also makes the store's keys.
+        """
+        self._begin_averages()
+        arrays = self.arrays()
+        for position, group in enumerate(self._groups):
+            parts = [arrays[index] for index in group]
+            flat = _join(parts) * weight
+            self._store.pushpull(f"{self._name} sum {position}", flat, flat, -position)
+            _part(flat, parts)
+        _wait(arrays)
+
+    def begin_alike(self) -> None:
+        """Has the network hold worker 0's model."""
+        self._begin_averages()
+        if self.count > 1:
+            self.broadcast(0, self.copy())
+
+    def _begin_averages(self) -> None:
+        if self._averaged:
+            return
+        self._averaged = True
+        arrays = self.arrays()
+        for position, group in enumerate(self._groups):
+            size = sum(arrays[index].size for index in group)
+            zeros = mx.nd.zeros((size,), arrays[group[0]].context, arrays[group[0]].dtype)
+            self._store.init(f"{self._name} sum {position}", zeros)
+
+    def sum(self, numbers: np.ndarray) -> np.ndarray:
+        """The sum over the workers of an array, float64, of any shape but the same on all."""
+        vector = mx.nd.array(numbers.ravel(), dtype=np.float64)
+        key = self._summed.get(vector.size)
+        if key is None:
+            key = self._summed[vector.size] = f"{self._name} numbers {vector.size}"
+            self._store.init(key, mx.nd.zeros_like(vector))
+        self._store.pushpull(key, vector)
+        _wait([vector])
+        return np.asarray(vector.asnumpy().reshape(numbers.shape))
+
+    def fail(self, reason: str) -> None:
+        """Ends the job on all workers; raises ClusterError."""
+        self._store.fail(reason)
+        raise ClusterError(f"worker {self.rank}: {reason}")
+
+    def _compare(self, training: str) -> None:
+        """With worker 0's training and parameters, before any of them travels."""
+        ours = [training, *self._shapes()]
+        first = self._of_first("\n".join(ours)).split("\n")
+        if ours[0] != first[0]:
+            self.fail(f"workers train differently: {ours[0]} here, {first[0]} on worker 0")
+        pairs = itertools.zip_longest(ours[1:], first[1:], fillvalue="none")
+        for index, (own, other) in enumerate(pairs):
+            if own != other:
+                self.fail(
+                    f"the networks differ: parameter {index} is {own} here and {other} on worker "
+                    f"0; found {len(ours) - 1} parameters here and {len(first) - 1} there"
+                )
+
+    def _shapes(self) -> List[str]:
+        return [f"{array.shape} {np.dtype(array.dtype).name}" for array in self.arrays()]
+
+    def _of_first(self, text: str) -> str:
+        """Worker 0's text."""
+        own = np.frombuffer(text.encode(), np.uint8).astype(np.float32)
+        size = mx.nd.array([own.size], dtype=np.float64)
+        self._store.broadcast_from(0, f"{self._name} size", size)
+        _wait([size])
+        array = mx.nd.array(own) if self.rank == 0 else mx.nd.zeros((int(size.asscalar()),))
+        self._store.broadcast_from(0, f"{self._name} about", array)
+        _wait([array])
+        return bytes(array.asnumpy().astype(np.uint8)).decode()
+
+
+def check_store(store: Any) -> None:
+    """Raises KVStoreError for a store that cannot carry models."""
+    if not hasattr(store, "broadcast_from"):
+        raise KVStoreError(
+            f"ec_dnn: the store is a {getattr(store, 'type', type(store).__name__)}; it must be "
+            "one of kvstore_ext, such as mx.kv.create('p3')"
+        )
+    if getattr(store, "_updater", None) is not None:
+        raise KVStoreError("ec_dnn: the store has an optimizer; workers update by themselves")
+    method = store._exchange.compressed.method if isinstance(store, P3) else None
+    if method is not None:
+        raise KVStoreError(
+            f"ec_dnn: the store compresses by {method.name}, which is for gradients, not for "
+            "models; it must be p3, with Method(wire='float16') if need be"
+        )
+
+
+def _groups(arrays: Sequence[mx.nd.NDArray]) -> List[List[int]]:
+    """Indices of arrays that travel together: large ones alone, small ones by their types."""
+    groups: List[List[int]] = []
+    small: Dict[Any, List[int]] = {}
+    for index, array in enumerate(arrays):
+        dtype = np.dtype(array.dtype)
+        if array.size * dtype.itemsize >= _SMALL:
+            groups.append([index])
+        elif dtype in small:
+            small[dtype].append(index)
+        else:
+            small[dtype] = [index]
+            groups.append(small[dtype])
+    return groups
+
+
+def _join(arrays: Sequence[mx.nd.NDArray]) -> mx.nd.NDArray:
+    return mx.nd.concat(*[array.reshape(-1) for array in arrays], dim=0)
+
+
+def _part(flat: mx.nd.NDArray, arrays: Sequence[mx.nd.NDArray]) -> None:
+    """Writes what `_join` has joined back into the arrays."""
+    begin = 0
+    for array in arrays:
+        part = flat[begin : begin + array.size].reshape(array.shape)
+        part.astype(array.dtype, copy=False).copyto(array)
+        begin += array.size
+
+
+def _wait(arrays: Sequence[mx.nd.NDArray]) -> None:
+    """Until they are written; raises ClusterError where the job has failed meanwhile."""
+    try:
+        for array in arrays:
+            array.wait_to_read()
+    except mx.MXNetError as error:
+        raise ClusterError(str(error)) from None
