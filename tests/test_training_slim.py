@@ -9,7 +9,7 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
-from cluster import TESTS, Cluster
+from cluster import LIMIT, TESTS, Cluster
 from kvstore_ext import _core, compression
 from kvstore_ext.keys import identity
 from reference_codecs import QSGD, Half, TernGrad
@@ -43,9 +43,10 @@ def found(module_cluster: Cluster) -> Path:
     directory = module_cluster.directory
     cases = [json.dumps(asdict(case)) for case in CASES.values()]
     options = {"slice_bytes": SLICE_BYTES, "deterministic": True}
-    module_cluster.run(
+    job = module_cluster.start(
         SCRIPT, directory, *cases, workers=WORKERS, servers=SERVERS, options=options
     )
+    job.wait(3 * LIMIT)  # it has many steps
     return directory
 
 

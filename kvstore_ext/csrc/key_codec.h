@@ -50,6 +50,9 @@ class KeyCodec {
   virtual bool prepares_next() const { return false; }
   virtual void PrepareNext(const Slice&, uint64_t) {}
 
+  // Whether decoding a slice is worth a thread beside the one that receives.
+  virtual bool decodes_in_turn() const { return false; }
+
   // The round that was prepared last does not count.
   virtual void Discard() {}
 

@@ -47,6 +47,7 @@ class SlimKey : public KeyCodec {
   // Draws what a round will communicate, while gradients are computed; nothing where the round is
   // not ready.
   bool prepares_next() const override { return true; }
+  bool decodes_in_turn() const override { return true; }
   void PrepareNext(const Slice& slice, uint64_t round) override;
 
   // Takes a core that a server tells.

@@ -155,11 +155,14 @@ class Worker {
     Encoding encoding = Encoding::kPlain;
     float scaler = 0;
   };
-  // A slice that waits to be encoded, or prepared for the round after.
+  // A slice that waits for one of the threads that encode.
   struct Turn {
+    enum class Work { kEncode, kPrepareNext, kWrite };
     std::shared_ptr<const Round> round;
     const Slice* slice = nullptr;
-    bool next = false;
+    Work work = Work::kEncode;
+    Result result;  // to be written, there, even if the operation has failed meanwhile
+    char* output = nullptr;
   };
   struct Key {
     SliceDeclaration declaration;
@@ -185,6 +188,8 @@ class Worker {
   void OnMessage(Message message);
   void ActUpon(const Message& message);
   void OnResult(const Message& message);
+  void WriteInTurn(const Turn& turn);
+  void Arrived(Key* key, Encoding encoding, std::unique_lock<std::mutex>* lock);
   void OnScaler(const Message& message);
   void OnCore(const Message& message);
   void Compress(Round round, bool plain);

@@ -108,8 +108,8 @@ void Worker::EncodeInTurn(const Round& round) {
   const bool at_once = IsSmall(*shared->key);
   for (const Slice& slice : shared->key->slices) {
     if (!at_once) {
-      encodings_.Push(shared->key->priority, 0, {shared, &slice, false});
-    } else if (!Park({shared, &slice, false})) {
+      encodings_.Push(shared->key->priority, 0, {shared, &slice, Turn::Work::kEncode, {}, nullptr});
+    } else if (!Park({shared, &slice, Turn::Work::kEncode, {}, nullptr})) {
       TrySendSlice(*shared, slice);
     }
   }
@@ -118,11 +118,14 @@ void Worker::EncodeInTurn(const Round& round) {
 void Worker::Encode() {
   Turn turn;
   while (encodings_.Pop(&turn)) {
-    if (turn.next) {
+    if (turn.work == Turn::Work::kPrepareNext) {
       TryPrepareNext(turn);
+    } else if (turn.work == Turn::Work::kWrite) {
+      WriteInTurn(turn);
     } else if (!Park(turn)) {
       TrySendSlice(*turn.round, *turn.slice);
     }
+    turn = Turn();  // what it keeps alive may be large
   }
 }
 
@@ -212,21 +215,44 @@ void Worker::OnResult(const Message& message) {
     key->codec->Begin(slice, result.payload);
   }
   statistics_.Arrived(header.key, header.slice);
+  trace_.Record("result", header.key, header.slice, header.round, message.priority);
+  key->arrived[slice.index] = true;
+  const bool encoded = header.encoding == Encoding::kEncoded && key->operation.output != nullptr;
+  if (encoded && key->codec->decodes_in_turn() && !IsSmall(*key)) {
+    encodings_.Push(key->priority, 0,
+                    {key->encoded, &slice, Turn::Work::kWrite, result, key->operation.output});
+    return;
+  }
   if (key->operation.output != nullptr) {
     Write(*key, slice, result, key->operation.output);
   } else {
     key->kept.resize(key->slices.size());
     key->kept[slice.index] = result;
   }
-  trace_.Record("result", header.key, header.slice, header.round, message.priority);
-  key->arrived[slice.index] = true;
+  Arrived(key, header.encoding, &lock);
+}
+
+// The slices of a key may be written at a time; the operation lasts until all are.
+void Worker::WriteInTurn(const Turn& turn) {
+  Key* key = turn.round->key;
+  try {
+    Write(*key, *turn.slice, turn.result, turn.output);
+    std::unique_lock<std::mutex> lock(key->mutex);
+    if (key->busy && key->encoded == turn.round) Arrived(key, turn.result.encoding, &lock);
+  } catch (const std::exception& error) {
+    Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
+  }
+}
+
+// Ends the operation with its last slice.
+void Worker::Arrived(Key* key, Encoding encoding, std::unique_lock<std::mutex>* lock) {
   if (--key->missing > 0) return;
-  if (header.encoding == Encoding::kSkipped) {
+  if (encoding == Encoding::kSkipped) {
     key->codec->Discard();
     statistics_.Count([](Totals* totals) { ++totals->non_finite; });
   }
   PrepareNext(key);
-  Finish(key, &lock, "");
+  Finish(key, lock, "");
 }
 
 void Worker::Write(const Key& key, const Slice& slice, const Result& result, char* output) {
