@@ -7,9 +7,7 @@ namespace kvstore_ext {
 namespace {
 
 // Encoding is to keep up with a fast link, and to leave processors to the computation.
-int Encoders() {
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency() / 2), 1, 4);
-}
+int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4); }
 
 }  // namespace
 
