@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, Tuple, Type, TypeVar
+from typing import Any, Dict, Iterable, Iterator, Sequence, Tuple, Type, TypeVar
 
 # All happens in this thread; another one would be handed every operation only to be waited for.
 os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
@@ -38,9 +39,20 @@ def split(seed: int) -> Dataset:
     return digits(seed, seed, TRAIN_SIZE)
 
 
-def held_out(data: Dataset) -> int:
-    """How many images test."""
-    return sum(len(labels) for _, labels in data.validation(BATCH))
+def origin(script: str) -> str:
+    """The sentence that says by which command a benchmark's tables were made."""
+    command = shlex.join(["python", f"benchmarks/{script}", *sys.argv[1:]])
+    return f"Made by `{command}`."
+
+
+def seeds_and_split(seeds: Sequence[int]) -> str:
+    """The line that says what follows from the seeds, as far as all benchmarks have it."""
+    data = split(0)
+    held_out = sum(len(labels) for _, labels in data.validation(BATCH))
+    return (
+        f"- {len(seeds)} seeds, {min(seeds)} to {max(seeds)}. From each follow a split into"
+        f" {data.train_size} images to train on and {held_out} to"
+    )
 
 
 def make_network(data: Dataset, seed: int) -> gluon.HybridBlock:

@@ -11,8 +11,6 @@ called again at any time (accuracy.py).
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
@@ -148,21 +146,17 @@ class Tables:
 
 
 def configuration(arguments: argparse.Namespace) -> List[str]:
-    data = accuracy.split(0)
-    iterations = arguments.epochs * data.steps(BATCH)
-    command = shlex.join(["python", "benchmarks/compression_accuracy.py", *sys.argv[1:]])
+    iterations = arguments.epochs * accuracy.split(0).steps(BATCH)
     return [
         "# Accuracy with compressed gradients",
         "",
-        f"Made by `{command}`.",
+        accuracy.origin("compression_accuracy.py"),
         "",
         "LeNet (gluon_models/lenet.py) on scikit-learn's handwritten digits: what compression adds",
         "to the percentage of test images that are recognised, compared with floats and the same",
         "seed; means over the seeds, with 95 % intervals (t distribution).",
         "",
-        f"- {len(arguments.seeds)} seeds, {min(arguments.seeds)} to {max(arguments.seeds)}. From"
-        f" each follow a split into {data.train_size} images to train on and"
-        f" {accuracy.held_out(data)} to",
+        accuracy.seeds_and_split(arguments.seeds),
         "  test, the first parameters, the order of the examples and random rounding.",
         "- As in section 4.1 and figure 3 of the TernGrad paper (Wen et al., NeurIPS 2017):"
         f" {BATCH} images a",

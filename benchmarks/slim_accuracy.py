@@ -11,8 +11,6 @@ called again at any time (accuracy.py).
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List
@@ -138,22 +136,18 @@ class Tables:
 
 
 def configuration(arguments: argparse.Namespace) -> List[str]:
-    data = accuracy.split(0)
-    iterations = arguments.epochs * data.steps(BATCH)
-    command = shlex.join(["python", "benchmarks/slim_accuracy.py", *sys.argv[1:]])
+    iterations = arguments.epochs * accuracy.split(0).steps(BATCH)
     return [
         "# Accuracy with Slim-DP",
         "",
-        f"Made by `{command}`.",
+        accuracy.origin("slim_accuracy.py"),
         "",
         "LeNet (gluon_models/lenet.py) on scikit-learn's handwritten digits: percentages of test",
         "images that the global parameters recognise, differences in points from plain data",
         "parallelism with the same seed, and percentages of the training images; means over the",
         "seeds, with 95 % intervals (t distribution).",
         "",
-        f"- {len(arguments.seeds)} seeds, {min(arguments.seeds)} to {max(arguments.seeds)}. From"
-        f" each follow a split into {data.train_size} images to train on and"
-        f" {accuracy.held_out(data)} to",
+        accuracy.seeds_and_split(arguments.seeds),
         "  test, the first parameters, the order of the examples and the explorers.",
         f"- {iterations} steps, {arguments.epochs} epochs; {BATCH} images a step, shared out to K"
         " workers. SGD on each worker, with",

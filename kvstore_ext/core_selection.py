@@ -181,10 +181,8 @@ def _packed(counts: List[int]) -> bytes:
 def _find(counts: np.ndarray, size: int) -> Tuple[int, int]:
     """The value that the size-th largest has, from how many have each value, and how many of those
     that have it are among the largest."""
-    above = 0
-    for value in range(len(counts) - 1, -1, -1):
-        count = int(counts[value])
-        if above + count >= size:
-            return value, size - above
-        above += count
-    raise KVStoreError(f"a core of {size} parameters among {above}")
+    reached = np.cumsum(counts[::-1])  # by the largest values, the first of them alone, and so on
+    if reached[-1] < size:
+        raise KVStoreError(f"a core of {size} parameters among {reached[-1]}")
+    value = len(counts) - 1 - int(np.searchsorted(reached, size))
+    return value, size - int(counts[value + 1 :].sum())

@@ -207,7 +207,7 @@ class Exchange:
             key = self.find(name)
             key.check_pushed(arrays)
             self.compressed.check(name, arrays[0])
-            if self.local is not None and isinstance(key, KeyArrays) and key.compressed:
+            if self.local is not None and self._trains_locally(key):
                 given = outs is not None and outs is not values
                 self.local.check_step(name, arrays, targets[name] if given else None)
         for name, arrays in outs or []:
@@ -244,8 +244,8 @@ class Exchange:
             whole.update(name)
         return whole.read(name, outs or [])
 
-    def _trains_locally(self, key: KeyArrays) -> bool:
-        return self.local is not None and key.compressed
+    def _trains_locally(self, key: Union[KeyArrays, SparseKey]) -> bool:
+        return self.local is not None and isinstance(key, KeyArrays) and key.compressed
 
     def _train_locally(
         self,

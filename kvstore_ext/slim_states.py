@@ -87,14 +87,19 @@ class SlimStates:
         training.chosen = entry["chosen"]
         first = next(iter(training.keys.values()))
         self._worker.resume_slim(self._store, first.identity, training.rounds)
+        cut = {
+            name: {s: self._cut(key, cores[name]) for s, cores in entry["cores"].items()}
+            for name, key in training.keys.items()
+        }
         for name, key in training.keys.items():
             self._worker.set_slim_base(key.identity, entry["base"][name])
-            for selection, cores in entry["cores"].items():
-                self._put_core(key, selection, cores[name])
+            for selection, parts in cut[name].items():
+                for index, members in enumerate(parts):
+                    self._worker.set_slim_core(key.identity, index, selection, members)
             for array in training.arrays.get(name, []):
                 mx.nd.array(entry["local"][name]).copyto(array)
         if self._rank == 0:
-            self._put_on_servers(entry)
+            self._put_on_servers(entry["global"], cut)
         self._lane.barrier()  # nobody pushes before the servers have it
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
@@ -102,21 +107,25 @@ class SlimStates:
 
     def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:
         """By selection and key, whether each element is in the core; waits for the last one."""
-        method, training = self._training.method, self._training
-        if not method.selects:
-            return {}
+        found: Dict[int, Dict[Any, np.ndarray]] = {}
+        if not self._training.method.selects:
+            return found
         latest = time.monotonic() + self._lane.timeout
+        for name, key in self._training.keys.items():
+            for selection, parts in self._cores_of(key, latest).items():
+                found.setdefault(selection, {})[name] = self._joined(key, parts)
+        return found
+
+    def _cores_of(self, key: KeyArrays, latest: float) -> Dict[int, Dict[int, bytes]]:
+        """A key's cores by selection and slice, once the servers have told the last one."""
+        chosen, slices = self._training.chosen, len(self._worker.slices(key.identity))
         while True:
-            found: Dict[int, Dict[Any, np.ndarray]] = {}
-            for name, key in training.keys.items():
-                for selection, parts in self._worker.slim_cores(key.identity).items():
-                    if len(parts) == len(self._worker.slices(key.identity)):
-                        found.setdefault(selection, {})[name] = self._joined(key, parts)
-            if len(found.get(training.chosen, ())) == len(training.keys):
-                return found
+            cores = self._worker.slim_cores(key.identity)
+            if len(cores.get(chosen, ())) == slices:
+                return cores
             if time.monotonic() > latest:
                 raise ClusterError(
-                    f"the servers have not told the core of selection {training.chosen} within "
+                    f"the servers have not told the core of selection {chosen} within "
                     f"{self._lane.timeout:g} s"
                 )
             time.sleep(0.01)
@@ -138,23 +147,17 @@ class SlimStates:
             parts.append(np.packbits(bits, bitorder="little").tobytes())
         return parts
 
-    def _put_core(self, key: KeyArrays, selection: int, core: np.ndarray) -> None:
-        for index, members in enumerate(self._cut(key, core)):
-            self._worker.set_slim_core(key.identity, index, selection, members)
-
     def _global(self, key: KeyArrays) -> np.ndarray:
         value = mx.nd.empty(key.shape, dtype=key.dtype)
         key.exchange(self._worker, False, None, [value], 0, 0)
         return value.asnumpy()
 
-    def _put_on_servers(self, entry: Dict[str, Any]) -> None:
+    def _put_on_servers(
+        self, values: Dict[Any, np.ndarray], cut: Dict[Any, Dict[int, List[bytes]]]
+    ) -> None:
         asked: List[int] = []
         for name, key in self._training.keys.items():
-            value = entry["global"][name].reshape(-1)
-            cores = {
-                selection: self._cut(key, members[name])
-                for selection, members in entry["cores"].items()
-            }
+            value, cores = values[name].reshape(-1), cut[name]
             for index, begin, length, server in self._worker.slices(key.identity):
                 what = {"slim": [key.identity, index, length], "selections": list(cores)}
                 parts = [cores[selection][index] for selection in cores]

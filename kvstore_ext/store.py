@@ -6,7 +6,7 @@ import ctypes
 import sys
 import threading
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
@@ -328,8 +328,7 @@ class P3(KVStore):
         self._check_open()
         self._exchange.compressed.adopt(optimizer)
 
-    @contextlib.contextmanager
-    def global_parameters(self) -> Iterator[None]:
+    def global_parameters(self) -> ContextManager[None]:
         """Has the script's parameters be the global ones for the block, to test or save them.
 
         With Slim-DP those of the servers take the place of this worker's own, which come back
@@ -340,10 +339,8 @@ class P3(KVStore):
                 net.save_parameters("model.params")
         """
         self._check_open()
-        with contextlib.ExitStack() as stack:
-            if self._exchange.local is not None:
-                stack.enter_context(self._exchange.local.global_parameters())
-            yield
+        local = self._exchange.local
+        return contextlib.nullcontext() if local is None else local.global_parameters()
 
     @property
     def carried(self) -> Carries:

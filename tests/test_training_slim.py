@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import mxnet as mx
 import numpy as np
 import pytest
 from cluster import LIMIT, TESTS, Cluster
-from kvstore_ext import _core, compression
+from kvstore_ext import compression
 from kvstore_ext.keys import identity
 from reference_codecs import QSGD, Half, TernGrad
 from reference_slim import Options, Simulation, Slice
 from slim import SHAPES, Case, gradient, initial, make_optimizer
+
+sys.path.insert(0, str(TESTS.parent / "benchmarks"))
+from slim_simulation import cut
 
 SCRIPT = TESTS / "workers" / "train_slim.py"
 WORKERS, SERVERS, SLICE_BYTES = 3, 2, 400
@@ -117,13 +121,5 @@ class Local:
 
 def slices_of(case: Case, store: int) -> list[Slice]:
     method: Any = compression.parse({"type": "slim_dp", **case.options})
-    bytes_ = 4 * method.alpha
-    if method.explorer == "keys":
-        bytes_ += 4 * (method.alpha - method.beta)
-    found, begin = [], 0
-    for key, shape in enumerate(SHAPES):
-        name, size = identity(store, key), int(np.prod(shape))
-        cut = _core.slice_key(name, size, max(0.4, bytes_), SLICE_BYTES, SERVERS, 64)
-        found += [Slice(name, offset, begin + offset, length) for _, offset, length, _ in cut]
-        begin += size
-    return found
+    sizes = {identity(store, key): int(np.prod(shape)) for key, shape in enumerate(SHAPES)}
+    return [Slice(*astuple(each)) for each in cut(method, sizes, SERVERS, SLICE_BYTES)]

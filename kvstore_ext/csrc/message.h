@@ -10,29 +10,29 @@
 namespace kvstore_ext {
 
 enum class MessageType : uint8_t {
-  kHello,    // server -> worker: this server has a lane; nothing may be sent to it before
-  kJoin,     // worker -> server: text is the worker's configuration, which must be everybody's;
-             // slice is 1 where sums are to be deterministic
-  kWelcome,  // server -> worker: all workers have joined with one configuration
-  kInit,     // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
-  kPush,     // worker -> server: a gradient slice of a round; the text, if any, holds from this
-             // round on (see Operation::settings)
-  kPull,     // worker -> server: asks for a slice as of a round
-  kResult,   // server -> worker: what a round made of a slice, sent unasked to every worker
-  kCredit,   // either way: payload bytes received, where no other message carries the number; sent
-             // now and then with none, as a sign of life
-  kPing,     // rank 0 -> server: measures the link; key is the sender's time
-  kPong,     // the answer to kPing, with its key
-  kWindow,   // rank 0 -> servers -> other workers: the window of all links; round counts them
-  kAsk,      // worker -> server: a question to the server's Python; key is its number
-  kAnswer,   // server -> worker: the answer to the question of that number
-  kScaler,   // worker -> server: a key's scaler in a round, in the text; encoding is kPlain where
-             // rank 0 wants the round to travel plain; back to all workers: what holds for them
-  kCore,   // server -> worker: the core of a slice in the selection `round` (Slim-DP). encoding is
-           // kSkipped where a push came with another one and was not counted; without a payload
-           // the server asks for the worker's, which comes back as kCore
-  kOrder,  // rank 0 -> server -> other workers: keys in the order the next forward needs them
-  kLeave,  // worker -> server: this worker begins no more rounds
+  kHello,     // server -> worker: this server has a lane; nothing may be sent to it before
+  kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's;
+              // slice is 1 where sums are to be deterministic
+  kWelcome,   // server -> worker: all workers have joined with one configuration
+  kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
+  kPush,      // worker -> server: a gradient slice of a round; the text, if any, holds from this
+              // round on (see Operation::settings)
+  kPull,      // worker -> server: asks for a slice as of a round
+  kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
+  kCredit,    // either way: payload bytes received, where no other message carries the number; sent
+              // now and then with none, as a sign of life
+  kPing,      // rank 0 -> server: measures the link; key is the sender's time
+  kPong,      // the answer to kPing, with its key
+  kWindow,    // rank 0 -> servers -> other workers: the window of all links; round counts them
+  kAsk,       // worker -> server: a question to the server's Python; key is its number
+  kAnswer,    // server -> worker: the answer to the question of that number
+  kScaler,    // worker -> server: a key's scaler in a round, in the text; encoding is kPlain where
+              // rank 0 wants the round to travel plain; back to all workers: what holds for them
+  kCore,      // server -> worker: a slice's core in the selection `round` (Slim-DP); encoding is
+              // kSkipped where a push came with another one and was not counted; without a payload
+              // the server asks for the worker's, which comes back as kCore
+  kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
+  kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left
   kAbort,     // either way: the job failed; text says why
 };

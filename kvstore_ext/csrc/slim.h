@@ -11,6 +11,9 @@
 
 namespace kvstore_ext {
 
+// The core that holds, and one that waits to take effect.
+constexpr size_t kCoresKept = 2;
+
 struct SlimOptions {
   double share = 1;            // of the elements that travel in a round: alpha
   double core_share = 1;       // of those that always do: beta

@@ -74,15 +74,8 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, float scaler) {
   Part& part = *parts_.at(slice.index);
   std::lock_guard<std::mutex> lock(part.mutex);
   DrawOnce(&part, slice, round);
-  const SlimOptions& options = model_->options();
-  UpdateHeader header;
-  header.signature = part.core->signature;
-  header.round = part.round;
-  header.selection = static_cast<uint32_t>(options.SelectionOf(part.round));
-  header.explorers = static_cast<uint32_t>(part.together.count() - part.core->members.count());
-  header.rank = static_cast<uint32_t>(model_->rank());
-  header.full = options.IsFull(part.round) ? 1 : 0;
-
+  const UpdateHeader header = HeaderOf(part);
+  const bool sends_indices = model_->options().sends_indices;
   const Subset all = header.full != 0 ? Subset(slice.length, true) : Subset();
   const Subset& members = header.full != 0 ? all : part.together;
   Buffer encoded;
@@ -93,7 +86,7 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, float scaler) {
     encoded = values_->Encode(values.data(), values.size(), scaler, draws.From(slice.offset));
   }
   const size_t value_bytes = values_ != nullptr ? encoded.size : members.count() * sizeof(float);
-  const size_t index_bytes = options.sends_indices ? header.explorers * sizeof(uint32_t) : 0;
+  const size_t index_bytes = sends_indices ? header.explorers * sizeof(uint32_t) : 0;
   Buffer bytes = Buffer::Allocate(sizeof header + value_bytes + index_bytes);
   char* to = bytes.data.get();
   std::memcpy(to, &header, sizeof header);
@@ -104,7 +97,7 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, float scaler) {
     std::memcpy(to, encoded.data.get(), encoded.size);
   }
   to += value_bytes;
-  if (options.sends_indices) {
+  if (sends_indices) {
     part.together.ForEach([&](size_t i) {
       if (part.core->members.Has(i)) return;
       Store(to, static_cast<uint32_t>(i));
@@ -112,6 +105,18 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, float scaler) {
     });
   }
   return bytes;
+}
+
+UpdateHeader SlimKey::HeaderOf(const Part& part) const {
+  const SlimOptions& options = model_->options();
+  UpdateHeader header;
+  header.signature = part.core->signature;
+  header.round = part.round;
+  header.selection = static_cast<uint32_t>(options.SelectionOf(part.round));
+  header.explorers = static_cast<uint32_t>(part.together.count() - part.core->members.count());
+  header.rank = static_cast<uint32_t>(model_->rank());
+  header.full = options.IsFull(part.round) ? 1 : 0;
+  return header;
 }
 
 void SlimKey::TakeOut(const Subset& members, const Slice& slice, float* values) const {

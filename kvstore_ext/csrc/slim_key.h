@@ -25,7 +25,6 @@ class SlimKey : public KeyCodec {
   double bytes_per_element() const override;
   size_t alignment() const override;
   bool Ready(uint64_t round) const override { return model_->Ready(round); }
-  SlimModel& model() { return *model_; }
 
   // Takes the local model, which stays where it is until the answers are merged. Without a
   // compression of values there is nothing to look at.
@@ -75,6 +74,7 @@ class SlimKey : public KeyCodec {
   };
 
   void DrawOnce(Part* part, const Slice& slice, uint64_t round);
+  UpdateHeader HeaderOf(const Part& part) const;
   void TakeOut(const Subset& members, const Slice& slice, float* values) const;
 
   const uint64_t key_;

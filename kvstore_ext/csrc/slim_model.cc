@@ -12,7 +12,6 @@ namespace {
 
 // Keys of a model are in neighbouring rounds at most, and the next is drawn ahead.
 constexpr size_t kRoundsKept = 4;
-constexpr size_t kSelectionsKept = 2;
 
 // A stream beside those of keys, which are names' digests or small numbers.
 constexpr uint64_t kSharesKey = 0x7368617265730000ULL;
@@ -45,7 +44,7 @@ void SlimModel::SetCore(Place place, uint64_t selection, Subset members) {
   auto core = std::make_shared<Core>(std::move(members));
   std::lock_guard<std::mutex> lock(mutex_);
   cores_[selection][place] = std::move(core);
-  while (cores_.size() > kSelectionsKept) cores_.erase(cores_.begin());
+  while (cores_.size() > kCoresKept) cores_.erase(cores_.begin());
   explorers_.clear();
 }
 

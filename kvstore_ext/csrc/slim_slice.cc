@@ -8,8 +8,6 @@
 namespace kvstore_ext {
 namespace {
 
-constexpr size_t kCoresKept = 2;
-
 UpdateHeader HeaderOf(const Buffer& bytes) {
   if (bytes.size < sizeof(UpdateHeader)) {
     RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
@@ -128,9 +126,8 @@ void SlimSlice::Apply(const Buffer& sum) {
   auto* parameters = reinterpret_cast<float*>(value_.data.get());
   const auto* update = reinterpret_cast<const float*>(sum.data.get());
   for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
-  round_ = pushed_;
   if (!full_ || options_.fixed()) return;
-  snapshot_ = std::make_shared<Snapshot>(Snapshot{round_, Copy(value_), sum});
+  snapshot_ = std::make_shared<Snapshot>(Snapshot{pushed_, Copy(value_), sum});
 }
 
 Buffer SlimSlice::AnswerTo(int worker) const {

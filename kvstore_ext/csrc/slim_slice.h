@@ -78,8 +78,7 @@ class SlimSlice : public Codec {
   const int workers_;
   const std::shared_ptr<const Codec> values_;
   Buffer value_;
-  uint64_t round_ = 0;                                     // the last that was complete
-  uint64_t pushed_ = 0;                                    // the round that workers push
+  uint64_t pushed_ = 0;                                    // the round that workers push, or have
   bool full_ = false;                                      // they push it all
   std::vector<Subset> together_;                           // by worker, in this round
   std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two

@@ -158,6 +158,11 @@ class Worker {
   // A slice that waits for one of the threads that encode.
   struct Turn {
     enum class Work { kEncode, kPrepareNext, kWrite };
+
+    Turn() = default;
+    Turn(std::shared_ptr<const Round> of_round, const Slice* of_slice, Work to_do = Work::kEncode)
+        : round(std::move(of_round)), slice(of_slice), work(to_do) {}
+
     std::shared_ptr<const Round> round;
     const Slice* slice = nullptr;
     Work work = Work::kEncode;

@@ -22,7 +22,7 @@ void Worker::PrepareNext(Key* key) {
   if (key->encoded == nullptr || !key->codec->prepares_next() || IsSmall(*key)) return;
   for (const Slice& slice : key->slices) {
     encodings_.Push(std::numeric_limits<int>::min(), 0,
-                    {key->encoded, &slice, Turn::Work::kPrepareNext, {}, nullptr});
+                    {key->encoded, &slice, Turn::Work::kPrepareNext});
   }
 }
 
@@ -45,8 +45,7 @@ void Worker::OnCore(const Message& message) {
   std::vector<Turn> turns;
   if (refused) {
     std::lock_guard<std::mutex> lock(key->mutex);
-    if (key->busy && !key->arrived[slice.index])
-      turns.push_back({key->encoded, &slice, Turn::Work::kEncode, {}, nullptr});
+    if (key->busy && !key->arrived[slice.index]) turns.emplace_back(key->encoded, &slice);
   }
   if (asks && !turns.empty()) {
     Message answer;

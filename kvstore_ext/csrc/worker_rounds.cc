@@ -108,8 +108,8 @@ void Worker::EncodeInTurn(const Round& round) {
   const bool at_once = IsSmall(*shared->key);
   for (const Slice& slice : shared->key->slices) {
     if (!at_once) {
-      encodings_.Push(shared->key->priority, 0, {shared, &slice, Turn::Work::kEncode, {}, nullptr});
-    } else if (!Park({shared, &slice, Turn::Work::kEncode, {}, nullptr})) {
+      encodings_.Push(shared->key->priority, 0, {shared, &slice});
+    } else if (!Park({shared, &slice})) {
       TrySendSlice(*shared, slice);
     }
   }
@@ -219,8 +219,10 @@ void Worker::OnResult(const Message& message) {
   key->arrived[slice.index] = true;
   const bool encoded = header.encoding == Encoding::kEncoded && key->operation.output != nullptr;
   if (encoded && key->codec->decodes_in_turn() && !IsSmall(*key)) {
-    encodings_.Push(key->priority, 0,
-                    {key->encoded, &slice, Turn::Work::kWrite, result, key->operation.output});
+    Turn turn(key->encoded, &slice, Turn::Work::kWrite);
+    turn.result = result;
+    turn.output = key->operation.output;
+    encodings_.Push(key->priority, 0, std::move(turn));
     return;
   }
   if (key->operation.output != nullptr) {

@@ -50,9 +50,7 @@ class Examples:
             inputs = to_device(self._inputs[indices], self._context)
             return inputs, self._labels[indices].astype(np.int64)
         pairs = [self._dataset[int(index)] for index in indices]
-        inputs, labels = gluon.data.dataloader.default_batchify_fn(
-            pairs
-        )
+        inputs, labels = gluon.data.dataloader.default_batchify_fn(pairs)
         return inputs.as_in_context(self._context), labels.asnumpy().astype(np.int64)
 
 
