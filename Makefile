@@ -35,7 +35,7 @@ test-all: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m pytest --all $(PYTEST_FLAGS))
 
 # Without bindings, ps-lite and MXNet: those are not instrumented.
-CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/bindings_slim.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
+CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/bindings_key_codecs.cc %/bindings_worker.cc %/bindings_server.cc %/bindings_slim.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
           $(filter %.cc,$(CPP)))
 CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
               -Ikvstore_ext/csrc

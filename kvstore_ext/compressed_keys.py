@@ -66,7 +66,7 @@ class CompressedKeys:
     def declared(self, key: KeyArrays) -> None:
         """To be called once a key is known to the lane."""
         if key.compressed and isinstance(self.method, GradientCompression):
-            self._worker.set_momentum(key.identity, self._momentum)
+            key.codec.set_momentum(self._momentum)
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Learns the parameters' names, and takes the optimizer's momentum over where the method

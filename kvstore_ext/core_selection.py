@@ -26,7 +26,7 @@ Answer = Tuple[Dict[str, Any], bytes]
 class CoreKeeper:
     """A server's part: answers what rank 0 asks in the course of a selection."""
 
-    def __init__(self, server: _core.Server) -> None:
+    def __init__(self, server: _core.SlimServer) -> None:
         self._server = server
         self._selections: Dict[int, _core.CoreSelection] = {}  # by store
 
@@ -39,7 +39,7 @@ class CoreKeeper:
             selection: data[parameters + place * size : parameters + (place + 1) * size]
             for place, selection in enumerate(asked["selections"])
         }
-        self._server.resume_slim(key, index, data[:parameters], cores)
+        self._server.resume(key, index, data[:parameters], cores)
 
     def answer(self, asked: Dict[str, Any]) -> Answer:
         """What stands under "core" in a question: the store, and one of the steps below."""

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 import mxnet as mx
 
+from . import _core
 from .arrays import KeyArrays
 from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
@@ -62,7 +63,7 @@ class Exchange:
             )
         self.compressed.method = method
         if isinstance(method, SlimDP):
-            where = (self._worker, self.number, self._lane.rank)
+            where = (self._worker, self.number, self._lane.rank, self._lane.workers)
             self.local = LocalTraining(*where, method, self.keys)
             self.carried = SlimStates(self.local, self.number, self._lane)
 
@@ -152,7 +153,8 @@ class Exchange:
         priority: int,
     ) -> None:
         self.keys[key.name] = key
-        key.declare(self._worker, self.number, self.compressed.of(key.name))
+        method = self.compressed.of(key.name)
+        key.declare(self._worker, self.number, self._codec(key, method), method)
         self.compressed.declared(key)
         if self.local is not None and key.compressed and outs:
             self.local.arrays[key.name] = outs
@@ -161,6 +163,14 @@ class Exchange:
         own = self._on_workers.begin(key.name, value)
         key.exchange(self._worker, True, [value], [own], priority, 0)
         return self._on_workers.read(key.name, outs or [])
+
+    def _codec(self, key: KeyArrays, method: Optional[Compression]) -> _core.KeyCodec:
+        if method is None:
+            return _core.PlainCodec()
+        if self.local is not None:
+            return self.local.codec(key)
+        specification = method.specification(key.shape)
+        return _core.GradientCodec(specification, self._lane.workers, method.non_finite_ends_job)
 
     def _begin_sparse(self, name: Key, value: mx.nd.NDArray) -> None:
         if self._on_workers is not None and not self._sparse:

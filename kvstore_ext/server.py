@@ -51,14 +51,13 @@ class P3Server(KVStoreServer):
         transport = _core.PsLiteTransport(
             role=_core.Role.SERVER, peers=job.workers, copies=job.resends
         )
+        slim = _core.SlimServer(options.timeout)
         self._lane = _core.Server(
-            transport,
-            workers=job.workers,
-            timeout=options.timeout,
+            transport, workers=job.workers, timeout=options.timeout, methods={"slim_dp": slim}
         )
         self._loop = OptimizerLoop(self._lane)
         self._native = NativeUpdater(self._lane.abort)
-        self._states = StateKeeper(self._lane, self._loop, self._native)
+        self._states = StateKeeper(self._lane, self._loop, self._native, slim)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
 

@@ -4,10 +4,14 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "dtype.h"
 
 namespace kvstore_ext {
+
+// A key and the index of one of its slices.
+using SliceName = std::pair<uint64_t, uint32_t>;
 
 // Travels in the text of a slice's kInit message.
 struct SliceDeclaration {
@@ -16,13 +20,16 @@ struct SliceDeclaration {
   DType dtype = DType::kFloat32;
   int32_t store = 0;        // which of the process's stores has the key
   std::string name;         // the key as its user knows it: 3 or 'weight'
-  std::string compression;  // of gradients (see codec.h); empty for none
+  std::string method;       // what is done with it: "terngrad ...", "broadcast"; empty: it is added
   std::string description;  // shape, dtype and whatever else has to be equal on all workers
+
+  // The first word of the method.
+  std::string method_name() const { return method.substr(0, method.find(' ')); }
 
   std::string Pack() const {
     const Numbers numbers{offset, elements, dtype, store};
     const std::string fixed(reinterpret_cast<const char*>(&numbers), sizeof numbers);
-    return fixed + name + '\0' + compression + '\0' + description;
+    return fixed + name + '\0' + method + '\0' + description;
   }
 
   // Throws std::invalid_argument for a text that Pack did not make.
@@ -43,7 +50,7 @@ struct SliceDeclaration {
     declaration.dtype = numbers.dtype;
     declaration.store = numbers.store;
     declaration.name = text.substr(fixed, end - fixed);
-    declaration.compression = text.substr(end + 1, last - end - 1);
+    declaration.method = text.substr(end + 1, last - end - 1);
     declaration.description = text.substr(last + 1);
     return declaration;
   }
