@@ -4,8 +4,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatch
-from typing import ClassVar, Optional, Tuple, Union
+from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
 
+from . import _core
 from .method_options import check, choice, flag, number, words
 
 
@@ -46,9 +47,19 @@ class Compression:
                 return True
         return False
 
+    @classmethod
+    def core_options(cls) -> List[_core.MethodOption]:
+        """The options that the core knows, and what each may be."""
+        return _core.codec_options(cls.name)
+
+    def core_values(self, shape: Tuple[int, ...]) -> Dict[str, Any]:
+        """What the core is told of its options, for a key of this shape."""
+        del shape
+        return {option.name: getattr(self, option.name) for option in self.core_options()}
+
     def specification(self, shape: Tuple[int, ...]) -> str:
-        """For the core (csrc/codec.h), of a key of this shape."""
-        raise NotImplementedError
+        """For the core (csrc/method_options.h), of a key of this shape."""
+        return words(self.name, self.core_values(shape))
 
 
 @dataclass(frozen=True)
@@ -96,10 +107,6 @@ class TernGrad(GradientCompression):
         False, "add what rounding and clipping left out to the next round's gradient"
     )
 
-    def specification(self, shape: Tuple[int, ...]) -> str:
-        flags = (self.scaler_sharing, self.seed, self.error_feedback)
-        return words("terngrad", self.clip_sigma, *flags)
-
 
 @dataclass(frozen=True)
 class QSGD(GradientCompression):
@@ -121,10 +128,6 @@ class QSGD(GradientCompression):
     error_feedback: bool = flag(
         False, "add what rounding left out to the next round, on workers and servers"
     )
-
-    def specification(self, shape: Tuple[int, ...]) -> str:
-        norm = 2 if self.norm == "l2" else 0
-        return words("qsgd", self.bits, self.bucket, norm, self.seed, self.error_feedback)
 
 
 @dataclass(frozen=True)
@@ -152,10 +155,6 @@ class DGC(GradientCompression):
         "l2 norm that a key's gradient is clipped at, over sqrt(workers) on each; 0: not at all",
     )
 
-    def specification(self, shape: Tuple[int, ...]) -> str:
-        warmup = (self.warmup_rounds, self.warmup_stages)
-        return words("dgc", self.ratio, *warmup, self.clip_norm)
-
 
 @dataclass(frozen=True)
 class OneBit(GradientCompression):
@@ -172,12 +171,11 @@ class OneBit(GradientCompression):
     )
     error_feedback: bool = flag(True, "without it training does not converge in general")
 
-    def specification(self, shape: Tuple[int, ...]) -> str:
+    def core_values(self, shape: Tuple[int, ...]) -> Dict[str, Any]:
         # A column of the paper's matrices holds the weights into one unit: here, all but the first
         # dimension. A bias has no columns.
         columns = math.prod(shape[1:]) if len(shape) > 1 else 512
-        bucket = self.bucket or max(1, columns)
-        return words("onebit", bucket, self.error_feedback)
+        return {**super().core_values(shape), "bucket": self.bucket or max(1, columns)}
 
 
 @dataclass(frozen=True)
@@ -189,9 +187,6 @@ class Half(GradientCompression):
     error_feedback: bool = flag(
         False, "add what rounding left out to the next round, on workers and servers"
     )
-
-    def specification(self, shape: Tuple[int, ...]) -> str:
-        return words("fp16", self.error_feedback)
 
 
 @dataclass(frozen=True)
@@ -213,6 +208,3 @@ class TwoBit(GradientCompression):
         "far above the gradients' size nothing is sent for long, far below much is left behind",
         above=True,
     )
-
-    def specification(self, shape: Tuple[int, ...]) -> str:
-        return words("2bit", self.threshold)

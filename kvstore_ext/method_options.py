@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import Field, field
-from typing import Any, Tuple, Union
+from typing import Any, Dict, Tuple, Union
 
 import numpy as np
 
@@ -71,7 +71,12 @@ def check(name: str, known: Field, value: Any) -> None:
         )
 
 
-def words(name: str, *values: Any) -> str:
-    """A specification for the core: a name and numbers (csrc/codec.h)."""
-    numbers = [repr(int(value) if isinstance(value, bool) else value) for value in values]
-    return " ".join([name, *numbers])
+def words(name: str, values: Dict[str, Any]) -> str:
+    """A specification for the core: a name, and values by name (csrc/method_options.h)."""
+    return " ".join([name, *(f"{option}={_word(value)}" for option, value in values.items())])
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return repr(int(value) if isinstance(value, bool) else value)

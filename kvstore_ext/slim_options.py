@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Optional, Tuple, Union
+from typing import ClassVar, List, Optional, Tuple, Union
 
+from . import _core
 from .errors import OptionError
 from .gradient_compression import QSGD, Compression, Half, TernGrad
-from .method_options import choice, number, option, words
+from .method_options import choice, number, option
 
 
 def _compresses_updates(method: Compression) -> bool:
@@ -106,7 +107,10 @@ class SlimDP(Compression):
             )
         return core, together
 
+    @classmethod
+    def core_options(cls) -> List[_core.MethodOption]:
+        return _core.slim_options()
+
     def specification(self, shape: Tuple[int, ...]) -> str:
-        shares = words("slim_dp", self.alpha, self.beta, self.q, self.core_delay, self.server_lr)
-        values = "" if self.values is None else self.values.specification(shape)
-        return f"{shares} {self.seed} {int(self.explorer == 'keys')} {values}".rstrip()
+        own = super().specification(shape)
+        return own if self.values is None else f"{own} values: {self.values.specification(shape)}"

@@ -41,7 +41,7 @@ GradientCodec::GradientCodec(uint64_t key, const SliceDeclaration& declaration, 
       elements_(declaration.elements),
       rank_(rank),
       codec_(CodecOf(declaration, workers)),
-      encoder_(MakeKeyEncoder(declaration.compression, workers, declaration.elements)) {}
+      encoder_(codec_->MakeEncoder(declaration.elements)) {}
 
 float GradientCodec::Prepare(const char* gradient, uint64_t round) {
   if (dtype_ == DType::kFloat32) {
@@ -56,7 +56,7 @@ Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, float scaler) {
   std::lock_guard<std::mutex> lock(mutex_);
   scaler_ = scaler;
   const Draws draws(codec_->seed(), rank_, key_, earlier_rounds_ + round);
-  Buffer bytes = encoder_->Encode(slice, scaler, draws);
+  Buffer bytes = encoder_->Encode(slice.offset, slice.length, scaler, draws);
   if (encoded_++ % kSlicesASample == 0) Sample(bytes, slice.length);
   return bytes;
 }
@@ -64,7 +64,7 @@ Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, float scaler) {
 Buffer GradientCodec::TakeAll(const Slice& slice) {
   std::lock_guard<std::mutex> lock(mutex_);
   Buffer values = Buffer::Allocate(slice.length * sizeof(float));
-  encoder_->TakeAll(slice, reinterpret_cast<float*>(values.data.get()));
+  encoder_->TakeAll(slice.offset, slice.length, reinterpret_cast<float*>(values.data.get()));
   if (dtype_ == DType::kFloat32) return values;
   Buffer narrow = Buffer::Allocate(slice.length * SizeOf(dtype_));
   Narrow(dtype_, narrow.data.get(), values.data.get(), slice.length);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "codec.h"
 #include "key.h"
@@ -38,8 +39,12 @@ struct SlimOptions {
   // Whether a declaration asks for Slim-DP.
   static bool Are(const SliceDeclaration& declaration);
 
-  // Of a declaration's compression: "slim_dp" and the numbers above, in order, with blanks between
-  // them, then the compression of values, if any. Throws std::invalid_argument for anything else.
+  // What its specification says: all of these, then, if values are compressed, the word "values:"
+  // and the specification of their codec.
+  static const std::vector<MethodOption>& Table();
+
+  // Of a declaration's compression. Throws std::invalid_argument as MethodValues does, and for what
+  // does not fit together; what is said of values their codec checks.
   static SlimOptions Parse(const SliceDeclaration& declaration);
 };
 
