@@ -10,13 +10,14 @@ import mxnet as mx
 from .arrays import KeyArrays
 from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
-from .compression import Compression, SlimDP
+from .compression import Compression
 from .errors import KeyNotInitialised, KVStoreError
 from .keys import Key, Pairs, identity, stype_of
 from .lane import ClusterLane
 from .local_lane import LocalLane
 from .settings import SettingsWatch
 from .slim_dp import LocalTraining
+from .slim_options import SlimDP
 from .slim_states import SlimStates
 from .sparse import SparseKey, number_of
 from .states import ServerStates

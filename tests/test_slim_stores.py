@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cluster import TESTS, Cluster
 from kvstore_ext import OptionError, compression
+from kvstore_ext.methods import SlimDP
 
 SCRIPT = TESTS / "workers" / "slim_stores.py"
 CHECKS = "other_cores,refused_updates,excluded,two_models,misuse,trainer,module"
@@ -82,7 +83,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], texts: list[s
 
 
 def test_shares_that_come_to_no_parameter_are_refused() -> None:
-    method = compression.SlimDP(alpha=0.3, beta=0.01)
+    method = SlimDP(alpha=0.3, beta=0.01)
     assert method.sizes(1000) == (10, 300)
     with pytest.raises(OptionError, match=r"beta is 0\.01, of 99 parameters none"):
         method.sizes(99)
@@ -145,10 +146,10 @@ SPECIFICATION = "slim_dp alpha=0.3 beta=0.15 q=4 core_delay=0 server_lr=1.0 seed
 def test_specifications_that_cannot_be_are_refused_by_the_core(
     monkeypatch: pytest.MonkeyPatch, found: str, instead: str, text: str
 ) -> None:
-    method = compression.SlimDP(q=4)
+    method = SlimDP(q=4)
     assert method.specification((1000,)) == SPECIFICATION
     wrong = SPECIFICATION.replace(found, instead)
-    monkeypatch.setattr(compression.SlimDP, "specification", lambda *_: wrong)
+    monkeypatch.setattr(SlimDP, "specification", lambda *_: wrong)
     store = mx.kv.create("slim_dp")
     with pytest.raises(ValueError, match=text):
         store.init(0, mx.nd.zeros((1000,)))
