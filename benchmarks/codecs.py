@@ -107,6 +107,7 @@ CODECS: Dict[str, Callable[[np.ndarray, _core.Draws], Iterator[Step]]] = {
     "qsgd 8 bits": plain("qsgd bits=8 bucket=512 norm=l2 seed=0 error_feedback=0"),
     "qsgd 4 bits": plain("qsgd bits=4 bucket=512 norm=l2 seed=0 error_feedback=0"),
     "onebit": plain("onebit bucket=512 error_feedback=0"),
+    "signsgd": plain("signsgd scale=1 seed=0"),
     "fp16": plain("fp16 error_feedback=0"),
     "2bit": plain("2bit threshold=0.5"),
     "dgc": selection,

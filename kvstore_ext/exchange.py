@@ -69,12 +69,13 @@ class Exchange:
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
-        on_servers = self.local is None and updates_slices(optimizer)
+        method = self.compressed.method
+        on_workers = method is not None and method.updates_on_workers
+        on_servers = self.local is None and not on_workers and updates_slices(optimizer)
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
         self.compressed.adopt(optimizer)
-        method = self.compressed.method
         if on_servers and method is not None and method.prefers_workers:
             warnings.warn(
                 "the optimizer runs on the servers, so that parameters travel back, uncompressed; "

@@ -6,11 +6,12 @@ from .compression.dgc import DGC
 from .compression.half import Half
 from .compression.one_bit import OneBit
 from .compression.qsgd import QSGD
+from .compression.sign_sgd import SignSGD
 from .compression.terngrad import TernGrad
 from .compression.two_bit import TwoBit
 from .slim_options import SlimDP
 
-__all__ = ["DGC", "QSGD", "Half", "OneBit", "SlimDP", "TernGrad", "TwoBit"]
+__all__ = ["DGC", "QSGD", "Half", "OneBit", "SignSGD", "SlimDP", "TernGrad", "TwoBit"]
 
-for _method in (TernGrad, QSGD, DGC, OneBit, Half, TwoBit, SlimDP):
+for _method in (TernGrad, QSGD, DGC, OneBit, SignSGD, Half, TwoBit, SlimDP):
     register(_method)

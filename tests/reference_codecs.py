@@ -192,6 +192,37 @@ class OneBit(Method):
         return packing.floats(reduced.above) + packing.floats(reduced.below) + bits
 
 
+class Votes(NamedTuple):
+    """Which elements are positive, and what a sign is worth."""
+
+    positive: np.ndarray
+    worth: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SignSGD(Method):
+    scale: float = 1.0
+    seed: int = 0
+
+    @property
+    def specification(self) -> str:
+        return f"signsgd scale={self.scale} seed={self.seed}"
+
+    def reduce(self, values: np.ndarray, scaler: np.float32, draws: np.ndarray) -> Votes:
+        return Votes(formulas.signs(values, draws), 1.0)
+
+    def expand(self, reduced: Votes) -> np.ndarray:
+        return np.where(reduced.positive, reduced.worth, -reduced.worth).astype(np.float32)
+
+    def pack(self, reduced: Votes) -> bytes:
+        return packing.pack_bits(reduced.positive, 1)
+
+    def reduce_sum(
+        self, total: np.ndarray, scaler: np.float32, draws: np.ndarray, workers: int
+    ) -> Votes:
+        return Votes(formulas.signs(total, draws), self.scale)
+
+
 @dataclasses.dataclass(frozen=True)
 class Half(Method):
     feedback: bool = False

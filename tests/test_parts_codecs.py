@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kvstore_ext import _core, compression
 from reference import Draws
-from reference_codecs import DGC, QSGD, Half, Method, OneBit, Scaled, TernGrad, TwoBit
+from reference_codecs import DGC, QSGD, Half, Method, OneBit, Scaled, SignSGD, TernGrad, TwoBit
 
 KERNELS = _core.kernels()
 NUMBERS = st.integers(0, 2**64 - 1)
@@ -167,6 +167,7 @@ def test_packed_digits_take_hardly_more_than_their_information() -> None:
         (QSGD(bits=8, bucket=512), 4, 1 + 4 / 512),
         (QSGD(bits=3, bucket=100), 4, 3 / 8 + 4 / 100),
         (OneBit(bucket=512), 4, 1 / 8 + 8 / 512),
+        (SignSGD(), 4, 1 / 8),
         (Half(), 4, 2.0),
         (TwoBit(), 4, 4.0),
         (DGC(warmup=8), 4, 1.5),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kvstore_ext import _core
 from reference import FLOAT_MAX
-from reference_codecs import DGC, QSGD, Method, OneBit, TernGrad
+from reference_codecs import DGC, QSGD, Method, OneBit, SignSGD, TernGrad
 from reference_packing import DGC_BLOCK
 
 KERNELS = _core.kernels()
@@ -62,6 +62,7 @@ def test_the_scaler_of_values_that_are_not_finite_is_not_a_number(
         (OneBit(bucket=0).specification, "bucket is 0"),
         (DGC(final_ratio=0).specification, "ratio is 0; it must be a number above 0 to 1"),
         (DGC(final_ratio=1.5).specification, r"ratio is 1\.5"),
+        (SignSGD(scale=0).specification, "scale is 0; it must be a number above 0"),
         ("2bit", "2bit.*threshold is missing"),
         ("2bit threshold=", "threshold is ; it must be a number above 0"),
         ("2bit threshold", "threshold is ; it must be a number above 0"),

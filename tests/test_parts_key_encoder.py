@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kvstore_ext import _core
 from reference import FLOAT_MAX, Draws
-from reference_codecs import DGC, Chosen, Levels, Method, Scaled, Signs, TernGrad
+from reference_codecs import DGC, Chosen, Levels, Method, Scaled, Signs, TernGrad, Votes
 from reference_rounds import make_encoder
 
 KERNELS = _core.kernels()
@@ -53,6 +53,8 @@ def part_of(reduced: object, offset: int, length: int, alignment: int) -> object
     if isinstance(reduced, Signs):
         above, below = reduced.above[first:last], reduced.below[first:last]
         return Signs(reduced.positive[offset:end], above, below)
+    if isinstance(reduced, Votes):
+        return Votes(reduced.positive[offset:end], reduced.worth)
     if isinstance(reduced, Chosen):
         inside = (reduced.indices >= offset) & (reduced.indices < end)
         return Chosen(reduced.values[offset:end], reduced.indices[inside] - offset)

@@ -6,7 +6,7 @@ which method a store has, only what `Compression` says of it. In reading order:
 
     method.py     Compression: what every method says of itself
     options.py    how an option is declared and checked; ranges are the core's
-    terngrad.py, qsgd.py, dgc.py, one_bit.py, half.py, two_bit.py    the methods
+    terngrad.py, qsgd.py, dgc.py, one_bit.py, sign_sgd.py, half.py, two_bit.py    the methods
     registry.py   the methods by name; what set_gradient_compression takes
 
 To add a method: its file here, its codec in the core with an entry in csrc/codec_list.cc, and its

@@ -24,6 +24,8 @@ class Compression:
     applies_momentum: ClassVar[bool] = False
     # Whether an optimizer had better run on the workers, so that sums travel back compressed.
     prefers_workers: ClassVar[bool] = True
+    # Whether it has to: servers that update do so by sums that workers would not get.
+    updates_on_workers: ClassVar[bool] = False
 
     exclude: Tuple[Union[int, str], ...] = option(
         (),

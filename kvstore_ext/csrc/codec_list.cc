@@ -6,6 +6,7 @@
 #include "half.h"
 #include "one_bit.h"
 #include "qsgd.h"
+#include "sign_sgd.h"
 #include "terngrad.h"
 #include "two_bit.h"
 
@@ -17,6 +18,7 @@ const std::vector<CodecMethod>& CodecMethods() {
       Qsgd::Method(),      //
       Dgc::Method(),       //
       OneBit::Method(),    //
+      SignSgd::Method(),   //
       Half::Method(),      //
       TwoBit::Method(),
   };
