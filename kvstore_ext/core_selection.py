@@ -13,9 +13,9 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 
 from . import _core
-from .compression import SlimDP
 from .errors import KVStoreError
 from .questions import answer_to, ask
+from .slim_options import SlimDP
 
 # How many elements have a value, as it travels.
 _COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])

@@ -11,13 +11,14 @@ from . import _core
 from .arrays import KeyArrays
 from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
-from .compression import Compression, SlimDP
+from .compression import Compression
 from .errors import KeyNotInitialised, KVStoreError
 from .keys import Key, Pairs, identity, stype_of
 from .lane import ClusterLane
 from .local_lane import LocalLane
 from .settings import SettingsWatch
 from .slim_dp import LocalTraining
+from .slim_options import SlimDP
 from .slim_states import SlimStates
 from .sparse import SparseKey, number_of
 from .states import ServerStates
@@ -69,12 +70,13 @@ class Exchange:
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
-        on_servers = self.local is None and updates_slices(optimizer)
+        method = self.compressed.method
+        on_workers = method is not None and method.updates_on_workers
+        on_servers = self.local is None and not on_workers and updates_slices(optimizer)
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
         self.compressed.adopt(optimizer)
-        method = self.compressed.method
         if on_servers and method is not None and method.prefers_workers:
             warnings.warn(
                 "the optimizer runs on the servers, so that parameters travel back, uncompressed; "

@@ -16,6 +16,7 @@ from mxnet.base import _LIB, check_call
 from mxnet.kvstore.kvstore_server import KVStoreServer
 
 from . import _core
+from .compression import option_names
 from .config import Job, Options
 from .errors import ClusterError, OptionError
 from .lane import GREET, SET_OPTIMIZER, SPARSE_SETTINGS, native_store
@@ -200,7 +201,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     parsed = parser.parse_args(arguments)
     try:
         job = Job.from_environment()
-        options = Options.from_environment()
+        options = Options.from_environment(option_names())
     except OptionError as error:
         sys.exit(f"kvstore_ext.server: {error}")
     if job is None or job.role == "worker":

@@ -12,10 +12,10 @@ import mxnet as mx
 
 from . import _core
 from .arrays import KeyArrays, total_of
-from .compression import SlimDP
 from .core_selection import CoreSelector
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, storage, stype_of
+from .slim_options import SlimDP
 
 
 class LocalTraining:

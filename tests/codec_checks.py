@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from kvstore_ext import _core
 from reference import FLOAT_MAX, Draws
-from reference_codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit
+from reference_codecs import DGC, QSGD, Half, Method, OneBit, SignSGD, TernGrad, TwoBit
 
 METHODS: list[Method] = [
     TernGrad(),
@@ -21,6 +21,8 @@ METHODS: list[Method] = [
     QSGD(bits=2, bucket=7, euclidean=False),
     OneBit(),
     OneBit(bucket=40, feedback=False),
+    SignSGD(),
+    SignSGD(scale=0.3, seed=11),
     Half(),
     Half(feedback=True),
     TwoBit(0.001),

@@ -20,9 +20,9 @@ from codec_checks import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from kvstore_ext import _core
+from kvstore_ext import _core, compression
 from reference import Draws
-from reference_codecs import DGC, QSGD, Half, Method, OneBit, Scaled, TernGrad, TwoBit
+from reference_codecs import DGC, QSGD, Half, Method, OneBit, Scaled, SignSGD, TernGrad, TwoBit
 
 KERNELS = _core.kernels()
 NUMBERS = st.integers(0, 2**64 - 1)
@@ -134,7 +134,7 @@ def test_a_sum_with_a_shared_scaler_loses_no_digit(
     workers: int, scaler: float, seed: int
 ) -> None:
     digits = np.random.RandomState(seed).randint(-1, 2, (workers, 300))
-    codec = _core.Codec("terngrad 2.5 1 0", workers)
+    codec = _core.Codec(TernGrad().specification, workers)
     total = np.zeros(300, np.float32)
     for rank in range(workers):
         codec.add_to(total, TernGrad().pack(Scaled(np.float32(scaler), digits[rank])))
@@ -149,11 +149,11 @@ def test_packed_digits_take_hardly_more_than_their_information() -> None:
     values = np.ones(elements, np.float32)
     draws = core_draws(DRAWS)
     for workers in range(1, 65):
-        codec = _core.Codec("terngrad 2.5 1 0", workers)
+        codec = _core.Codec(TernGrad().specification, workers)
         down = codec.encode_sum(values, 1.0, draws)
         assert down is not None
         assert 8 * len(down) / elements <= math.log2(2 * workers + 1) * 1.03, workers
-    up = _core.Codec("terngrad 2.5 1 0", 64).encode(values, 1.0, draws)
+    up = _core.Codec(TernGrad().specification, 64).encode(values, 1.0, draws)
     assert 8 * len(up) / elements <= 1.6 * 1.01
 
 
@@ -167,6 +167,7 @@ def test_packed_digits_take_hardly_more_than_their_information() -> None:
         (QSGD(bits=8, bucket=512), 4, 1 + 4 / 512),
         (QSGD(bits=3, bucket=100), 4, 3 / 8 + 4 / 100),
         (OneBit(bucket=512), 4, 1 / 8 + 8 / 512),
+        (SignSGD(), 4, 1 / 8),
         (Half(), 4, 2.0),
         (TwoBit(), 4, 4.0),
         (DGC(warmup=8), 4, 1.5),
@@ -191,7 +192,8 @@ def test_a_method_says_what_it_needs(method: Method) -> None:
 
 
 def test_terngrads_error_feedback_is_off_where_nothing_is_said() -> None:
-    assert not _core.Codec("terngrad 2.5 1 0", 4).error_feedback()
+    said = compression.parse({"type": "terngrad"}).specification((3, 4))
+    assert not _core.Codec(said, 4).error_feedback()
 
 
 def test_there_are_kernels_for_every_machine_and_unknown_ones_are_refused() -> None:

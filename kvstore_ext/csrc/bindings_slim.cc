@@ -73,6 +73,7 @@ void BindSubsets(py::module_* module) {
   module->def("mix", &Mix);
   module->def("draw_share", &DrawShare, py::arg("all"), py::arg("part"), py::arg("drawn"),
               py::arg("stream"), py::arg("position"));
+  module->def("slim_options", &SlimOptions::Table);
 }
 
 void BindSlimWorker(py::module_* module) {

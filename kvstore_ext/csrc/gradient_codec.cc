@@ -19,15 +19,12 @@ void CheckCompressible(const SliceDeclaration& declaration) {
 }
 
 GradientCodec::GradientCodec(const std::string& specification, int workers, bool raises)
-    : specification_(specification),
-      workers_(workers),
-      raises_(raises),
-      codec_(MakeCodec(specification, workers)) {}
+    : specification_(specification), raises_(raises), codec_(MakeCodec(specification, workers)) {}
 
 void GradientCodec::Attach(KeyLane* lane) {
   KeyCodec::Attach(lane);
   CheckCompressible(lane->declaration());
-  encoder_ = MakeKeyEncoder(specification_, workers_, lane->declaration().elements);
+  encoder_ = codec_->MakeEncoder(lane->declaration().elements);
 }
 
 std::optional<Encoding> GradientCodec::Prepare(const char* gradient, uint64_t round, bool plain) {
@@ -68,7 +65,7 @@ Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, Encoding encodi
   if (encoding == Encoding::kPlain) return TakeAll(slice);
   scaler_ = round_scaler_;
   const Draws draws(codec_->seed(), lane().rank(), lane().key(), earlier_rounds_ + round);
-  Buffer bytes = encoder_->Encode(slice, round_scaler_, draws);
+  Buffer bytes = encoder_->Encode(slice.offset, slice.length, round_scaler_, draws);
   if (encoded_++ % kSlicesASample == 0) Sample(bytes, slice.length);
   return bytes;
 }
@@ -77,7 +74,7 @@ Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, Encoding encodi
 Buffer GradientCodec::TakeAll(const Slice& slice) {
   const DType dtype = lane().declaration().dtype;
   Buffer values = Buffer::Allocate(slice.length * sizeof(float));
-  encoder_->TakeAll(slice, reinterpret_cast<float*>(values.data.get()));
+  encoder_->TakeAll(slice.offset, slice.length, reinterpret_cast<float*>(values.data.get()));
   if (dtype == DType::kFloat32) return values;
   Buffer narrow = Buffer::Allocate(slice.length * SizeOf(dtype));
   Narrow(dtype, narrow.data.get(), values.data.get(), slice.length);

@@ -58,7 +58,6 @@ class GradientCodec : public KeyCodec {
   void Sample(const Buffer& bytes, size_t elements);
 
   const std::string specification_;
-  const int workers_;
   const bool raises_;
   const std::shared_ptr<const Codec> codec_;
   SharedScaler shared_;

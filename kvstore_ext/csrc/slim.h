@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "message.h"
+#include "method_options.h"
 #include "slice_declaration.h"
 
 namespace kvstore_ext {
@@ -35,8 +37,12 @@ struct SlimOptions {
   // Whether all elements of the updates are pushed, for the next selection.
   bool IsFull(uint64_t round) const { return round % selection == 0; }
 
-  // "slim_dp" and the numbers above, in order, with blanks between them, then the compression of
-  // values, if any. Throws std::invalid_argument for anything else.
+  // What its specification says: all of these, then, if values are compressed, the word "values:"
+  // and the specification of their codec.
+  static const std::vector<MethodOption>& Table();
+
+  // Throws std::invalid_argument as MethodValues does, and for what does not fit together; what is
+  // said of values their codec checks.
   static SlimOptions Parse(const std::string& specification);
 };
 

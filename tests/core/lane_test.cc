@@ -258,7 +258,8 @@ void SelectCores(Cluster* cluster, uint64_t selections, uint64_t rounds) {
 
 void TheCoreOfAllWorkersStaysTheSame() {
   Cluster cluster;
-  Join(&cluster, "slim_dp 0.5 0.25 3 1 1 0 0");  // a core each 3 rounds, a round late
+  // A core each 3 rounds, a round late.
+  Join(&cluster, "slim_dp alpha=0.5 beta=0.25 q=3 core_delay=1 server_lr=1 seed=0 explorer=seed");
   size_t elements = 0;
   for (uint64_t key = 0; key < kKeys; ++key) elements += ElementsOf(key);
   for (auto& model : cluster.slim_models) model->SetSizes(elements / 4, elements / 2);
@@ -284,7 +285,9 @@ void TheCoreOfAllWorkersStaysTheSame() {
 }  // namespace kvstore_ext
 
 int main() {
-  for (const char* compression : {"", "terngrad 0 1 0", "qsgd 8 500 0 0 1"}) {
+  for (const char* compression :
+       {"", "terngrad clip_sigma=0 scaler_sharing=1 seed=0 error_feedback=0",
+        "qsgd bits=8 bucket=500 norm=max seed=0 error_feedback=1"}) {
     kvstore_ext::EveryWorkerGetsTheSumOfEveryRound(compression);
     kvstore_ext::AnAbortEndsEveryOperationEverywhere(compression);
   }
