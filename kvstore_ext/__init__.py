@@ -27,7 +27,8 @@ fails and ends), settings.py (what servers hear of a changed optimizer), states.
 loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
 sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
 runner.py (python -m kvstore_ext: scripts as they are). broadcasts.py gives one worker's arrays to
-all others, for ec_dnn/, which exchanges models instead of gradients.
+all others, for ec_dnn/, which exchanges models instead of gradients. launcher/ starts jobs, and
+imports nothing of all this.
 """
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Job:
     scheduler: str  # host:port
     resends: bool  # PS_RESEND: ps-lite may send a message again later
     big_array: int  # elements of an array that MXNet's own store deals to all servers
-    launch_rank: Optional[int]  # what tools/launch.py takes for this process's rank
+    launch_rank: Optional[int]  # what kvstore-launch takes for this process's rank
 
     @classmethod
     def from_environment(cls) -> Optional[Job]:

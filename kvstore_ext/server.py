@@ -100,7 +100,7 @@ class P3Server(KVStoreServer):
             # MXNet's own store sends a pickled optimizer. This server would go on without it.
             raise ClusterError(
                 f"a worker sent the command {command[:20]!r}, as MXNet's own store does: workers "
-                "of this job open p3 (if need be, with tools/launch.py --replace dist_sync=p3). "
+                "of this job open p3 (if need be, with kvstore-launch --replace dist_sync=p3). "
                 "For MXNet's store start servers with --server-command \"python -c 'import mxnet'\""
             )
 

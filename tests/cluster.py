@@ -22,7 +22,7 @@ TESTS = Path(__file__).resolve().parent
 LIMIT = 120.0  # seconds that a test waits for anything before it fails
 
 P3_SERVER = ("-m", "kvstore_ext.server")
-STOCK_SERVER = (str(TESTS / "test_launch" / "stock.py"),)
+STOCK_SERVER = (str(TESTS / "launch" / "stock.py"),)
 
 
 class Process:

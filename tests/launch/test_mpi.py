@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 
 import pytest
-from launcher.agent import task_number
-from launcher.direct import LAUNCH
-from launcher.hosts import Host
-from launcher.mpi import mpirun_command
+from kvstore_ext.launcher.agent import task_number
+from kvstore_ext.launcher.far_ends import ENTRY
+from kvstore_ext.launcher.hosts import Host
+from kvstore_ext.launcher.mpi import mpirun_command
 
 from .jobs import STAY, STUBBORN, Job, need
 from .sshd import HOSTS, Sshd
@@ -91,7 +91,7 @@ def test_mpirun_that_fails(job: Job) -> None:
 
 def test_commands() -> None:
     hosts = [Host("one"), Host("two")]
-    join = ["py", LAUNCH, "--join", "mpi", "10.0.0.1:4000,10.1.0.1:4000"]
+    join = ["py", ENTRY, "--join", "mpi", "10.0.0.1:4000,10.1.0.1:4000"]
     addresses = ["10.0.0.1:4000", "10.1.0.1:4000"]
     assert mpirun_command(5, hosts, "py", ["--quiet"], addresses, open_mpi=True) == [
         *["mpirun", "-n", "5", "--map-by", "node:OVERSUBSCRIBE", "--bind-to", "none"],

@@ -8,15 +8,16 @@ import shutil
 import signal
 import sys
 
-from launcher.direct import DirectStarter, supervisor_command
-from launcher.gathering import GatheringStarter
-from launcher.job import Job, JobError, Starter
-from launcher.mpi import is_open_mpi, mpirun_command
-from launcher.options import Options, parse
-from launcher.output import Sink, note
-from launcher.processes import plan
-from launcher.slurm import srun_command
-from launcher.ssh import ssh_command
+from .direct import DirectStarter
+from .far_ends import supervisor_command
+from .gathering import GatheringStarter
+from .job import Job, JobError, Starter
+from .mpi import is_open_mpi, mpirun_command
+from .options import Options, parse
+from .output import Sink, note
+from .processes import plan
+from .slurm import srun_command
+from .ssh import ssh_command
 
 _PROGRAMS = {
     "ssh": ("ssh", "openssh-client"),

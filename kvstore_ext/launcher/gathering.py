@@ -13,14 +13,15 @@ import secrets
 from collections import defaultdict
 from typing import Callable
 
-from launcher import network
-from launcher.agent import TOKEN_NAME
-from launcher.direct import END_LIMIT, DirectStarter, supervisor_command
-from launcher.hosts import Host
-from launcher.output import Sink
-from launcher.processes import Process
-from launcher.protocol import Link
-from launcher.running import Running, StartError
+from . import network
+from .agent import TOKEN_NAME
+from .direct import END_LIMIT, DirectStarter
+from .far_ends import supervisor_command
+from .hosts import Host
+from .output import Sink
+from .processes import Process
+from .protocol import Link
+from .running import Running, StartError
 
 _HELLO_LIMIT = 10.0
 # mpirun and srun end by themselves after their tasks. When they are ended before, they kill what

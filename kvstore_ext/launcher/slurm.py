@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from launcher.direct import LAUNCH
-from launcher.hosts import Host
+from .far_ends import agent_command
+from .hosts import Host
 
 
 def srun_command(
@@ -24,4 +24,4 @@ def srun_command(
     if hosts:
         names = ",".join(host.name for host in hosts)
         command += [f"--nodes={len(hosts)}", f"--nodelist={names}"]
-    return [*command, *options, python, LAUNCH, "--join", "slurm", ",".join(addresses)]
+    return [*command, *options, *agent_command(python, "slurm", addresses)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from typing import Sequence
 
-from launcher.agent import TOKEN_NAME
-from launcher.direct import LAUNCH
-from launcher.hosts import Host
+from .agent import TOKEN_NAME
+from .far_ends import agent_command
+from .hosts import Host
 
 
 def is_open_mpi() -> bool:
@@ -41,4 +41,4 @@ def mpirun_command(
     else:
         command += ["-ppn", "1"]
         command += ["-hosts", names] if names else []
-    return [*command, *options, python, LAUNCH, "--join", "mpi", ",".join(addresses)]
+    return [*command, *options, *agent_command(python, "mpi", addresses)]

@@ -10,9 +10,9 @@ import sys
 import time
 from dataclasses import dataclass
 
-from launcher.environment import OWN_NAMES
-from launcher.hosts import Host, deal_workers, read_hostfile
-from launcher.worker_command import through_runner
+from .environment import OWN_NAMES
+from .hosts import Host, deal_workers, read_hostfile
+from .worker_command import through_runner
 
 _TRUST = "for servers: a module of optimizers that workers may send; may be repeated"
 
@@ -76,9 +76,9 @@ def parse(arguments: list[str]) -> Options:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="launch.py",
+        prog="kvstore-launch",
         description="Start a distributed training job: a scheduler, servers and workers.",
-        usage="launch.py -n WORKERS [-s SERVERS] [-H HOSTFILE] [--launcher NAME] ... COMMAND ...",
+        usage="%(prog)s -n WORKERS [-s SERVERS] [-H HOSTFILE] [--launcher NAME] ... COMMAND ...",
         allow_abbrev=False,
     )
     add = parser.add_argument

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
+from kvstore_ext.launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
 
 from .jobs import Job
 

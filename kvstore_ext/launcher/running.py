@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 
-from launcher.output import Sink
-from launcher.processes import Ending, Process, ended_with, killed_by
-from launcher.protocol import Link, Message
-from launcher.ranks import Endpoint
+from .output import Sink
+from .processes import Ending, Process, ended_with, killed_by
+from .protocol import Link, Message
+from .ranks import Endpoint
 
 
 class StartError(Exception):

@@ -19,8 +19,8 @@ import time
 from types import FrameType
 from typing import Any
 
-from launcher import network, process_tree
-from launcher.protocol import GREETING, Message, encode, write_all
+from . import network, process_tree
+from .protocol import GREETING, Message, encode, write_all
 
 GRACE = 3.0
 # A process in the middle of a system call on a dead disk does not even obey SIGKILL.

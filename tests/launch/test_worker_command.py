@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from launcher.worker_command import through_runner
+from kvstore_ext.launcher.worker_command import through_runner
 
 from .jobs import Job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from launcher.ranks import Endpoint
+from .ranks import Endpoint
 
 # These come from -n, -s, --port and the process itself, so --env must not contradict them.
 OWN_NAMES = (

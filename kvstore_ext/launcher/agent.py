@@ -14,7 +14,8 @@ import subprocess
 import sys
 from typing import Mapping
 
-from launcher import network
+from . import network
+from .far_ends import supervisor_command
 
 TOKEN_NAME = "KVSTORE_EXT_LAUNCH_TOKEN"
 
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     connection.sendall(json.dumps(hello).encode() + b"\n")
     with connection:
         supervisor = subprocess.Popen(
-            [sys.executable, os.path.abspath(sys.argv[0]), "--supervise"],
+            supervisor_command(sys.executable),
             stdin=connection.fileno(),
             stdout=connection.fileno(),
             start_new_session=True,

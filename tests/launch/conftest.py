@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from .jobs import LAUNCH, Job
+from .jobs import Job
 from .sshd import Sshd
-
-# The launcher's own modules, for the tests of what it builds but cannot run here.
-sys.path.insert(0, str(LAUNCH.parent))
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Coroutine, Protocol, TypeVar
 
-from launcher.direct import END_LIMIT
-from launcher.environment import with_addresses
-from launcher.options import Options
-from launcher.output import Sink, note, rename
-from launcher.processes import Ending, Process
-from launcher.ranks import Endpoint, ranked
-from launcher.running import Running, StartError
+from .direct import END_LIMIT
+from .environment import with_addresses
+from .options import Options
+from .output import Sink, note, rename
+from .processes import Ending, Process
+from .ranks import Endpoint, ranked
+from .running import Running, StartError
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from typing import Mapping
 
-from launcher.protocol import write_all
+from .protocol import write_all
 
 LAST_LINES = 20
 # A line longer than this is shown in pieces, so that no process can fill the launcher's memory.

@@ -6,9 +6,9 @@ import signal
 from typing import Iterator
 
 import pytest
-from launcher.direct import LAUNCH
-from launcher.hosts import Host
-from launcher.slurm import srun_command
+from kvstore_ext.launcher.far_ends import ENTRY
+from kvstore_ext.launcher.hosts import Host
+from kvstore_ext.launcher.slurm import srun_command
 
 from .jobs import STAY, STUBBORN, Job
 from .slurmd import serve
@@ -70,6 +70,6 @@ def test_command() -> None:
         *["srun", "--ntasks=5", "--distribution=cyclic", "--overcommit", "--cpu-bind=none"],
         *["--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--input=none"],
         *["--nodes=2", "--nodelist=one,two", "--partition=gpu"],
-        *["py", LAUNCH, "--join", "slurm", "10.0.0.1:4000,10.1.0.1:4000"],
+        *["py", ENTRY, "--join", "slurm", "10.0.0.1:4000,10.1.0.1:4000"],
     ]
     assert "--nodelist=" not in " ".join(srun_command(5, [], "py", [], addresses))

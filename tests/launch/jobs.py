@@ -1,7 +1,8 @@
-"""A job started by tools/launch.py, watched from outside."""
+"""A job started by the launcher, watched from outside."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import shutil
@@ -35,10 +36,14 @@ def need(program: str, package: str) -> str:
 
 
 class Job:
-    """One run of the launcher. `mark` is in the environment of every process of the job."""
+    """One run of the launcher. `mark` is in the environment of every process of the job.
+
+    `entry` is the command that starts the launcher, without arguments.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.entry = [sys.executable, str(LAUNCH)]
         self.mark = uuid.uuid4().hex
         self.log_dir = directory / "logs"
         self.lines: list[str] = []
@@ -54,7 +59,7 @@ class Job:
         stdout: int = subprocess.PIPE,
     ) -> None:
         self._launcher = subprocess.Popen(
-            [sys.executable, str(LAUNCH), "--log-dir", str(self.log_dir), *arguments],
+            [*self.entry, "--log-dir", str(self.log_dir), *arguments],
             cwd=str(self.directory),
             env={**_clean(), **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
             stdin=subprocess.DEVNULL,
@@ -128,7 +133,8 @@ class Job:
             self._launcher.kill()
             self._launcher.wait()
         for process in self.processes():
-            os.kill(process, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # its supervisor ends it as well
+                os.kill(process, signal.SIGKILL)
 
 
 def _clean() -> dict[str, str]:

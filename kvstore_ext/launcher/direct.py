@@ -7,24 +7,16 @@ import os
 from collections import defaultdict
 from typing import Any, Callable
 
-from launcher.hosts import Host
-from launcher.output import Sink
-from launcher.processes import Process
-from launcher.protocol import Link
-from launcher.running import Running, StartError
-
-# The file by which every part of the launcher is started, at the same path on all hosts.
-LAUNCH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py")
+from .hosts import Host
+from .output import Sink
+from .processes import Process
+from .protocol import Link
+from .running import Running, StartError
 
 # sshd begins to refuse connections when 10 of them have not logged in yet (MaxStartups).
 _STARTS_A_HOST = 4
 # Longer than a supervisor takes from the end of its input to its own (GRACE + GIVE_UP).
 END_LIMIT = 10.0
-
-
-def supervisor_command(python: str) -> list[str]:
-    """Returns the command that runs a supervisor on the host where it is run."""
-    return [python, LAUNCH, "--supervise"]
 
 
 class DirectStarter:

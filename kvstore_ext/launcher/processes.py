@@ -6,9 +6,9 @@ import signal
 from dataclasses import dataclass
 from typing import Mapping, Sequence
 
-from launcher.environment import process_environment
-from launcher.hosts import Host, deal_servers, deal_workers
-from launcher.options import Options
+from .environment import process_environment
+from .hosts import Host, deal_servers, deal_workers
+from .options import Options
 
 
 @dataclass(frozen=True)

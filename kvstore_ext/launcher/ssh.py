@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Sequence
 
-from launcher.direct import supervisor_command
-from launcher.hosts import Host
+from .far_ends import supervisor_command
+from .hosts import Host
 
 # BatchMode: fail rather than ask for a password, for which there is no terminal. ControlPath: a
 # connection of its own for each process, as sshd limits the sessions in a shared one.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from launcher.output import Sink, rename
-from launcher.ranks import Endpoint, ranked
+from kvstore_ext.launcher.output import Sink, rename
+from kvstore_ext.launcher.ranks import Endpoint, ranked
 
 ADDRESSES = ("10.0.0.9", "10.0.0.10", "10.0.0.100", "9.1.1.1")
 ENDPOINTS = st.lists(
