@@ -17,7 +17,7 @@ CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.inc kvstore_ext/csrc/*
 
 help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
-	@echo "make test    run the tests; PYTEST_FLAGS='tests/test_launch.py -x' for some of them"
+	@echo "make test    run the tests; PYTEST_FLAGS='tests/failures -x' for some of them"
 	@echo "make test-all  run them with every model through every store, in every way"
 	@echo "make lint    check the style and the types of Python, the style of C++"
 	@echo "make sanitize  run the core's threads under ThreadSanitizer and AddressSanitizer"
