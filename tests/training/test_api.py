@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.checks import CHECKS
 from tests.support.cluster import Cluster, Job
+from tests.support.outcomes import assert_kept
 from tests.support.paths import SCRIPTS
 
 
@@ -15,6 +16,7 @@ def job(module_cluster: Cluster) -> Job:
     """Three workers that have run all checks, with slices so small that most keys have several."""
     return module_cluster.run(
         SCRIPTS / "run_checks.py",
+        "tests.support.checks",
         workers=3,
         servers=2,
         options={"slice_bytes": 100},
@@ -25,8 +27,7 @@ def job(module_cluster: Cluster) -> Job:
 
 @pytest.mark.parametrize("name", [*CHECKS, "closing_is_final"])
 def test_in_a_cluster(job: Job, name: str) -> None:
-    for worker in job.workers:
-        assert f"passed {name}\n" in worker.output, f"see what {worker.name} wrote"
+    assert_kept(job, name)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -14,7 +14,7 @@ from kvstore_ext import compression
 from kvstore_ext.keys import identity
 from mxnet import autograd, gluon
 
-from tests.support.checks.calls import DEVICES
+from tests.support.checks.values import DEVICES
 from tests.support.cluster import Cluster
 from tests.support.paths import SCRIPTS
 from tests.support.reference.codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit

@@ -4,33 +4,55 @@ from __future__ import annotations
 from typing import Any
 
 import mxnet as mx
-import numpy as np
 import pytest
 from kvstore_ext import OptionError, compression
 
-from tests.support.cluster import Cluster
+from tests.support.checks.slim_dp import CHECKS
+from tests.support.cluster import Cluster, Job
+from tests.support.outcomes import assert_kept
 from tests.support.paths import SCRIPTS
+from tests.support.results import assert_same_bits, load
 
-SCRIPT = SCRIPTS / "slim_stores.py"
-CHECKS = "other_cores,refused_updates,excluded,two_models,misuse,trainer,module"
 OPTIONS = {"slice_bytes": 400, "deterministic": True}
 
 
-def test_stores_in_a_job(cluster: Cluster) -> None:
-    cluster.run(SCRIPT, CHECKS, options={**OPTIONS, "q": 2})
+@pytest.fixture(scope="module")
+def job(module_cluster: Cluster) -> Job:
+    """Two workers that have run all checks."""
+    checks = "tests.support.checks.slim_dp"
+    return module_cluster.run(SCRIPTS / "run_checks.py", checks, options={**OPTIONS, "q": 2})
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_in_a_cluster(job: Job, name: str) -> None:
+    assert_kept(job, name)
+
+
+def go_on(directory: str, first: str, last: str) -> None:
+    """Trains a part of a run, from the states that the part before has left."""
+    import kvstore_ext  # noqa: F401
+
+    from tests.support import results
+    from tests.support.tasks.slim_dp import Bare, open_store
+
+    script = Bare(open_store(core_delay=1))
+    rank = script.store.rank
+    states = f"{directory}/states-{rank}"
+    if int(first) > 0:
+        script.store.load_optimizer_states(states)
+    script.train(int(first), int(last))
+    script.store.save_optimizer_states(states, dump_optimizer=True)
+    results.save(directory, f"{first}-{last}", rank, script.values())
 
 
 def test_a_run_goes_on_from_saved_states_with_the_same_bits(cluster: Cluster) -> None:
     """It is saved in the middle of a round's steps, and while a core waits to take effect."""
     for first, last in ((0, 20), (0, 13), (13, 20)):
-        cluster.run(SCRIPT, "go_on", cluster.directory, first, last, options=OPTIONS)
+        cluster.run(go_on, cluster.directory, first, last, options=OPTIONS)
     for rank in range(2):
-        whole, resumed = (
-            np.load(cluster.directory / f"m-{rank}-{part}.npz") for part in ("0-20", "13-20")
-        )
-        assert whole.files
-        for name in whole.files:
-            np.testing.assert_array_equal(resumed[name], whole[name])
+        whole, resumed = (load(cluster.directory, part, rank) for part in ("0-20", "13-20"))
+        assert whole
+        assert_same_bits(resumed, whole)
 
 
 @pytest.mark.parametrize(("explorer", "pushed"), [("seed", 0.3), ("keys", 0.45)])

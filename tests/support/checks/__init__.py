@@ -1,15 +1,16 @@
-"""All checks of a store's calls, which run without a cluster and on the workers of a job."""
+"""What a store must do, call by call: functions of a store, which assert it on every worker.
 
+Their names are what they promise; tests run them by workers/run_checks.py, and some of them without
+a cluster as well. CHECKS are those of the store p3; slim_dp.py has those of the store slim_dp.
+"""
 from __future__ import annotations
 
-from tests.support.checks import calls as api_checks
-from tests.support.checks import compression as compression_checks
-from tests.support.checks import drop_in as drop_in_checks
-from tests.support.checks import sparse as sparse_checks
+from tests.support.checks import calls, compression, drop_in, optimizers, sparse
 
 CHECKS = {
-    **sparse_checks.CHECKS,
-    **drop_in_checks.CHECKS,
-    **compression_checks.CHECKS,
-    **api_checks.CHECKS,  # sets optimizers on the store that all share
+    **sparse.CHECKS,
+    **drop_in.CHECKS,
+    **compression.CHECKS,
+    **calls.CHECKS,
+    **optimizers.CHECKS,
 }

@@ -12,7 +12,7 @@ from kvstore_ext.compression import TYPES
 from mxnet import autograd, gluon
 from mxnet.kvstore import KVStore
 
-from tests.support.checks.calls import DEVICES
+from tests.support.checks.values import DEVICES
 
 SHAPE = (40, 5)
 # All elements as large as the others, which most methods send as they are.

@@ -17,7 +17,8 @@ from mxnet import autograd, gluon
 from mxnet.gluon.contrib import estimator
 from mxnet.kvstore import KVStore, KVStoreBase
 
-from tests.support.checks.calls import DEVICES, as_in_one_process, assert_equal, ours, pulled, total
+from tests.support.checks.optimizers import as_in_one_process
+from tests.support.checks.values import DEVICES, assert_equal, ours, pulled, total
 
 # SGLD draws random numbers: see training/test_drop_in.py.
 OPTIMIZERS = sorted(set(mx.optimizer.Optimizer.opt_registry) - {"sgld"})

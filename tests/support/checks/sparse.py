@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.kvstore import KVStore
 
-from tests.support.checks.calls import DEVICES
+from tests.support.checks.values import DEVICES
 
 SHAPE = (12, 3)
 

@@ -1,16 +1,20 @@
-"""A worker that runs all of checks.py on one store, and says of each whether it passed."""
+"""A worker that runs checks on one store and says of each whether it passed: run_checks.py MODULE.
+
+The module has CHECKS: functions of a store, by what they promise.
+"""
 from __future__ import annotations
 
-import traceback
+import importlib
+import sys
 
 import kvstore_ext
 import mxnet as mx
 import pytest
 
-from tests.support.checks import CHECKS
+from tests.support.outcomes import attempt
 
 
-def assert_closed(store: mx.kvstore.KVStore) -> None:
+def closing_is_final(store: mx.kvstore.KVStore) -> None:
     store.close()
     store.close()
     for call in (store.push, store.pull, store.init):
@@ -18,17 +22,12 @@ def assert_closed(store: mx.kvstore.KVStore) -> None:
             call(0, mx.nd.ones((1,)))
 
 
-def main() -> None:
+def main(module: str) -> None:
     store = mx.kv.create("p3")
-    checks = {**CHECKS, "closing_is_final": assert_closed}
-    for name, check in checks.items():
-        try:
-            check(store)
-        except Exception:
-            print(f"failed {name}\n{traceback.format_exc()}")
-        else:
-            print(f"passed {name}")
+    for promise, check in importlib.import_module(module).CHECKS.items():
+        attempt(promise, check, store)
+    attempt("closing_is_final", closing_is_final, store)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
