@@ -7,7 +7,8 @@ possible, so that a job which overlaps ends, and one which does not waits until 
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import lru_cache
+from typing import Any, Callable
 
 import pytest
 
@@ -16,11 +17,22 @@ from tests.support.paths import SCRIPTS
 
 BLOCKS = 18  # the first convolution, 16 bottlenecks, the head
 OVERLAP = SCRIPTS / "overlap"
+# Scripts there, and the modes in which they train.
+BACKWARD = [("backward_gluon.py", "hybrid"), ("backward_gluon.py", "static")]
+FORWARD_GLUON = ("forward_gluon.py", "plain", "hybrid", "static")
+FORWARD_MODULE = ("forward_module.py",)
+
+Ended = Callable[..., "list[Process]"]
 
 
 def found(process: Process) -> dict[str, Any]:
     """What a worker has written at its end."""
     return json.loads(process.output.splitlines()[-1])
+
+
+def events(process: Process) -> list[tuple[str, str]]:
+    """What happened to which parameter, in order."""
+    return [(what, name) for what, name, _ in found(process)["events"]]
 
 
 def rank_correlation(order: list[str], expected: list[str]) -> float:
@@ -31,7 +43,23 @@ def rank_correlation(order: list[str], expected: list[str]) -> float:
     return 1 - 6 * squares / (count * (count**2 - 1))
 
 
-def check_learned_order(workers: list[Process]) -> None:
+@pytest.fixture(scope="module")
+def ended(module_cluster: Cluster) -> Ended:
+    """Gives the workers of a job that has run a script, one job for all tests that ask."""
+
+    @lru_cache(maxsize=None)
+    def run(script: str, *modes: str) -> list[Process]:
+        options = {"trace": script.startswith("backward")}
+        return module_cluster.run(OVERLAP / script, *modes, servers=1, options=options).workers
+
+    return run
+
+
+@pytest.mark.parametrize("command", [*BACKWARD, FORWARD_GLUON, FORWARD_MODULE], ids=" ".join)
+def test_the_order_in_which_layers_need_their_parameters_is_learned(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    workers = ended(*command)
     learned = [found(process)["learned"] for process in workers]
     assert all(order == learned[0] for order in learned)
     needed = found(workers[0])["needed"]
@@ -39,39 +67,48 @@ def check_learned_order(workers: list[Process]) -> None:
     assert learned[0].index(needed[0]) < learned[0].index(needed[-1])
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "static"])
-def test_gradients_travel_while_earlier_layers_are_being_computed(
-    cluster: Cluster, mode: str
+@pytest.mark.parametrize("command", BACKWARD, ids=" ".join)
+def test_the_last_layer_has_arrived_before_the_first_has_gradients(
+    ended: Ended, command: tuple[str, ...]
 ) -> None:
-    job = cluster.run(OVERLAP / "backward_gluon.py", mode, servers=1, options={"trace": True})
-    check_learned_order(job.workers)
-    for process in job.workers:
-        needed, learned, events = (found(process)[key] for key in ("needed", "learned", "events"))
-        order = [(what, name) for what, name, _ in events]
+    for process in ended(*command):
+        needed, order = found(process)["needed"], events(process)
         for name in needed[-2:]:
             assert order.index(("done", name)) < order.index(("ready", needed[0]))
-        for name in needed:
-            assert order.index(("ready", name)) < order.index(("send", name))
-            assert order.index(("send", name)) < order.index(("result", name))
-            assert order.index(("result", name)) < order.index(("done", name))
-        priorities = {name: priority for what, name, priority in events if what == "send"}
+
+
+@pytest.mark.parametrize("command", BACKWARD, ids=" ".join)
+def test_every_gradient_is_ready_and_travels_before_its_parameters_are_there(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    for process in ended(*command):
+        order = events(process)
+        for name in found(process)["needed"]:
+            places = [order.index((what, name)) for what in ("ready", "send", "result", "done")]
+            assert places == sorted(places), name
+
+
+@pytest.mark.parametrize("command", BACKWARD, ids=" ".join)
+def test_priorities_are_places_in_the_learned_order(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    for process in ended(*command):
+        happened, learned = (found(process)[key] for key in ("events", "learned"))
+        priorities = {name: priority for what, name, priority in happened if what == "send"}
         assert priorities == {name: -position for position, name in enumerate(learned)}
 
 
-def test_each_block_of_a_gluon_network_waits_for_its_own_parameters(cluster: Cluster) -> None:
-    modes = ["plain", "hybrid", "static"]
-    job = cluster.run(OVERLAP / "forward_gluon.py", *modes, servers=1)
-    output = "".join(process.output for process in job.workers)
-    for mode in modes:
-        assert all(f"{mode} block {block} has run" in output for block in range(BLOCKS))
-    check_learned_order(job.workers)
+@pytest.mark.parametrize("mode", FORWARD_GLUON[1:])
+def test_each_block_of_a_gluon_network_waits_for_its_own_parameters(
+    ended: Ended, mode: str
+) -> None:
+    output = "".join(process.output for process in ended(*FORWARD_GLUON))
+    assert all(f"{mode} block {block} has run" in output for block in range(BLOCKS))
 
 
-def test_each_block_of_a_module_waits_for_its_own_parameters(cluster: Cluster) -> None:
-    job = cluster.run(OVERLAP / "forward_module.py", servers=1)
-    output = "".join(process.output for process in job.workers)
+def test_each_block_of_a_module_waits_for_its_own_parameters(ended: Ended) -> None:
+    output = "".join(process.output for process in ended(*FORWARD_MODULE))
     assert all(f"module block {block} has run" in output for block in range(BLOCKS))
-    check_learned_order(job.workers)
 
 
 def test_layers_joined_by_mxnet_wait_for_each_others_parameters(cluster: Cluster) -> None:
@@ -101,13 +138,13 @@ def test_urgent_slices_overtake_a_backlog(cluster: Cluster) -> None:
         servers=1,
         options={"trace": True, "slice_bytes": 1000, "window_bytes": 1000},
     )
-    events = found(job.workers[0])
+    trace = found(job.workers[0])
     for what in ("send", "result"):
-        names = [name for event, name in events if event == what]
+        names = [name for event, name in trace if event == what]
         assert {name: names.count(name) for name in slices} == slices
         last = {name: len(names) - names[::-1].index(name) for name in slices}
         assert last["urgent"] < last["middle"] < slices["backlog"] // 2
-    sends = [name for event, name in events if event == "send"]
+    sends = [name for event, name in trace if event == "send"]
     # Nothing else leaves between them than what left while they were being queued.
     urgent = sends.index("urgent")
     assert sends[urgent : urgent + 2 * slices["urgent"]].count("urgent") == slices["urgent"]
