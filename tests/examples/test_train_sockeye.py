@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from pathlib import Path
+from typing import NamedTuple
 
 import cldr_text
 import numpy as np
@@ -78,39 +79,74 @@ def test_sparse_gradients_train_two_workers_as_one(
         np.testing.assert_allclose(value, alone[name], rtol=1e-3, atol=1e-4, err_msg=name)
 
 
-def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(
-    tmp_path: Path, text: list[object]
-) -> None:
-    flags = [*TINY, *text, "--kv-store", "local", "--lr-schedule", "step", "--lr-steps", 1,
+RESUMABLE = [*TINY, "--kv-store", "local", "--lr-schedule", "step", "--lr-steps", 1,
              "--checkpoint-dir"]
-    whole = run_to(0, *flags, tmp_path / "whole", "--epochs", 2, "--save", tmp_path / "a").stdout
-    run_to(0, *flags, tmp_path / "parts", "--epochs", 1)
-    resumed = run_to(0, *flags, tmp_path / "parts", "--epochs", 2, "--resume", "--save",
-                     tmp_path / "b").stdout
-    assert "after epoch 1" in resumed
-    assert "afresh" not in resumed
-    assert_same_parameters(tmp_path / "b", tmp_path / "a")
+
+
+class Resumed(NamedTuple):
+    """What a run of two epochs has printed, and one that went on after its first; `whole` and
+    `parts` in the directory are their parameters, `checkpoints` is of the second."""
+
+    whole: str
+    parts: str
+    directory: Path
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory, text: list[object]) -> Resumed:
+    directory = tmp_path_factory.mktemp("resumed")
+    flags = [*text, *RESUMABLE]
+    whole = run_to(0, *flags, directory / "uninterrupted", "--epochs", 2, "--save",
+                   directory / "whole").stdout
+    run_to(0, *flags, directory / "checkpoints", "--epochs", 1)
+    parts = run_to(0, *flags, directory / "checkpoints", "--epochs", 2, "--resume", "--save",
+                   directory / "parts").stdout
+    return Resumed(whole, parts, directory)
+
+
+def test_a_resumed_run_says_where_it_goes_on(resumed: Resumed) -> None:
+    assert "after epoch 1" in resumed.parts
+    assert "afresh" not in resumed.parts
+
+
+def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(resumed: Resumed) -> None:
+    assert_same_parameters(resumed.directory / "parts", resumed.directory / "whole")
+
+
+def test_a_resumed_run_prints_the_losses_of_an_uninterrupted_one(resumed: Resumed) -> None:
     losses = [re.findall(r"^ +2  .*", output, re.MULTILINE)[-1].split()[:4]
-              for output in (whole, resumed)]
+              for output in (resumed.whole, resumed.parts)]
     assert losses[0] == losses[1]
     assert float(losses[0][3]) > 1  # a perplexity
-    # Another text has another vocabulary.
+
+
+def test_a_run_of_another_vocabulary_is_not_resumed(resumed: Resumed, tmp_path: Path) -> None:
     others = write(tmp_path, "one two\nthree", "eins zwei\ndrei")
-    errors = run_to(1, *flags, tmp_path / "parts", "--resume", *others).stderr
+    checkpoints = resumed.directory / "checkpoints"
+    errors = run_to(1, *RESUMABLE, checkpoints, "--resume", *others).stderr
     assert re.search(r"epoch-0002/vocabulary\.source:\d+: the vocabulary is another", errors)
 
 
-def test_two_files_are_read_and_a_recipe_has_training_stop_early(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def without_progress(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is printed by a training on two files that learns nothing, and whose recipe has it stop
+    after two epochs without progress."""
+    directory = tmp_path_factory.mktemp("without_progress")
     random = np.random.RandomState(0)
     lines = [" ".join(random.choice(["eins", "zwei"], random.randint(1, 4))) for _ in range(300)]
-    files = write(tmp_path, "\n".join(lines), "\n".join(lines).replace("eins", "1"))
-    # Nothing is learned, so no epoch is better than the first.
-    (tmp_path / "recipe.json").write_text(
+    files = write(directory, "\n".join(lines), "\n".join(lines).replace("eins", "1"))
+    (directory / "recipe.json").write_text(
         '{"patience": 2, "epochs": 6, "lr_schedule": "constant", "devices": "cpu:2", "workers": 1}')
-    output = run_to(0, *files, *TINY, "--recipe", tmp_path / "recipe.json", "--lr", 0).stdout
-    assert "285 sentences" in output
-    assert "no better held-out perplexity in 2 epochs" in output
-    assert "best epoch 1" in output
+    return run_to(0, *files, *TINY, "--recipe", directory / "recipe.json", "--lr", 0).stdout
+
+
+def test_all_lines_of_two_files_but_those_held_out_are_trained_on(without_progress: str) -> None:
+    assert "285 sentences" in without_progress
+
+
+def test_a_recipe_has_training_stop_early(without_progress: str) -> None:
+    assert "no better held-out perplexity in 2 epochs" in without_progress
+    assert "best epoch 1" in without_progress
 
 
 def test_a_sentence_that_is_too_long_gets_a_plain_error(tmp_path: Path) -> None:
