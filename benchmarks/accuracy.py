@@ -16,7 +16,6 @@ from typing import Any, Dict, Iterable, Iterator, Sequence, Tuple, Type, TypeVar
 
 # All happens in this thread; another one would be handed every operation only to be waited for.
 os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
 import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx
@@ -25,7 +24,7 @@ from datasets import Dataset, digits
 from gluon_models import get_model
 from mxnet import gluon
 from scipy import stats
-from simulation import Batch
+from simulations.network import Batch
 
 # Half of the images test: of 360, the share that data sets hold back, 0.5 points would be two.
 TRAIN_SIZE = 896

@@ -5,8 +5,8 @@ r"""How accurate a network gets with compressed gradients, compared with floats:
         > benchmarks/compression_accuracy.md
 
 After figure 3 of the TernGrad paper (Wen et al., NeurIPS 2017, section 4.1), with scikit-learn's
-digits for MNIST. Workers and servers are simulated (simulation.py). The command can be ended and
-called again at any time (accuracy.py).
+digits for MNIST. Workers and servers are simulated (simulations/gradients.py). The command can be
+ended and called again at any time (accuracy.py).
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
 from datasets import Dataset
 from kvstore_ext.compression import Compression, parse
-from simulation import Simulation
+from simulations.gradients import Simulation
 
 BASE_RATES = {0.9: 0.01, 0.0: 0.1}  # by momentum
 WINDOW = 0.1  # share of the iterations in which the moving average forgets all but 1/e
@@ -168,8 +168,8 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
         "- Types of compression with their default options, but for dgc: it sends"
         f" {METHODS['dgc']['ratio']:.0%} of the elements",
         f"  after a warm-up of {WARMUP_EPOCHS} epochs.",
-        "- Workers and servers are simulated in one process (benchmarks/simulation.py), with the"
-        " bits of a cluster.",
+        "- Workers and servers are simulated in one process (benchmarks/simulations/gradients.py),"
+        " with the bits of a cluster.",
     ]
 
 

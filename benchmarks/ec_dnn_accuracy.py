@@ -5,7 +5,7 @@ r"""EC-DNN beside averages of models and a final ensemble: the paper's tables 2 
         > benchmarks/ec_dnn_accuracy.md
 
 After Sun and Liu, Neurocomputing 2018, section 6, with scikit-learn's digits for CIFAR and a small
-Network in Network. Workers are simulated (ec_dnn_simulation.py). The file of results gets a line
+Network in Network. Workers are simulated (simulations/ec_dnn.py). The file of results gets a line
 after each training; what stands in it is not trained again, so that the command can be ended and
 called again at any time, and several can share the work.
 """
@@ -25,16 +25,15 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 if __name__ == "__main__":  # then everything a worker computes, its own thread does
     os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
 import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx
 import numpy as np
 from datasets import digits
-from ec_dnn_simulation import SimulatedStore, run
 from gluon_models import get_model
 from kvstore_ext import ec_dnn
 from scipy import stats
+from simulations.ec_dnn import SimulatedStore, run
 
 TRAIN_SIZE = 896  # half of the images
 BATCH = 32  # of a worker

@@ -3,7 +3,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/ec_dnn_cost.py
 
-Workers are simulated (ec_dnn_simulation.py); seconds are what worker 0's thread computes. Forward
+Workers are simulated (simulations/ec_dnn.py); seconds are what worker 0's thread computes. Forward
 passes are timed right after each round, so that a busy machine slows both down.
 """
 from __future__ import annotations
@@ -20,9 +20,9 @@ if __name__ == "__main__":  # then everything a worker computes, its own thread 
 import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx
 import numpy as np
-from ec_dnn_simulation import SimulatedStore, run
 from gluon_models import get_model
 from kvstore_ext import ec_dnn
+from simulations.ec_dnn import SimulatedStore, run
 
 # Network, images, examples of a worker.
 CASES = {"nin_digits": ((1, 8, 8), 448), "nin": ((3, 32, 32), 64)}

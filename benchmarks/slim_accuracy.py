@@ -5,8 +5,8 @@ r"""How accurate a network gets with Slim-DP, and with plain data parallelism: t
         > benchmarks/slim_accuracy.md
 
 After table 2 and figure 4a of the Slim-DP paper (Sun et al., AAAI 2018), with scikit-learn's digits
-for ImageNet. Workers and servers are simulated (slim_simulation.py). The command can be ended and
-called again at any time (accuracy.py).
+for ImageNet. Workers and servers are simulated (simulations/slim_dp.py). The command can be ended
+and called again at any time (accuracy.py).
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
 from kvstore_ext.compression import parse
 from kvstore_ext.methods import SlimDP
-from slim_simulation import SlimSimulation
+from simulations.slim_dp import SlimSimulation
 
 MOMENTUM = 0.9
 PLAIN = "plain"
@@ -157,8 +157,8 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
         f"- A round after every step (p = 1), a new core every {arguments.q} rounds (q),"
         " all else by default.",
         "  Plain data parallelism is alpha = beta = 1.",
-        "- Workers and servers are simulated in one process (benchmarks/slim_simulation.py), with"
-        " the bits of a cluster.",
+        "- Workers and servers are simulated in one process (benchmarks/simulations/slim_dp.py),"
+        " with the bits of a cluster.",
     ]
 
 

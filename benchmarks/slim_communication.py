@@ -14,12 +14,9 @@ elements come to: with a worker and a server on every host, both ways.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import kvstore_ext  # noqa: F401 - before mxnet
 import mxnet as mx

@@ -6,7 +6,8 @@ from typing import Any, Iterator
 
 import hypothesis
 import pytest
-from cluster import Cluster
+
+from tests.support.cluster import Cluster
 
 with warnings.catch_warnings():  # mxnet's own, about NumPy and distutils
     warnings.simplefilter("ignore", DeprecationWarning)

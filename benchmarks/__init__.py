@@ -1,0 +1,10 @@
+"""Programs that measure speed, memory and accuracy, and the tables that they have made.
+
+codecs.py              how fast codecs are
+small_keys.py          time of a round of many small keys
+memory.py              that no process of a job grows
+slim_communication.py  communication time that Slim-DP saves
+ec_dnn_cost.py         what relabelling costs
+*_accuracy.py          accuracies, each beside its .md; accuracy.py is what they share
+simulations/           all workers of a job in one process, for the accuracies
+"""

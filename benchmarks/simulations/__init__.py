@@ -1,0 +1,10 @@
+"""All workers and servers of a job in one process, with the bits of a cluster's run.
+
+Sums are in the order of ranks, as with the store's option `deterministic`. tests/benchmarks and
+tests/training/test_ec_dnn.py compare these with jobs. To read in this order:
+
+network.py    one network that computes the gradients of all workers
+gradients.py  gradients that travel as they are, or compressed
+slim_dp.py    Slim-DP: every worker's model, and the cores that servers choose
+ec_dnn.py     the store that kvstore_ext.ec_dnn asks, with a thread for each worker
+"""

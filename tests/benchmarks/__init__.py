@@ -1,0 +1,1 @@
+"""What benchmarks/ simulate has the bits of a job, and their tables say what was found."""

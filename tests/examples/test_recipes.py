@@ -1,0 +1,171 @@
+"""Recipes: what they may hold, what bad ones get, and that all of ours name what is there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+import datasets
+import mxnet as mx
+import numpy as np
+import pytest
+import recipe
+import script
+from gluon_models import get_model
+from gluon_models.sockeye import configuration
+from mxnet.kvstore import KVStoreBase
+
+from tests.support.paths import EXAMPLES
+from tests.support.processes import run_python
+
+RECIPES = sorted((EXAMPLES / "recipes").glob("*.json"))
+
+
+def parser() -> argparse.ArgumentParser:
+    """One with a flag of each sort."""
+    made = argparse.ArgumentParser()
+    made.add_argument("--batch-size", type=script.positive, default=64)
+    made.add_argument("--compression", type=json.loads)
+    made.add_argument("--lr-schedule", choices=("constant", "step"), default="constant")
+    made.add_argument("--resume", action="store_true")
+    return made
+
+
+def arguments(monkeypatch: pytest.MonkeyPatch, path: Path, *flags: str) -> argparse.Namespace:
+    monkeypatch.setattr(sys, "argv", ["train.py", "--recipe", str(path), *flags])
+    return recipe.parse_arguments(parser())
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {})
+
+
+def test_fields_are_flags_which_the_command_line_overrides(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text(
+        '{"stands_for": "table 1", "batch_size": 128, "compression": {"type": "2bit"},\n'
+        ' "lr_schedule": "step", "resume": true, "workers": 2}'
+    )
+    args = arguments(monkeypatch, path)
+    assert (args.batch_size, args.lr_schedule, args.resume, args.workers) == (128, "step", True, 2)
+    assert args.compression == {"type": "2bit"}
+    assert arguments(monkeypatch, path, "--batch-size", "32").batch_size == 32
+    assert arguments(monkeypatch, path, "--compression", "null").compression is None
+    recipe.check_workers(args.workers, 2)
+    with pytest.raises(SystemExit, match="for 2 workers, and there are 3"):
+        recipe.check_workers(args.workers, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{\n "batch_size": 1,\n "batchsize": 2\n}', r"bad.json:3: unknown field 'batchsize'; .*"),
+        ('{"batch_size":\n"many"}', "bad.json:1: argument --batch-size: invalid positive value"),
+        ('{\n"batch_size": 0}', "bad.json:2: argument --batch-size: 0 is too small; it must be at"),
+        ('{\n"lr_schedule": "steps"}', "bad.json:2: argument --lr-schedule: invalid choice"),
+        ('{\n\n"resume": 1}', "bad.json:3: resume is 1; it must be true or false"),
+        ('{"workers": 0}', "bad.json:1: workers is 0; it must be an integer"),
+        ('{"batch_size": 1,\n}', "bad.json:2: not JSON"),
+        ('{"batch_size": 1,\n"store_options": {"slices": 1}}', "bad.json:2: there is no option"),
+        ('{"batch_size": 1,\n"store_options": 1}', "bad.json:2: store_options is 1; it must be"),
+        ("[]", "bad.json:1: a recipe is a JSON object, this is a list"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(SystemExit, match=message):
+        arguments(monkeypatch, tmp_path / "bad.json")
+
+
+def test_a_recipe_that_is_not_utf_8_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.json").write_bytes(b'{\n"model": "\xff"}')
+    with pytest.raises(SystemExit, match=r"bad.json:2: not UTF-8: byte 0xff"):
+        arguments(monkeypatch, tmp_path / "bad.json")
+
+
+def test_a_missing_recipe_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"nowhere\.json"):
+        arguments(monkeypatch, tmp_path / "nowhere.json")
+
+
+def test_options_of_the_store_have_to_reach_the_servers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text('{"store_options":\n {"slice_bytes": 1000}}')
+    arguments(monkeypatch, path)
+    assert os.environ["KVSTORE_EXT_OPTIONS"] == '{"slice_bytes": 1000}'
+    arguments(monkeypatch, path)
+    os.environ.pop("KVSTORE_EXT_OPTIONS")
+    os.environ["DMLC_ROLE"] = "worker"  # a launched job, whose servers have started without them
+    with pytest.raises(SystemExit, match=r"recipe.json:1: servers need the options too; start the"):
+        arguments(monkeypatch, path)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_of_ours_names_what_there_is(path: Path) -> None:
+    fields = json.loads(path.read_text())
+    paper, figure = path.stem.split("-", 1)
+    assert fields["stands_for"].lower().startswith(paper)
+    assert figure.split("-")[0] in fields["stands_for"]
+    assert fields["batch_size"] % fields["workers"] == 0
+    if "source" in fields:
+        configuration(fields["model"])
+    else:
+        get_model(fields["model"], **fields.get("model_options", {}))
+        assert fields["dataset"] in datasets.NAMES
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_of_ours_is_accepted_by_its_script(
+    monkeypatch: pytest.MonkeyPatch, path: Path
+) -> None:
+    # Its flags alone: importing it would train.
+    name = "train_sockeye.py" if "source" in json.loads(path.read_text()) else "train_image.py"
+    text = (EXAMPLES / name).read_text()
+    start, end = text.index("parser = "), text.index("args = recipe.parse")
+    names = {"argparse": argparse, "json": json, "script": script}
+    exec(compile(text[start:end], name, "exec"), names)
+    made = names["parser"]
+    flags, workers = recipe.read_recipe(str(path), made)
+    args = made.parse_args(flags)
+    assert workers in (2, 4, 8, 16)
+    assert args.kv_store in KVStoreBase.kv_registry
+    if args.compression:
+        # Workers must be the ones to update, or parameters would travel back as floats.
+        assert args.update_on_kvstore == "false" or args.kv_store == "slim_dp"
+        mx.kv.create(args.kv_store).set_gradient_compression(args.compression)
+
+
+def test_a_recipe_trains(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    path.write_text(
+        '{"model": "lenet", "dataset": "digits", "epochs": 1, "batch_size": 128, "lr": 0.05,\n'
+        ' "lr_schedule": "polynomial", "lr_power": 0.5, "kv_store": "local", "workers": 1}'
+    )
+    output = run_python(EXAMPLES / "train_image.py", "--recipe", path).stdout
+    assert "128 samples a step" in output
+    assert "final validation accuracy" in output
+
+
+def test_cropping_for_cifarnet_keeps_the_pixels_order() -> None:
+    image = np.broadcast_to(np.arange(32, dtype=np.uint8) * 3, (1, 3, 32, 32))
+    found = set()
+    for seed in range(20):
+        moved = datasets.crop_and_distort(image, np.random.RandomState(seed))
+        assert moved.shape == (1, 3, 24, 24)
+        steps = np.diff(moved[0, 0, 0])
+        np.testing.assert_allclose(steps, steps[0], rtol=1e-3)  # the contrast is the image's
+        assert 0.19 < abs(steps[0]) / 3 < 1.81
+        found.add(np.sign(steps[0]))
+    assert found == {1.0, -1.0}

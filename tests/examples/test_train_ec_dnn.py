@@ -1,0 +1,99 @@
+"""examples/train_ec_dnn.py, run as a user runs it."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import datasets
+import mxnet as mx
+import numpy as np
+import pytest
+from gluon_models import get_model
+from kvstore_ext.ec_dnn import Ensemble
+
+from tests.support.cluster import Cluster
+from tests.support.paths import EXAMPLES
+from tests.support.processes import run_python
+
+SCRIPT = EXAMPLES / "train_ec_dnn.py"
+
+
+def table(output: str) -> list[list[str]]:
+    """Round, steps, seconds, training loss, local error, global error, share of relabelling."""
+    return [line.split() for line in output.splitlines() if re.match(r" +\d+ +\d+ +\d+\.\d ", line)]
+
+
+def final_errors(output: str) -> tuple[float, float]:
+    found = re.search(r"^final test error: local (\d\.\d{4}), global (\d\.\d{4})$", output, re.M)
+    assert found, output
+    return float(found[1]), float(found[2])
+
+
+def error_of(network: mx.gluon.Block) -> float:
+    images, labels = (np.concatenate(part) for part in zip(*datasets.digits(0).validation(256)))
+    return float((network(mx.nd.array(images)).asnumpy().argmax(axis=1) != labels).mean())
+
+
+class Trained(NamedTuple):
+    """What two workers have left."""
+
+    output: str  # of rank 0
+    picture: Path
+    prefix: Path  # of the saved models
+
+
+@pytest.fixture(scope="module")
+def trained(module_cluster: Cluster) -> Trained:
+    prefix, picture = (module_cluster.directory / name for name in ("found", "errors.svg"))
+    job = module_cluster.run(SCRIPT, "--method", "ec_dnn_m", "--epochs", 3, "--tau", 10,
+                             "--picture", picture, "--save", prefix)
+    output, = [worker.output for worker in job.workers if "final" in worker.output]
+    return Trained(output, picture, prefix)
+
+
+def test_two_workers_print_errors_that_fall_and_what_relabelling_took(trained: Trained) -> None:
+    rows = table(trained.output)
+    assert [int(row[1]) for row in rows] == [11 * (i + 1) for i in range(len(rows))]
+    assert len(rows) == round(3 * (1437 // 2 // 16) / 11)
+    assert float(rows[-1][5]) < 0.5 < float(rows[0][3])
+    assert re.search(r"relabelling took \d+\.\d% of \d+\.\d s", trained.output)
+    assert 0 < float(rows[-1][6].rstrip("%")) < 100
+
+
+def test_both_models_are_saved_with_the_errors_that_are_printed(trained: Trained) -> None:
+    local = get_model("nin_digits", classes=10)
+    together = Ensemble([get_model("nin_digits", classes=10) for _ in range(2)])
+    for which, network in (("local", local), ("global", together)):
+        network.load_parameters(f"{trained.prefix}-{which}.params")
+    found = final_errors(trained.output)
+    np.testing.assert_allclose([error_of(local), error_of(together)], found, atol=6e-5)
+
+
+def test_the_picture_has_a_point_a_round_the_lower_the_smaller_the_error(trained: Trained) -> None:
+    rows = table(trained.output)
+    drawing = ElementTree.parse(trained.picture).getroot()
+    shapes = drawing.iter("{http://www.w3.org/2000/svg}polyline")
+    for shape, column in zip(shapes, (4, 5)):
+        points = [tuple(map(float, point.split(","))) for point in shape.get("points").split()]
+        assert len(points) == len(rows)
+        assert [x for x, _ in points] == sorted(x for x, _ in points)
+        heights = np.array([y for _, y in points])
+        errors = np.array([float(row[column]) for row in rows])
+        assert np.corrcoef(heights, errors)[0, 1] < -0.99
+
+
+def test_a_single_worker_is_s_dnn() -> None:
+    output = run_python(SCRIPT, "--method", "s_dnn", "--epochs", 2).stdout
+    local, together = final_errors(output)
+    assert local == together < 0.5
+    assert [row[4] == row[5] for row in table(output)] == [True] * len(table(output))
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "words"),
+    [("--method", "ec_dnn", "one of s_dnn"), ("--model", "nin_digit", "unknown model")],
+)
+def test_bad_flags_are_answered(flag: str, value: str, words: str) -> None:
+    assert words in run_python(SCRIPT, flag, value, status=1).stderr

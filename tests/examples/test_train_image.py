@@ -1,0 +1,227 @@
+"""The example scripts, run as a user runs them: as processes, read by what they print."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from typing import Callable
+
+import datasets
+import mxnet as mx
+import numpy as np
+import pytest
+import sklearn.datasets
+
+from tests.support.cluster import P3_SERVER, STOCK_SERVER, Cluster
+from tests.support.paths import EXAMPLES
+from tests.support.processes import run_python
+from tests.support.results import Arrays, assert_same_bits, parameters_of
+
+TRAIN_IMAGE = EXAMPLES / "train_image.py"
+TRAIN_MODULE = EXAMPLES / "train_module.py"
+
+
+def run(*command: object) -> str:
+    return run_python(*command).stdout
+
+
+def run_cluster(cluster: Cluster, script: Path, store: str, *flags: object) -> list[str]:
+    """Run two workers and two servers; returns what the workers wrote, rank 0 first."""
+    job = cluster.run(script, "--kv-store", store, *flags,
+                      server=P3_SERVER if store == "p3" else STOCK_SERVER)
+    # Ranks are given in the order of arrival; rank 0 alone writes of accuracy.
+    return sorted((worker.output for worker in job.workers), key=lambda text: "accuracy" in text,
+                  reverse=True)
+
+
+def final_accuracy(output: str) -> float:
+    found = re.findall(r"^final validation accuracy (\d\.\d{4})$", output, re.MULTILINE)
+    assert len(found) == 1, output
+    return float(found[0])
+
+
+def rows_of(output: str) -> list[list[str]]:
+    """The table of epochs: epoch, learning rate, training loss, validation accuracy, samples/s."""
+    return [line.split() for line in output.splitlines() if re.match(r" +\d+  +\d+\.\d", line)]
+
+
+def parameters(checkpoint: Path) -> Arrays:
+    return parameters_of(checkpoint / "parameters")
+
+
+def test_digits_in_one_process_reaches_the_accuracy_it_prints() -> None:
+    output = run(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12)
+    assert final_accuracy(output) >= 0.96
+    rows = rows_of(output)
+    assert [int(row[0]) for row in rows] == list(range(1, 13))
+    assert float(rows[-1][2]) < 0.2 < 1.0 < float(rows[0][2])  # the training loss
+    assert float(rows[-1][3]) == final_accuracy(output)
+    assert all(float(row[4]) > 0 for row in rows)  # samples/s
+
+
+def test_two_devices_and_adam_and_a_cosine() -> None:
+    output = run(TRAIN_IMAGE, "--devices", "cpu:2", "--optimizer", "adam", "--lr", 0.003,
+                 "--lr-schedule", "cosine", "--warmup-epochs", 1, "--epochs", 10)
+    assert final_accuracy(output) >= 0.95
+    rates = [float(row[1]) for row in rows_of(output)]
+    assert rates[0] == 0.003
+    assert rates[-1] == 0
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_module_script_reaches_the_accuracy_it_prints() -> None:
+    assert final_accuracy(run(TRAIN_MODULE, "--kv-store", "local", "--epochs", 8)) >= 0.96
+
+
+@pytest.mark.parametrize("updater", ["true", "false"])
+def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path,
+                                                                  updater: str) -> None:
+    flags = ["--kv-store", "local", "--update-on-kvstore", updater, "--lr-schedule", "step",
+             "--lr-steps", "1,3"]
+    run(TRAIN_IMAGE, *flags, "--epochs", 4, "--checkpoint-dir", tmp_path / "whole")
+    run(TRAIN_IMAGE, *flags, "--epochs", 2, "--checkpoint-dir", tmp_path / "parts")
+    # What a run leaves behind that was killed while it wrote a checkpoint.
+    (tmp_path / "parts" / "partial").mkdir()
+    (tmp_path / "parts" / "partial" / "parameters").write_bytes(b"cut o")
+    output = run(TRAIN_IMAGE, *flags, "--epochs", 4, "--checkpoint-dir", tmp_path / "parts",
+                 "--resume")
+    assert "after epoch 2" in output
+    assert "afresh" not in output
+    assert sorted(os.listdir(tmp_path / "parts")) == [f"epoch-000{i}" for i in range(1, 5)]
+    whole = parameters(tmp_path / "whole" / "epoch-0004")
+    assert len(whole) >= 4
+    assert_same_bits(parameters(tmp_path / "parts" / "epoch-0004"), whole)
+
+
+SCHEDULE = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
+
+
+@pytest.fixture(scope="module")
+def trained(module_cluster: Cluster) -> Callable[[str], tuple[Path, list[str]]]:
+    """Three epochs of two workers, or of one with a local store: the checkpoints' directory, and
+    what the workers wrote. The same for every test that asks."""
+
+    @lru_cache(maxsize=None)
+    def train(store: str) -> tuple[Path, list[str]]:
+        directory = module_cluster.directory / store
+        flags = [*SCHEDULE, directory, "--epochs", 3]
+        if store == "local":
+            return directory, [run(TRAIN_IMAGE, "--kv-store", store, *flags)]
+        return directory, run_cluster(module_cluster, TRAIN_IMAGE, store, *flags)
+
+    return train
+
+
+@pytest.mark.parametrize("store", ["dist_sync", "p3"])
+def test_two_workers_train_as_one_does(
+    trained: Callable[[str], tuple[Path, list[str]]], store: str
+) -> None:
+    together, (first, second) = trained(store)
+    assert "2 workers" in first
+    assert "accuracy" not in second
+    assert ("checkpoints are without the optimizer's state" in first) == (store == "dist_sync")
+    single, (alone,) = trained("local")
+    assert final_accuracy(first) == pytest.approx(final_accuracy(alone), abs=0.01)
+    one = parameters(single / "epoch-0003")
+    two = parameters(together / "epoch-0003")
+    for name in one:  # the sums of the gradients are rounded in another order
+        np.testing.assert_allclose(two[name], one[name], rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_two_workers_resume_with_the_bits_of_an_uninterrupted_run(
+    cluster: Cluster, trained: Callable[[str], tuple[Path, list[str]]], tmp_path: Path
+) -> None:
+    flags = [*SCHEDULE, tmp_path]
+    run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, "--epochs", 1)
+    resumed, _ = run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, "--epochs", 3, "--resume")
+    assert "after epoch 1" in resumed
+    assert "afresh" not in resumed
+    whole, parts = (parameters(run / "epoch-0003") for run in (trained("p3")[0], tmp_path))
+    assert_same_bits(parts, whole)
+
+
+def test_resuming_without_the_optimizer_state_says_so(
+    cluster: Cluster, trained: Callable[[str], tuple[Path, list[str]]], tmp_path: Path
+) -> None:
+    directory, (before, _) = trained("dist_sync")
+    shutil.copytree(directory, tmp_path / "copy")
+    flags = [*SCHEDULE, tmp_path / "copy", "--epochs", 4, "--resume"]
+    after, _ = run_cluster(cluster, TRAIN_IMAGE, "dist_sync", *flags)
+    assert "starts afresh: the store dist_sync keeps it on the servers" in after
+    assert final_accuracy(after) >= final_accuracy(before) - 0.02
+    # The schedule goes on where it was.
+    assert [row[1] for row in rows_of(after)] == ["0.00050"]
+
+
+def test_module_script_on_two_workers(cluster: Cluster) -> None:
+    first, second = run_cluster(cluster, TRAIN_MODULE, "dist_sync", "--epochs", 8)
+    assert final_accuracy(first) >= 0.93
+    assert "accuracy" not in second
+
+
+def test_benchmark_prints_samples_a_second() -> None:
+    output = run(TRAIN_IMAGE, "--model", "lenet", "--benchmark", 5, "--image-shape", "3,32,32",
+                 "--classes", 10, "--batch-size", 8)
+    rate = re.fullmatch(r"5 steps: (\d+\.\d) samples/s", output.splitlines()[-1])
+    assert rate
+    assert float(rate.group(1)) > 0
+
+
+@pytest.mark.parametrize(("dataset", "named"), [
+    ("mnist", "train-images-idx3-ubyte.gz or train-images-idx3-ubyte"),
+    ("cifar10", "data_batch_1.bin or data_batch_1"), ("imagenet-rec", "train.rec")])
+def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
+                                                   named: str) -> None:
+    flags = ["--dataset", dataset, "--data-dir", tmp_path]
+    errors = run_python(TRAIN_IMAGE, *flags, status=1).stderr
+    assert errors.startswith(f"data set {dataset} needs {named}, which is not in {tmp_path}")
+    assert "nothing is downloaded" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("flags", "message"), [
+    (["--batch-size", "63", "--devices", "cpu:2"], "--batch-size 63 does not divide by 1 workers"),
+    (["--resume", "--checkpoint-dir", "{}"], "there is no checkpoint in --checkpoint-dir"),
+    (["--devices", "7"], "--devices 7: MXNet sees 0 GPUs"),
+    (["--model", "lenett"], "unknown model 'lenett'"),
+    (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
+    (["--dtype", "float16"], "float16 needs GPUs")])
+def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:
+    flags = [flag.format(tmp_path) for flag in flags]
+    errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1).stderr
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Five photographs to train on and three to validate, in two classes, as im2rec packs them."""
+    photographs = Path(sklearn.datasets.__file__).parent / "images"
+    kinds = [(photographs / name).read_bytes() for name in ("china.jpg", "flower.jpg")]
+    for part, count in (("train", 5), ("val", 3)):
+        writer = mx.recordio.MXIndexedRecordIO(str(tmp_path / f"{part}.idx"),
+                                               str(tmp_path / f"{part}.rec"), "w")
+        for i in range(count):
+            header = mx.recordio.IRHeader(0, i % 2, i, 0)
+            writer.write_idx(i, mx.recordio.pack(header, kinds[i % 2]))
+        writer.close()
+    return tmp_path
+
+
+def test_imagenet_rec_trains(records: Path) -> None:
+    output = run(TRAIN_IMAGE, "--dataset", "imagenet-rec", "--data-dir", records, "--classes", 2,
+                 "--image-shape", "3,32,32", "--batch-size", 2, "--epochs", 2, "--threads", 1)
+    # Of three photographs, whatever the size of the last batch.
+    assert round(final_accuracy(output) * 3, 2) in (0, 1, 2, 3)
+
+
+def test_imagenet_rec_parts_make_equal_steps(records: Path) -> None:
+    data = datasets.imagenet_rec(str(records), (3, 32, 32), classes=2, seed=0, threads=1)
+    assert data.train_size == 5
+    labels = [[int(label) for _, batch in data.train(1, 2, rank, 2) for label in batch.asnumpy()]
+              for rank in range(2)]
+    assert [len(part) for part in labels] == [3, 3]
+    validated = [int(label) for _, batch in data.validation(2) for label in batch.asnumpy()]
+    assert validated == [0, 1, 0]

@@ -1,0 +1,1 @@
+"""What goes wrong is said with the value found and those allowed, and nobody waits for ever."""

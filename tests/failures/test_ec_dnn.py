@@ -1,0 +1,230 @@
+"""What ec_dnn says to input that cannot be, and where workers disagree or do not come."""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext import KVStoreError, OptionError, ec_dnn
+from mxnet.gluon import HybridBlock, nn
+
+from tests.support.checks.ec_dnn import CHECKS
+from tests.support.cluster import Cluster, Job
+from tests.support.outcomes import assert_kept
+from tests.support.paths import SCRIPTS
+
+INPUTS = np.random.RandomState(0).normal(size=(20, 3)).astype(np.float32)
+LABELS = np.arange(20) % 4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tau": 0}, "tau is 0.*whole number, 1 or more"),
+        ({"tau": 2.5}, "tau is 2.5"),
+        ({"tau": True}, "tau is True"),
+        ({"p": 0}, "p is 0.*above 0 to 100"),
+        ({"p": 101}, "p is 101"),
+        ({"p": "10"}, "p is '10'"),
+        ({"mu": 0}, "mu is 0.*above 0 to 1"),
+        ({"mu": 1.5}, "mu is 1.5"),
+        ({"alpha": -0.1}, "alpha is -0.1.*0 or more"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"beta": -1}, "beta is -1.*0 or more"),
+        ({"beta": float("inf")}, "beta is inf"),
+        ({"wire": "float8"}, "wire is 'float8'.*float16"),
+        ({"name": "ec_dnn"}, "name is 'ec_dnn'.*ec_dnn_s, ec_dnn_r, ec_dnn_m"),
+        ({"name": "ma_dnn", "wire": "float16"}, "ma_dnn"),
+    ],
+)
+def test_numbers_out_of_range(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        ec_dnn.Method(**{"name": "ec_dnn_s", "tau": 5, **options})
+
+
+class Two(HybridBlock):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return x, x
+
+
+class Chain(HybridBlock):
+    """A dense layer, then something."""
+
+    def __init__(self, *after: HybridBlock, units: int = 4) -> None:
+        super().__init__()
+        self.body = nn.HybridSequential()
+        self.body.add(nn.Dense(units, in_units=3), *after)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.body(x)
+
+
+@pytest.mark.parametrize(
+    ("network", "data", "words"),
+    [
+        (Chain(Two()), (INPUTS, LABELS), "output is a tuple.*one array"),
+        (Chain(nn.HybridLambda(lambda F, x: F.reshape(x, (0, 2, 2)))), (INPUTS, LABELS),
+         r"shape \(8, 2, 2\).*\(8, classes\)"),
+        (Chain(units=1), (INPUTS, LABELS * 0), r"shape \(8, 1\).*2 classes or more"),
+        (Chain(nn.HybridLambda("softmax")), (INPUTS, LABELS), "probabilities.*before it"),
+        (Chain(nn.HybridLambda(lambda F, x: F.log(x - x - 1))), (INPUTS, LABELS), "NaN"),
+        (Chain(), (INPUTS, LABELS + 1), "1 to 4.*0 to 3"),
+        (Chain(), (INPUTS, LABELS[:7]), "20 inputs and 7 labels"),
+        (Chain(), (INPUTS[:0], LABELS[:0]), "no examples"),
+        (Chain(), INPUTS, "a ndarray.*a pair"),
+        (nn.Sequential(), (INPUTS, LABELS), "Sequential.*HybridBlock"),
+    ],
+)
+def test_networks_and_data_that_do_not_fit(network: Any, data: Any, words: str) -> None:
+    network.initialize()
+    with pytest.raises(KVStoreError, match=words):
+        train(network, data)
+
+
+def train(network: Any, data: Any, method: str = "ec_dnn_s", **options: Any) -> ec_dnn.Trainer:
+    arguments = {"store": mx.kv.create("p3"), "batch_size": 5, **options}
+    try:
+        trainer = ec_dnn.Trainer(
+            network, data, "sgd", {"learning_rate": arguments.pop("rate", 0.1)},
+            method=ec_dnn.Method(method, tau=3), **arguments,
+        )
+        for _ in trainer.rounds(2):
+            pass
+    finally:
+        getattr(arguments["store"], "close", lambda: None)()
+    return trainer
+
+
+def ready() -> HybridBlock:
+    network = Chain()
+    network.initialize()
+    return network
+
+
+def test_a_network_that_is_not_initialised() -> None:
+    with pytest.raises(KVStoreError, match="not initialised"):
+        train(Chain(), (INPUTS, LABELS))
+
+
+def test_a_network_on_several_devices() -> None:
+    spread = Chain()
+    spread.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    with pytest.raises(KVStoreError, match=r"cpu\(0\), cpu\(1\).*one device"):
+        train(spread, (INPUTS, LABELS))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("local", r"store is a local.*'p3'"), ("qsgd", "compresses by qsgd")]
+)
+def test_a_store_of_another_kind(name: str, words: str) -> None:
+    with pytest.raises(KVStoreError, match=words):
+        train(ready(), (INPUTS, LABELS), store=mx.kv.create(name))
+
+
+def test_a_store_with_an_optimizer() -> None:
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD())
+    with pytest.raises(KVStoreError, match="has an optimizer"):
+        train(ready(), (INPUTS, LABELS), store=store)
+
+
+def test_a_batch_of_nothing() -> None:
+    with pytest.raises(OptionError, match="batch_size is 0"):
+        train(ready(), (INPUTS, LABELS), batch_size=0)
+
+
+def test_training_that_diverges_is_named() -> None:
+    with pytest.raises(KVStoreError, match=r"diverged.*learning rate"):
+        train(ready(), (INPUTS * 1e20, LABELS), rate=1e20)
+
+
+@pytest.mark.parametrize("method", ec_dnn.METHODS)
+def test_one_worker_alone_has_every_method(method: str) -> None:
+    trainer = train(ready(), (mx.nd.array(INPUTS), mx.nd.array(LABELS)), method)
+    compression = 1 if method.startswith("ec_dnn") else 0
+    assert trainer.steps == 2 * (3 + compression)
+
+
+def test_a_dataset_with_transforms_and_deferred_shapes() -> None:
+    network = nn.Dense(4)
+    network.initialize()
+    dataset = mx.gluon.data.ArrayDataset(INPUTS, LABELS.astype(np.float32))
+    train(network, dataset.transform_first(lambda x: x * 2))
+    assert network.weight.shape == (4, 3)
+
+
+@pytest.fixture(scope="module")
+def job(module_cluster: Cluster) -> Job:
+    """Three workers that have run all checks."""
+    checks = "tests.support.checks.ec_dnn"
+    return module_cluster.run(SCRIPTS / "run_checks.py", checks, workers=3)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_in_a_cluster(job: Job, name: str) -> None:
+    assert_kept(job, name)
+
+
+def disagree(mishap: str) -> None:
+    """Worker 2 trains otherwise than the others."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+    from kvstore_ext import ec_dnn
+    from mxnet.gluon import nn
+
+    store = mx.kv.create("p3")
+    other = store.rank == 2
+    units = 1 + (other and mishap == "architectures")
+    method = ec_dnn.Method("ec_dnn_s", tau=1 + (other and mishap == "methods"))
+    network = nn.Dense(2, in_units=units)
+    network.initialize()
+    data = (np.zeros((3, units)), np.array([0, 1, 0]))
+    ec_dnn.Trainer(network, data, "sgd", method=method, store=store, batch_size=2)
+    store.barrier()
+
+
+@pytest.mark.parametrize(
+    ("mishap", "words"),
+    [
+        ("architectures", r"worker 2: the networks differ: parameter 0 is \(2, 2\) float32 here "
+                          r"and \(2, 1\) float32 on worker 0"),
+        ("methods", r"worker 2: workers train differently: .*tau=2.* here, .*tau=1.* on worker 0"),
+    ],
+)
+def test_workers_that_train_differently(cluster: Cluster, mishap: str, words: str) -> None:
+    job = cluster.start(disagree, mishap, workers=3, options={"timeout": 600})
+    for worker in job.workers:
+        assert worker.wait(60) not in (None, 0)
+        assert re.search(words, worker.output)
+
+
+def turns(mishap: str) -> None:
+    """Takes turns in giving an array, until worker 1 does something else."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    array = mx.nd.ones((1000,))
+    for turn in range(20):
+        if store.rank == 1 and turn == 5 and mishap == "absent":
+            import threading
+
+            threading.Event().wait()
+        root = 2 if store.rank == 1 and turn == 6 else turn % 2
+        store.broadcast_from(root, "model", array)
+        array.wait_to_read()
+
+
+def test_a_worker_that_does_not_come_is_named(cluster: Cluster) -> None:
+    job = cluster.start(turns, "absent", workers=3, options={"timeout": 5})
+    job.await_output(r"worker 1 has not pushed key 'model', round 5, which worker 0, 2 did", 60)
+
+
+def test_workers_that_disagree_about_the_root_are_named(cluster: Cluster) -> None:
+    job = cluster.start(turns, "another root", workers=3, options={"timeout": 600})
+    job.await_output(r"key 'model', round 6: worker .* asked for the array of worker \d, "
+                     r"worker \d.* for the array of worker \d", 60)
+    assert all(worker.wait(30) not in (None, 0) for worker in job.workers)

@@ -1,0 +1,277 @@
+"""A script's mistake becomes a Python exception with both values, before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Callable, Iterator
+
+import kvstore_ext
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext import ArrayMismatch, KeyNotInitialised, KVStoreError, OptionError, Options
+
+from tests.support.cluster import Cluster
+
+dense = mx.nd.ones
+
+
+def row_sparse(shape: tuple[int, ...]) -> mx.nd.NDArray:
+    return mx.nd.ones(shape).tostype("row_sparse")
+
+
+@pytest.fixture
+def store() -> Iterator[kvstore_ext.P3]:
+    """A store in this process with one dense key of each kind of name."""
+    store = kvstore_ext.P3(Options(trace=True, timeout=20))
+    store.init([3, "weight"], [dense((2, 3)), dense((2, 3))])
+    mx.nd.waitall()
+    store.take_trace()
+    yield store
+    store.close()
+
+
+ON_EVERY_CALL = [
+    pytest.param(
+        lambda call: call(9, dense((2, 3))),
+        KeyNotInitialised,
+        ["9", "never initialised", "3", "weight"],
+        id="unknown-key",
+    ),
+    pytest.param(
+        lambda call: call("3", dense((2, 3))), KeyNotInitialised, ["'3'"], id="number-as-text"
+    ),
+    pytest.param(
+        lambda call: call(9, row_sparse((2, 3))),
+        KeyNotInitialised,
+        ["9", "never initialised"],
+        id="unknown-sparse-key",
+    ),
+    pytest.param(
+        lambda call: call(3, dense((3, 2))), ArrayMismatch, ["3", "(3, 2)", "(2, 3)"], id="shape"
+    ),
+    pytest.param(
+        lambda call: call(3, dense((6,))), ArrayMismatch, ["(6,)", "(2, 3)"], id="as-many-elements"
+    ),
+    pytest.param(
+        lambda call: call("weight", dense((2, 3), dtype=np.float64)),
+        ArrayMismatch,
+        ["weight", "float64", "float32"],
+        id="dtype",
+    ),
+    pytest.param(
+        lambda call: call(3, dense((2, 3), dtype=np.int32)),
+        ArrayMismatch,
+        ["3", "int32", "float32"],
+        id="integers",
+    ),
+    pytest.param(
+        lambda call: call([3, "weight"], [dense((2, 3)), dense((1,))]),
+        ArrayMismatch,
+        ["weight", "(1,)", "(2, 3)"],
+        id="second-of-a-list",
+    ),
+    pytest.param(
+        lambda call: call([3, "weight"], [dense((2, 3))]), KVStoreError, ["2", "1"], id="counts"
+    ),
+    pytest.param(
+        lambda call: call(3, [dense((2, 3)), dense((2, 4))]),
+        ArrayMismatch,
+        ["(2, 4)", "(2, 3)"],
+        id="second-device",
+    ),
+    pytest.param(
+        lambda call: call(3, np.ones((2, 3), np.float32)), ArrayMismatch, ["3"], id="numpy-array"
+    ),
+    pytest.param(lambda call: call(3, []), ArrayMismatch, ["3", "no array"], id="no-array"),
+    pytest.param(lambda call: call(2.5, dense((2, 3))), KVStoreError, ["2.5"], id="key-type"),
+]
+
+
+@pytest.mark.parametrize(("attempt", "kind", "words"), ON_EVERY_CALL)
+@pytest.mark.parametrize("method", ["push", "pull", "pushpull"])
+def test_a_wrong_call_raises_and_sends_nothing(
+    store: kvstore_ext.P3,
+    method: str,
+    attempt: Callable[..., None],
+    kind: type[KVStoreError],
+    words: list[str],
+) -> None:
+    with pytest.raises(kind) as caught:
+        attempt(getattr(store, method))
+    for word in words:
+        assert word in str(caught.value)
+    mx.nd.waitall()
+    assert store.take_trace() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "words"),
+    [
+        ((1, dense((2,), dtype=np.int32)), ArrayMismatch, ["1", "int32", "float32"]),
+        ((1, dense((2,), dtype=np.int8)), ArrayMismatch, ["int8"]),
+        ((1, dense((2,), dtype=np.uint8)), ArrayMismatch, ["uint8"]),
+        ((1, dense((2,), dtype=np.int64)), ArrayMismatch, ["int64"]),
+        ((3, dense((2, 3))), KVStoreError, ["3", "already"]),
+        (([1, 1], [dense((2,)), dense((3,))]), ArrayMismatch, ["1", "(3,)", "(2,)"]),
+        (([1, 3], [dense((2,)), dense((2, 3))]), KVStoreError, ["3", "already"]),
+        ((-1, dense((2,))), KVStoreError, ["-1", "0"]),
+        ((1 << 63, dense((2,))), KVStoreError, [str(1 << 63)]),
+    ],
+)
+def test_a_key_that_cannot_be_raises_and_sends_nothing(
+    store: kvstore_ext.P3, values: tuple, kind: type[KVStoreError], words: list[str]
+) -> None:
+    with pytest.raises(kind) as caught:
+        store.init(*values)
+    for word in words:
+        assert word in str(caught.value)
+    mx.nd.waitall()
+    assert store.take_trace() == []
+
+
+@pytest.mark.parametrize("method", ["pull", "pushpull"])
+def test_a_sparse_array_cannot_take_a_dense_value(store: kvstore_ext.P3, method: str) -> None:
+    with pytest.raises(ArrayMismatch, match=r"3.*row_sparse.*dense"):
+        getattr(store, method)(3, row_sparse((2, 3)))
+    mx.nd.waitall()
+    assert store.take_trace() == []
+
+
+def test_a_dense_array_for_a_sparse_key_is_refused(store: kvstore_ext.P3) -> None:
+    store.init("rows", row_sparse((4, 2)))
+    with pytest.raises(ArrayMismatch, match=r"'rows'.*dense.*row_sparse"):
+        store.push("rows", dense((4, 2)))
+
+
+def test_after_a_wrong_call_the_store_still_works(store: kvstore_ext.P3) -> None:
+    with pytest.raises(ArrayMismatch):
+        store.pushpull([3, "weight"], [dense((2, 3)), dense((7,))])
+    out = mx.nd.zeros((2, 3))
+    store.pushpull(3, dense((2, 3)) * 5, out=out)
+    assert (out.asnumpy() == 5).all()
+
+
+def test_a_closed_store_says_so(store: kvstore_ext.P3) -> None:
+    store.close()
+    with pytest.raises(KVStoreError, match="closed"):
+        store.push(3, dense((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["dist_async_p3", "p3_async", "async_p3", "dist_p3_async"])
+def test_asynchronous_names_are_refused(name: str) -> None:
+    with pytest.raises(KVStoreError, match=f"{name}.*'p3'"):
+        mx.kv.create(name)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"slice_bytes": 7}, ["slice_bytes", "7", "8"]),
+        ({"slice_bytes": (1 << 30) + 1}, ["slice_bytes", str((1 << 30) + 1), str(1 << 30)]),
+        ({"slice_bytes": -200000}, ["slice_bytes", "-200000"]),
+        ({"slice_bytes": 1e5}, ["slice_bytes", "100000.0", "int"]),
+        ({"slice_bytes": True}, ["slice_bytes", "True", "int"]),
+        ({"window_bytes": 100_000}, ["window_bytes", "100000", "200000"]),
+        ({"window_bytes": -1}, ["window_bytes", "-1"]),
+        ({"window_bytes": 1 << 80}, ["window_bytes", str(1 << 80)]),
+        ({"timeout": 0}, ["timeout", "0", "1", "86400"]),
+        ({"timeout": float("nan")}, ["timeout", "nan"]),
+        ({"timeout": "long"}, ["timeout", "long"]),
+        ({"deterministic": 1}, ["deterministic", "1", "bool"]),
+        ({"slicebytes": 1}, ["slicebytes", "slice_bytes"]),
+    ],
+)
+def test_options_out_of_range_are_refused(values: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(OptionError) as caught:
+        Options.from_dict(values)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "5", "null", '{"timeout": }', "timeout=5", ""])
+def test_malformed_options_show_what_was_found(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("KVSTORE_EXT_OPTIONS", text)
+    with pytest.raises(OptionError) as caught:
+        mx.kv.create("p3")
+    assert "KVSTORE_EXT_OPTIONS" in str(caught.value)
+    assert repr(text) in str(caught.value)
+
+
+JOB = {
+    "DMLC_ROLE": "worker",
+    "DMLC_NUM_WORKER": "1",
+    "DMLC_NUM_SERVER": "1",
+    "DMLC_PS_ROOT_URI": "127.0.0.1",
+    "DMLC_PS_ROOT_PORT": "9000",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DMLC_ROLE", "Worker"),
+        ("DMLC_ROLE", ""),
+        ("DMLC_NUM_WORKER", "0"),
+        ("DMLC_NUM_WORKER", "two"),
+        ("DMLC_NUM_WORKER", "-1"),
+        ("DMLC_NUM_WORKER", None),
+        ("DMLC_NUM_SERVER", "0"),
+        ("DMLC_NUM_SERVER", "\u00b2"),
+        ("DMLC_NUM_SERVER", None),
+        ("DMLC_PS_ROOT_URI", ""),
+        ("DMLC_PS_ROOT_URI", None),
+        ("DMLC_PS_ROOT_PORT", "65536"),
+        ("DMLC_PS_ROOT_PORT", "http"),
+        ("DMLC_PS_ROOT_PORT", None),
+    ],
+)
+def test_a_malformed_job_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
+) -> None:
+    for variable, good in JOB.items():
+        monkeypatch.setenv(variable, good)
+    if value is None:
+        monkeypatch.delenv(name)
+    else:
+        monkeypatch.setenv(name, value)
+    with pytest.raises(OptionError) as caught:
+        mx.kv.create("p3")
+    assert name in str(caught.value)
+    assert value is None or value in str(caught.value)
+
+
+def refused_then_trained() -> None:
+    import kvstore_ext
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    out = mx.nd.zeros((2, 3))
+    store.broadcast(0, mx.nd.zeros((2, 3)), out=out)
+    mx.nd.waitall()
+    store.take_trace()
+    for wrong in (
+        mx.nd.ones((3, 2)),
+        mx.nd.ones((2, 3), dtype="float64"),
+        mx.nd.ones((2, 3), dtype="int32"),
+        mx.nd.ones((2, 3)).tostype("row_sparse"),
+    ):
+        try:
+            store.pushpull(0, wrong)
+        except kvstore_ext.ArrayMismatch as error:
+            print("refused:", error)
+    try:
+        store.push(1, mx.nd.ones((2, 3)))
+    except kvstore_ext.KeyNotInitialised as error:
+        print("refused:", error)
+    mx.nd.waitall()
+    print("sent meanwhile:", store.take_trace())
+    store.pushpull(0, mx.nd.ones((2, 3)), out=out)
+    print("sum:", out.asnumpy().ravel().tolist())
+
+
+def test_in_a_cluster_nothing_is_sent_either(cluster: Cluster) -> None:
+    job = cluster.run(refused_then_trained, options={"trace": True})
+    for worker in job.workers:
+        assert worker.output.count("refused:") == 5
+        assert "sent meanwhile: []" in worker.output
+        assert f"sum: {[2.0] * 6}" in worker.output

@@ -1,0 +1,164 @@
+"""An optimizer that servers cannot run: the workers hear why, and the job ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kvstore_ext
+import mxnet as mx
+import pytest
+
+from tests.support.cluster import P3_SERVER, Cluster, await_failure
+
+AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+
+# A module of optimizers beside the script.
+OPTIMIZERS = """
+import mxnet as mx
+
+
+class Ascent(mx.optimizer.Optimizer):
+    def create_state(self, index, weight):
+        return None
+
+    def update(self, index, weight, grad, state):
+        weight[:] += grad
+
+
+class Unspeakable(Ascent):
+    def __init__(self):
+        super().__init__()
+        self.function = lambda: None
+
+
+class Raises(Ascent):
+    def update(self, index, weight, grad, state):
+        if index == "key" and self._index_update_count[index] == 2:
+            raise ArithmeticError("nothing left to divide by")
+        super().update(index, weight, grad, state)
+
+
+class CannotCompute(Ascent):
+    def update(self, index, weight, grad, state):
+        super().update(index, weight, grad, state)
+        if index == "key":
+            weight[:] = mx.nd.random.normal(0, -1, shape=weight.shape)
+
+
+class Guesses(Ascent):
+    def update(self, index, weight, grad, state):
+        weight[:] = mx.nd.random.normal(shape=weight.shape)
+"""
+
+
+def train_with(name: str) -> None:
+    """Three steps of 2 workers with an optimizer of the module."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import user_optimizers
+
+    store = mx.kv.create("p3")
+    value = mx.nd.zeros((4,))
+    store.broadcast("key", value, out=value)
+    store.set_optimizer(getattr(user_optimizers, name)())
+    for _ in range(3):
+        store.pushpull("key", mx.nd.ones((4,)), out=value)
+        value.wait_to_read()
+    print("trained:", value.asnumpy().tolist())
+
+
+@pytest.fixture
+def cluster(cluster: Cluster) -> Cluster:
+    """One whose scripts have the module beside them."""
+    (cluster.directory / "user_optimizers.py").write_text(OPTIMIZERS)
+    return cluster
+
+
+def trusting(cluster: Cluster) -> dict[str, Any]:
+    """How to start servers that trust the user's module, which lies where they run."""
+    server = (*P3_SERVER, "--trust", "user_optimizers")
+    return {"server": server, "directory": cluster.directory}
+
+
+def test_a_class_that_servers_do_not_trust_is_refused(cluster: Cluster) -> None:
+    job = cluster.start(train_with, "Ascent", options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    for process in [*job.workers, *job.servers]:
+        assert "refused to load user_optimizers.Ascent" in process.output
+        assert "--trust user_optimizers" in process.output
+
+
+def test_a_class_of_a_trusted_module_trains(cluster: Cluster) -> None:
+    job = cluster.run(train_with, "Ascent", servers=1, **trusting(cluster))
+    for worker in job.workers:
+        assert "trained: [6.0, 6.0, 6.0, 6.0]" in worker.output
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Raises", "the optimizer failed on key 'key': ArithmeticError: nothing left to divide by"),
+        ("CannotCompute", "the optimizer failed on key 'key'"),
+    ],
+)
+def test_an_optimizer_that_fails_ends_the_job(cluster: Cluster, name: str, words: str) -> None:
+    job = cluster.start(train_with, name, options=AT_ONCE, **trusting(cluster))
+    await_failure(*job.workers, *job.servers)
+    for process in [*job.workers, *job.servers]:
+        assert words in process.output
+
+
+def test_an_optimizer_that_no_pickle_can_hold_is_refused(cluster: Cluster) -> None:
+    job = cluster.start(train_with, "Unspeakable", servers=1, options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    assert any(
+        "optimizer Unspeakable cannot travel to the servers" in worker.output
+        and "update_on_kvstore=False" in worker.output
+        for worker in job.workers
+    )
+
+
+def test_an_optimizer_that_draws_random_numbers_is_refused(cluster: Cluster) -> None:
+    job = cluster.start(train_with, "Guesses", servers=1, options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    assert any("Guesses gives another result each time" in w.output for w in job.workers)
+
+
+def update_differently(rate_of_1: str, class_of_1: str) -> None:
+    """Workers update by themselves, worker 1 in another way."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    value = mx.nd.ones((4, 2))
+    optimizer = mx.optimizer.LAMB(learning_rate=0.25)
+    if store.rank == 1:
+        optimizer = mx.optimizer.create(class_of_1, learning_rate=float(rate_of_1))
+    store.set_optimizer(optimizer)
+    store.broadcast("key", value, out=value)
+    store.pushpull("key", mx.nd.ones((4, 2)), out=value)
+    value.wait_to_read()
+
+
+@pytest.mark.parametrize(("rate", "name"), [(0.5, "lamb"), (0.25, "sgd")])
+def test_workers_that_update_differently_are_told(cluster: Cluster, rate: float, name: str) -> None:
+    job = cluster.start(update_differently, rate, name, servers=1, options=AT_ONCE)
+    await_failure(*job.workers, *job.servers)
+    for process in [*job.workers, *job.servers]:
+        assert "workers update key 'key' by different optimizers: worker 0 with" in process.output
+        assert '"lr": 0.25' in process.output
+        assert name == "sgd" or '"lr": 0.5' in process.output
+
+
+def test_another_optimizer_after_training_began_is_refused() -> None:
+    store = kvstore_ext.P3()
+    store.set_optimizer(mx.optimizer.SGD())
+    store.set_optimizer(mx.optimizer.Adam())
+    weight = mx.nd.zeros((3,))
+    store.broadcast(0, weight, out=weight)
+    store.pushpull(0, mx.nd.ones((3,)), out=weight)
+    store.set_optimizer(mx.optimizer.Adam())
+    store.pushpull(0, mx.nd.ones((3,)), out=weight)
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"is Adam.*changed to SGD"):
+        store.set_optimizer(mx.optimizer.SGD())
+    store.close()

@@ -1,0 +1,182 @@
+"""One process of a training job fails: the others say which and why, and end by themselves."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+
+from tests.support.cluster import Cluster, Job, Process, await_failure
+
+TIMEOUT = {"timeout": 10}  # seconds: the stores' option
+AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+
+
+def train(mishap: str = "") -> None:
+    """Trains two keys for ever; worker 1 meets its mishap in the fourth step, between them."""
+    import os
+    import signal
+    import threading
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    first, last = mx.nd.zeros((300,)), mx.nd.zeros((200,))
+    store.broadcast(["first", "last"], [first, last], out=[first, last])
+    for step in range(1_000_000):
+        store.pushpull("first", mx.nd.ones((300,)), out=first)
+        gradient = mx.nd.ones((200,))
+        if store.rank == 1 and step == 3:
+            first.wait_to_read()
+            if mishap == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif mishap == "hangs":
+                threading.Event().wait()
+            elif mishap == "leaves":
+                break
+            elif mishap == "gives up":
+                raise SystemExit("no more batches")
+            elif mishap == "raises":
+                raise LookupError("no more batches")
+            elif mishap == "interrupted":
+                # Which a shell's background jobs ignore, this one included if the tests are one.
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.raise_signal(signal.SIGINT)
+            elif mishap == "cannot compute":  # the engine says so, later
+                gradient = mx.nd.random.normal(0, -1, shape=(200,))
+        store.pushpull("last", gradient, out=last)
+        last.wait_to_read()
+        if step < 3:
+            print("step", step, "of worker", store.rank)
+
+
+def of_rank(job: Job, rank: int) -> Process:
+    """The worker that has this rank, once it has trained for three steps."""
+    for process in job.workers:
+        process.await_output("step 2 ")
+    return next(process for process in job.workers if f"of worker {rank}" in process.output)
+
+
+def train_sparse() -> None:
+    """Trains a sparse key for ever; worker 1 is killed in the fourth step."""
+    import os
+    import signal
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    rows = mx.nd.arange(4, dtype="int64")
+    value = mx.nd.zeros((4, 2)).tostype("row_sparse")
+    store.init("rows", value)
+    for step in range(1_000_000):
+        store.push("rows", mx.nd.ones((4, 2)).tostype("row_sparse"))
+        store.row_sparse_pull("rows", out=value, row_ids=rows)
+        value.wait_to_read()
+        if step < 3:
+            print("step", step, "of worker", store.rank)
+        elif store.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+Lost = dict  # what happened -> the job, and its workers of rank 0 and 1
+
+
+@pytest.fixture(scope="module")
+def lost(module_cluster: Cluster) -> Lost:
+    """Jobs that have lost processes, and wait for their timeouts side by side."""
+    found = {}
+    for what, script, servers, options in (
+        ("killed", train, 2, TIMEOUT),
+        ("hangs", train, 1, TIMEOUT),
+        ("server killed", train, 2, TIMEOUT),
+        ("all workers killed", train, 1, TIMEOUT),
+        ("killed with sparse keys", train_sparse, 1, {"timeout": 3}),
+    ):
+        mishap = [what] if script is train else []
+        job = module_cluster.start(script, *mishap, servers=servers, options=options)
+        found[what] = job, of_rank(job, 0), of_rank(job, 1)
+        doomed = {"server killed": job.servers[:1], "all workers killed": job.workers}
+        for process in doomed.get(what, []):
+            process.send(signal.SIGKILL)
+    return found
+
+
+@pytest.mark.usefixtures("lost")  # while those wait
+@pytest.mark.parametrize(
+    ("mishap", "words"),
+    [
+        ("raises", "worker 1: its script failed: LookupError: no more batches"),
+        ("interrupted", "worker 1: its script failed: KeyboardInterrupt"),
+        ("cannot compute", "worker 1: its script failed: mxnet.base.MXNetError: "),
+        ("leaves", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
+        ("gives up", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
+    ],
+)
+def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, words: str) -> None:
+    job = cluster.start(train, mishap, servers=1, options=AT_ONCE)
+    survivor = of_rank(job, 0)
+    await_failure(*job.processes)
+    for process in [survivor, *job.servers, *job.scheduler]:
+        assert words in process.output
+
+
+def wait_for_the_other() -> None:
+    """Rank 0 goes to a barrier, to which rank 1 never comes."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    if store.rank == 1:
+        raise LookupError("no more batches")
+    store.barrier()
+
+
+def test_a_failed_script_ends_a_barrier_at_once(cluster: Cluster) -> None:
+    job = cluster.start(wait_for_the_other, servers=1, options=AT_ONCE)
+    await_failure(*job.processes)
+    for process in job.workers:
+        assert "LookupError: no more batches" in process.output
+
+
+def test_a_killed_worker_is_named_by_all_survivors(lost: Lost) -> None:
+    job, survivor, victim = lost["killed"]
+    await_failure(survivor, *job.servers)
+    assert victim.wait() == -signal.SIGKILL
+    words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
+    for process in [survivor, *job.servers]:
+        assert words in process.output
+    assert "MXNetError" in survivor.output
+
+
+def test_a_worker_that_hangs_is_named_by_all_others(lost: Lost) -> None:
+    job, survivor, _ = lost["hangs"]
+    await_failure(survivor, *job.servers)
+    words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
+    assert words in survivor.output
+    assert words in job.servers[0].output
+
+
+def test_a_killed_server_is_named_by_all_survivors(lost: Lost) -> None:
+    job, *workers = lost["server killed"]
+    await_failure(*workers, job.servers[1])
+    for process in [*workers, job.servers[1]]:
+        assert re.search(r"no answer from server [01] for key '\w+', round \d+", process.output)
+        assert "within 10 s" in process.output
+
+
+def test_all_workers_killed_ends_the_servers(lost: Lost) -> None:
+    job, *_ = lost["all workers killed"]
+    await_failure(*job.servers)
+    for server in job.servers:
+        assert "worker" in server.output
+
+
+def test_a_killed_worker_ends_a_job_of_sparse_keys_too(lost: Lost) -> None:
+    job, survivor, victim = lost["killed with sparse keys"]
+    await_failure(survivor, *job.servers)
+    assert victim.wait() == -signal.SIGKILL
+    assert "worker 1 has not been heard of for 3 s" in survivor.output
+    assert "operations on sparse keys have not ended" in survivor.output

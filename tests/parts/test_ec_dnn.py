@@ -1,0 +1,197 @@
+"""The pieces of ec_dnn: coefficients, pseudo-labels, losses, the order of examples, ensembles."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import mxnet as mx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kvstore_ext import ec_dnn
+from kvstore_ext.ec_dnn import relabelling
+from kvstore_ext.ec_dnn.ensemble import copy_of
+from kvstore_ext.ec_dnn.local_data import Order
+from mxnet import autograd
+from mxnet.gluon import HybridBlock, nn
+
+from tests.support.reference.ec_dnn import coefficients, d_cross_entropy, d_distance, softmax
+
+MODELS, EXAMPLES, CLASSES = 4, 50, 5
+
+
+def make_outputs(seed: int, models: int = MODELS, scale: float = 2.0) -> np.ndarray:
+    scores = np.random.RandomState(seed).normal(0, scale, (models, EXAMPLES, CLASSES))
+    return relabelling.log_softmax(scores.astype(np.float32))
+
+
+def make_labels(seed: int) -> np.ndarray:
+    return np.random.RandomState(seed + 1000).randint(0, CLASSES, EXAMPLES)
+
+
+def test_log_softmax_of_large_scores() -> None:
+    found = relabelling.log_softmax(np.array([[1000.0, 0.0], [-1000.0, -1000.0]], np.float32))
+    np.testing.assert_allclose(found, [[0, -1000], [-np.log(2)] * 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["ec_dnn_r", "ec_dnn_m"])
+def test_coefficients_are_the_papers(method: str) -> None:
+    outputs, labels = make_outputs(0), make_labels(0)
+    expected = coefficients(method, np.exp(outputs.astype(np.float64)), np.eye(CLASSES)[labels])
+    if method == "ec_dnn_r":
+        found = np.repeat(relabelling.regression(outputs, labels)[:, None], EXAMPLES, axis=1)
+    else:
+        found = relabelling.margin(outputs, labels)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_margins_that_are_all_zero_give_even_coefficients() -> None:
+    outputs = np.log(np.array([[[0.2, 0.8]], [[0.5, 0.5]]]))
+    assert (relabelling.margin(outputs, np.array([0])) == 0.5).all()
+    np.testing.assert_allclose(relabelling.margin(outputs, np.array([1]))[:, 0], [1, 0])
+
+
+def test_normal_equations_of_workers_add_up_to_the_regression_over_all() -> None:
+    parts = [(make_outputs(seed), make_labels(seed)) for seed in range(3)]
+    total = sum(relabelling.normal_equations(*part) for part in parts)
+    together = relabelling.regression(
+        np.concatenate([outputs for outputs, _ in parts], axis=1),
+        np.concatenate([labels for _, labels in parts]),
+    )
+    np.testing.assert_allclose(relabelling.solve(total), together, rtol=1e-8)
+
+
+def test_pseudo_labels_are_clipped_and_renormalised() -> None:
+    found = relabelling.pseudo_labels(np.array([[-0.5, 0.5, 1.0], [-1.0, 0.0, -0.2]]))
+    np.testing.assert_allclose(found, [[0, 1 / 3, 2 / 3], [1 / 3] * 3], rtol=1e-6)
+
+
+@given(seed=st.integers(0, 10_000), models=st.integers(1, 8), scale=st.floats(0, 200))
+def test_jensens_bound_holds_for_any_models(seed: int, models: int, scale: float) -> None:
+    together, alone = relabelling.cross_entropies(
+        make_outputs(seed, models, scale), make_labels(seed)
+    )
+    assert together <= alone * (1 + 1e-12) + 1e-12
+
+
+def gradient(loss: HybridBlock, scores: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    array = mx.nd.array(scores, dtype="float32")
+    array.attach_grad()
+    with autograd.record():
+        value = loss(array, *(mx.nd.array(other) for other in others))
+    assert value.shape == (len(scores),)
+    value.backward()
+    return array.grad.asnumpy()
+
+
+def test_losses_have_the_gradients_of_equations_9_and_10() -> None:
+    random = np.random.RandomState(0)
+    scores, labels = random.normal(0, 1, (EXAMPLES, CLASSES)), make_labels(0)
+    other = softmax(random.normal(0, 1, (EXAMPLES, CLASSES)))
+    f, true = softmax(scores), np.eye(CLASSES)[labels]
+    diverse = gradient(ec_dnn.DiverseTrainingLoss(0.7), scores, labels, other)
+    expected = d_cross_entropy(f, true) - 0.7 * d_distance(f, other)
+    np.testing.assert_allclose(diverse, expected, rtol=1e-4, atol=1e-5)
+    compressed = gradient(ec_dnn.AcceleratedCompressionLoss(0.4), scores, labels, other)
+    expected = d_cross_entropy(f, true) + 0.4 * d_cross_entropy(f, other)
+    np.testing.assert_allclose(compressed, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_diverse_loss_has_a_gradient_where_outputs_meet_the_average() -> None:
+    found = gradient(
+        ec_dnn.DiverseTrainingLoss(1.0), np.zeros((1, 2)), np.zeros(1), np.full((1, 2), 0.5)
+    )
+    np.testing.assert_allclose(found, [[-0.5, 0.5]], rtol=1e-5)
+
+
+@given(size=st.integers(1, 40), batch=st.integers(1, 17), calls=st.integers(1, 6))
+def test_every_example_comes_once_before_any_comes_again(size: int, batch: int, calls: int) -> None:
+    order = Order(np.arange(100, 100 + size), batch, np.random.RandomState(0))
+    stream = np.concatenate([order.take(2).ravel() for _ in range(calls)])
+    assert len(stream) == 2 * batch * calls
+    for begin in range(0, len(stream) - size + 1, size):
+        assert sorted(stream[begin : begin + size]) == list(range(100, 100 + size))
+
+
+def make_network() -> HybridBlock:
+    network = nn.HybridSequential()
+    network.add(nn.Dense(7, activation="relu"), nn.BatchNorm(), nn.Dense(CLASSES))
+    return network
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.7, 0.5, -0.2], np.float32)])
+def test_ensembles_are_saved_loaded_and_hybridized(tmp_path: Path, weights: np.ndarray) -> None:
+    inputs = mx.nd.random.normal(shape=(6, 3))
+    members = [make_network() for _ in range(3)]
+    for member in members:
+        member.initialize(mx.init.Normal(0.5))
+        member(inputs)
+    ensemble = ec_dnn.Ensemble(members, weights)
+    expected = sum(
+        (1 / 3 if weights is None else weights[k]) * softmax(member(inputs).asnumpy())
+        for k, member in enumerate(members)
+    )
+    file = str(tmp_path / "ensemble")
+    ensemble.save_parameters(file)
+    loaded = ec_dnn.Ensemble([make_network() for _ in range(3)])
+    loaded.load_parameters(file)
+    loaded.hybridize()
+    ensemble.hybridize()
+    ensemble(inputs)
+    ensemble.export(file)
+    exported = mx.gluon.SymbolBlock.imports(f"{file}-symbol.json", ["data"], f"{file}-0000.params")
+    blocks: list[Callable[[mx.nd.NDArray], mx.nd.NDArray]] = [ensemble, loaded, exported]
+    for block in blocks:
+        np.testing.assert_allclose(block(inputs).asnumpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_copy_has_the_parameters_and_refuses_another_architecture() -> None:
+    network = make_network()
+    network.initialize()
+    inputs = mx.nd.ones((2, 3))
+    expected = network(inputs).asnumpy()
+    values = [parameter.data() for parameter in network.collect_params().values()]
+    np.testing.assert_array_equal(copy_of(make_network, values)(inputs).asnumpy(), expected)
+    with pytest.raises(ValueError, match=r"2 parameters.*has 8"):
+        copy_of(lambda: nn.Dense(4), values)
+    wider = nn.Dense(9, in_units=3)
+    with pytest.raises(ValueError, match=r"\(9, 3\).*\(7, 3\)"):
+        copy_of(lambda: wider, values[:2])
+
+
+def test_compression_takes_a_percentage_of_tau_rounded_up() -> None:
+    for tau, p, steps in ((100, 10, 10), (1, 10, 1), (16, 10, 2), (4000, 5, 200), (70, 10, 7)):
+        assert ec_dnn.Method("ec_dnn_s", tau=tau, p=p).compression_steps == steps
+    assert ec_dnn.Method("ma_dnn", tau=100).compression_steps == 0
+    defaults = ec_dnn.Method("ec_dnn_m", tau=1)
+    assert (defaults.p, defaults.mu, defaults.alpha, defaults.beta) == (10, 0.7, 0.6, 0.4)
+
+
+@pytest.mark.parametrize("method", ["s_dnn", "ma_dnn", "e_dnn"])
+def test_momentum_and_schedules_go_on_through_aggregations(method: str) -> None:
+    """Alone, averaging or ensembling changes nothing: the bits are those of one Gluon loop."""
+    inputs = np.random.RandomState(0).normal(size=(30, 3)).astype(np.float32)
+    labels = np.arange(30) % CLASSES
+    networks = [nn.Dense(CLASSES, in_units=3) for _ in range(2)]
+    for network in networks:
+        network.initialize()
+        network.weight.set_data(mx.nd.array(np.eye(CLASSES, 3)))
+    schedules = [mx.lr_scheduler.FactorScheduler(4, 0.5, base_lr=0.5) for _ in networks]
+    options = [{"momentum": 0.9, "learning_rate": 0.5, "lr_scheduler": s} for s in schedules]
+    store = mx.kv.create("p3")
+    trainer = ec_dnn.Trainer(
+        networks[0], (inputs, labels), "sgd", options[0], method=ec_dnn.Method(method, tau=3),
+        store=store, batch_size=7,
+    )
+    assert [report.steps for report in trainer.rounds(4)] == [3, 6, 9, 12]
+    store.close()
+    plain = mx.gluon.Trainer(networks[1].collect_params(), "sgd", options[1], kvstore=None)
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    for batch in Order(np.arange(30), 7, np.random.RandomState([0, 0])).take(12):
+        with autograd.record():
+            value = loss(networks[1](mx.nd.array(inputs[batch])), mx.nd.array(labels[batch]))
+        value.backward()
+        plain.step(7)
+    results = (network.weight.data().asnumpy() for network in networks)
+    np.testing.assert_array_equal(*results)

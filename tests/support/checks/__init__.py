@@ -1,0 +1,16 @@
+"""What a store must do, call by call: functions of a store, which assert it on every worker.
+
+Their names are what they promise; tests run them by workers/run_checks.py, and some of them without
+a cluster as well. CHECKS are those of the store p3; slim_dp.py has those of the store slim_dp.
+"""
+from __future__ import annotations
+
+from tests.support.checks import calls, compression, drop_in, optimizers, sparse
+
+CHECKS = {
+    **sparse.CHECKS,
+    **drop_in.CHECKS,
+    **compression.CHECKS,
+    **calls.CHECKS,
+    **optimizers.CHECKS,
+}

@@ -1,0 +1,109 @@
+"""What optimizers do on servers. Servers keep the last one: these checks come last on a store."""
+from __future__ import annotations
+
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+from mxnet.kvstore import KVStore
+
+from tests.support.checks.values import assert_equal, contribution, ours, pulled, total
+
+
+def servers_update_with_the_optimizer_that_was_set(store: KVStore) -> None:
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    store.init(["updated", 20], [ours(store, (30,), 5)] * 2)
+    expected = contribution(0, (30,), 5)
+    for number in (1, 2):
+        store.push(["updated", 20], [ours(store, (30,), number)] * 2)
+        expected = expected - 0.5 * total(store, (30,), number)
+        for key in ("updated", 20):
+            assert_equal(pulled(store, key, (30,)), expected)
+
+
+def arrays_of_one_element_no_dimension_or_no_element_are_updated(store: KVStore) -> None:
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    with mx.util.np_shape(True):
+        for shape in ((1,), (), (0,), (3, 0, 2)):
+            store.init(f"update {shape}", mx.nd.ones(shape))
+            out = mx.nd.full(shape, 77)
+            store.pushpull(f"update {shape}", ours(store, shape), out=out)
+            assert_equal(out, 1 - total(store, shape))
+            mx.nd.waitall()  # asnumpy of an empty array does not wait
+
+
+def another_optimizer_begins_afresh(store: KVStore) -> None:
+    store.init("afresh", mx.nd.zeros((30,)))
+    expected = np.zeros((30,))
+    for run in (1, 2):
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=1, momentum=0.5))
+        momentum = np.zeros((30,))
+        for number in (run, run + 1):
+            store.push("afresh", ours(store, (30,), number))
+            momentum = 0.5 * momentum - total(store, (30,), number)
+            expected += momentum
+            assert_equal(pulled(store, "afresh", (30,)), expected)
+
+
+def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
+    optimizer = mx.optimizer.SGD(learning_rate=1, param_idx2name={30: "named_weight"})
+    optimizer.set_lr_mult({"named_weight": 2, "factor 4": 4})
+    store.set_optimizer(optimizer)
+    for key, factor in ((30, 2), ("factor 4", 4), ("factor 1", 1)):
+        store.init(key, mx.nd.zeros((5,)))
+        store.push(key, ours(store, (5,)))
+        assert_equal(pulled(store, key, (5,)), -factor * total(store, (5,)))
+
+
+def as_in_one_process(make: Any, pushes: list[Any], dtype: str = "float32") -> None:
+    """Pushes to keys of a new store in an order, without waiting; asserts what one process makes
+    of that."""
+    store = mx.kv.create("p3")
+    shapes = {key: (1 + 70 * (number % 2), 5) for number, key in enumerate(sorted(set(pushes)))}
+    store.set_optimizer(make())
+    updater = mx.optimizer.get_updater(make())
+    alone = {key: mx.nd.ones(shape, dtype=dtype) for key, shape in shapes.items()}
+    for key, shape in shapes.items():
+        store.init(key, mx.nd.ones(shape, dtype=dtype))
+    for number, key in enumerate(pushes):
+        store.push(key, ours(store, shapes[key], number).astype(dtype))
+        updater(key, mx.nd.array(total(store, shapes[key], number), dtype=dtype), alone[key])
+    for key, shape in shapes.items():
+        assert_equal(pulled(store, key, shape, dtype=dtype), alone[key].asnumpy())
+    store.close()
+
+
+def every_key_counts_its_own_updates(store: KVStore) -> None:
+    def make() -> mx.optimizer.Optimizer:
+        return mx.optimizer.Adam(learning_rate=0.1)
+
+    as_in_one_process(make, ["own 1", "own 1", "own 2", "own 1", "own 3", "own 2", "own 1"])
+
+
+def a_schedule_follows_the_pushes_not_the_speed_of_a_key(store: KVStore) -> None:
+    def make() -> mx.optimizer.Optimizer:
+        schedule = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=1)
+        return mx.optimizer.SGD(learning_rate=1, lr_scheduler=schedule)
+
+    as_in_one_process(make, ["slow key", "speedy key"] * 12)
+
+
+def float16_is_updated_in_float32_with_multi_precision(store: KVStore) -> None:
+    def make() -> mx.optimizer.Optimizer:
+        return mx.optimizer.SGD(learning_rate=1e-4, momentum=0.9, multi_precision=True)
+
+    as_in_one_process(make, ["half"] * 8, dtype="float16")
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        servers_update_with_the_optimizer_that_was_set,
+        arrays_of_one_element_no_dimension_or_no_element_are_updated,
+        another_optimizer_begins_afresh,
+        multipliers_are_found_by_key_and_by_name,
+        every_key_counts_its_own_updates,
+        a_schedule_follows_the_pushes_not_the_speed_of_a_key,
+        float16_is_updated_in_float32_with_multi_precision,
+    )
+}

@@ -1,0 +1,215 @@
+"""What a script does with the store slim_dp, on two workers; each check has stores of its own."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import kvstore_ext  # noqa: F401 - before mxnet
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext import ArrayMismatch, KVStoreError, OptionError
+from mxnet import gluon
+from mxnet.kvstore import KVStore
+
+from tests.support.tasks.slim_dp import Bare, make_optimizer, open_store
+from tests.support.tasks.training import BATCH, make_batch, make_network
+from tests.support.workers.drop_in import CROSS_ENTROPY
+
+# An update takes gradients and parameters together.
+ONLY_PUSHPULL = r"pushpull\(key, gradients, out=parameters\)"
+
+
+def a_worker_whose_core_differs_is_given_the_right_one(_: KVStore) -> None:
+    script = Bare(open_store(p=1))
+    rank = script.store.rank
+    script.train(0, 5)
+    mx.nd.waitall()
+    codec = script.store._exchange.keys[0].codec
+    before = codec.cores()
+    if rank == 1:
+        members = before[1][0]
+        codec.set_core(0, 1, bytes(255 - byte for byte in members[:8]) + members[8:])
+        assert codec.cores() != before
+    script.train(5, 6)
+    mx.nd.waitall()
+    assert codec.cores() == before
+    script.store.pull(0, out=script.parameters[0])
+    assert np.isfinite(script.parameters[0].asnumpy()).all()
+
+
+def an_update_with_a_wrong_core_counts_in_its_own_round(_: KVStore) -> None:
+    """It is pushed again with the right one."""
+    store = open_store(p=1, q=2, alpha=0.5, beta=0.5)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    value = mx.nd.array(np.where(np.arange(128) < 64, 1000, 1))
+    store.broadcast(0, value, out=value)
+    there = mx.nd.zeros_like(value)
+    for step in range(1, 8):
+        if step == 5 and store.rank == 1:
+            codec = store._exchange.keys[0].codec
+            while 2 not in codec.cores():
+                time.sleep(0.01)  # the server chooses it
+            codec.set_core(0, 2, b"\x00" * 8 + b"\xff" * 8)
+        store.pushpull(0, mx.nd.ones((128,)), out=value)
+        store.pull(0, out=there)
+        assert (there.asnumpy()[:64] == 1000 - step).all(), (step, there.asnumpy())
+        assert (value.asnumpy()[:64] == 1000 - step).all(), step
+
+
+def trained(shapes: dict[int, tuple[int, ...]], **options: Any) -> dict[int, mx.nd.NDArray]:
+    """What eight steps by gradients of 1 make of keys that begin with zeros."""
+    store = open_store(**options)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    values = {key: mx.nd.zeros(shape) for key, shape in shapes.items()}
+    for key, value in values.items():
+        store.broadcast(key, value, out=value)
+    for _ in range(8):
+        for key, value in values.items():
+            store.pushpull(key, mx.nd.ones(value.shape), out=value)
+    return values
+
+
+def an_excluded_key_has_the_mean_of_the_gradients_too(_: KVStore) -> None:
+    values = trained({0: (100,), 1: (100,)}, exclude=[1])
+    assert (values[1].asnumpy() == -8).all()
+
+
+@mx.util.use_np_shape
+def a_key_without_elements_is_no_trouble(_: KVStore) -> None:
+    values = trained({0: (100,), 1: (0,)})
+    mx.nd.waitall()
+    assert values[1].shape == (0,)
+
+
+def a_key_of_one_column() -> KVStore:
+    """A store with the key 0, which takes part."""
+    store = open_store()
+    store.set_optimizer(make_optimizer())
+    store.init(0, mx.nd.zeros((100, 1)))
+    return store
+
+
+def a_sparse_gradient_is_refused(_: KVStore) -> None:
+    with pytest.raises(ArrayMismatch, match=r"row_sparse.*exclude"):
+        a_key_of_one_column().push(0, mx.nd.ones((100, 1)).tostype("row_sparse"))
+
+
+def gradients_without_the_parameters_are_refused(_: KVStore) -> None:
+    store = a_key_of_one_column()
+    with pytest.raises(KVStoreError, match=ONLY_PUSHPULL):
+        store.pushpull(0, mx.nd.zeros((100, 1)))
+    with pytest.raises(KVStoreError, match=ONLY_PUSHPULL):
+        store.push(0, mx.nd.zeros((100, 1)))
+
+
+def two_stores_whose_selections_wait_for_each_other_go_on(_: KVStore) -> None:
+    stores = [open_store(p=1, q=2) for _ in range(2)]
+    values = [mx.nd.array(np.arange(100.0)) for _ in stores]
+    for store, value in zip(stores, values):
+        store.set_optimizer(make_optimizer())
+        store.broadcast(0, value, out=value)
+    for _ in range(6):
+        for store, value, other in zip(stores, values, reversed(values)):
+            store.pushpull(0, other * 0.1, out=value)
+    mx.nd.waitall()
+
+
+def a_step_without_an_optimizer_is_refused(_: KVStore) -> None:
+    store = open_store()
+    value = mx.nd.zeros((100,))
+    store.broadcast("a", value, out=value)
+    with pytest.raises(KVStoreError, match="set_optimizer"):
+        store.pushpull("a", value, out=value)
+
+
+def a_key_of_float64_is_refused(_: KVStore) -> None:
+    store = open_store()
+    store.set_optimizer(make_optimizer())
+    with pytest.raises(ArrayMismatch, match=r"float64.*float32"):
+        store.init("b", mx.nd.zeros((3,), dtype="float64"))
+
+
+def a_key_after_the_first_round_is_refused(_: KVStore) -> None:
+    store = open_store()
+    store.set_optimizer(make_optimizer())
+    value = mx.nd.zeros((100,))
+    store.broadcast("a", value, out=value)
+    store.pushpull("a", value, out=value)
+    with pytest.raises(KVStoreError, match="after the first round"):
+        store.init("late", value)
+
+
+def a_core_of_no_element_is_refused(_: KVStore) -> None:
+    store = open_store(beta=0.001, alpha=0.4)
+    store.set_optimizer(make_optimizer())
+    value = mx.nd.zeros((100,))
+    store.broadcast(0, value, out=value)
+    with pytest.raises(OptionError, match=r"beta is 0\.001"):
+        store.pushpull(0, value, out=value)
+
+
+def a_trainer_that_communicates_all_trains_as_with_p3(_: KVStore) -> None:
+    """With alpha = beta = 1, within rounding; parameters without gradients stay out of it."""
+    found = {}
+    for name in ("p3", "slim_dp"):
+        network = make_network()
+        with network.name_scope():
+            network.add(gluon.nn.BatchNorm())
+        network[-1].initialize()
+        slim = name == "slim_dp"
+        store = open_store(alpha=1, beta=1, p=1) if slim else mx.kv.create("p3")
+        made = gluon.Trainer(
+            network.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=store
+        )
+        for step in range(6):
+            images, labels = make_batch(step, store.rank)
+            with mx.autograd.record():
+                loss = CROSS_ENTROPY(network(images), labels)
+            loss.backward()
+            made.step(BATCH * (1 if slim else store.num_workers))
+        with store.global_parameters():
+            found[name] = [p.data().asnumpy() for p in made._params if p.grad_req != "null"]
+    for one, other in zip(*found.values()):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def the_store_has_a_type_of_its_own(_: KVStore) -> None:
+    assert mx.kv.create("slim_dp").type == "dist_slim_dp"
+
+
+def a_modules_own_parameters_come_back_after_the_global_ones(_: KVStore) -> None:
+    symbol = mx.sym.SoftmaxOutput(make_network()(mx.sym.var("data")), name="softmax")
+    images, labels = make_batch(0, 0)
+    data = mx.io.NDArrayIter(images, labels, BATCH)
+    made = mx.mod.Module(symbol)
+    store = mx.kv.create("slim_dp")
+    made.fit(data, kvstore=store, num_epoch=3, optimizer_params={"learning_rate": 0.2})
+    arrays = dict(zip(made._param_names, made._exec_group.param_arrays))
+    own = {name: each[0].asnumpy() for name, each in arrays.items()}
+    with store.global_parameters():
+        there = {name: each[0].asnumpy() for name, each in arrays.items()}
+    assert any((own[name] != there[name]).any() for name in own)
+    for name, each in arrays.items():
+        np.testing.assert_array_equal(each[0].asnumpy(), own[name])
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        a_worker_whose_core_differs_is_given_the_right_one,
+        an_update_with_a_wrong_core_counts_in_its_own_round,
+        an_excluded_key_has_the_mean_of_the_gradients_too,
+        a_key_without_elements_is_no_trouble,
+        a_sparse_gradient_is_refused,
+        gradients_without_the_parameters_are_refused,
+        two_stores_whose_selections_wait_for_each_other_go_on,
+        a_step_without_an_optimizer_is_refused,
+        a_key_of_float64_is_refused,
+        a_key_after_the_first_round_is_refused,
+        a_core_of_no_element_is_refused,
+        a_trainer_that_communicates_all_trains_as_with_p3,
+        the_store_has_a_type_of_its_own,
+        a_modules_own_parameters_come_back_after_the_global_ones,
+    )
+}

@@ -1,0 +1,1 @@
+"""Small trainings: for the workers of a job, and for what they are compared with."""

@@ -1,0 +1,1 @@
+"""Scripts that hold something back until they have seen what overlap makes possible."""

@@ -1,0 +1,1 @@
+"""Jobs on this machine train: with the bits of one process, of MXNet's store or of a reference."""

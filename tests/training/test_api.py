@@ -1,0 +1,46 @@
+"""The calls of a store: support/checks/, without a cluster and on the workers of a job."""
+from __future__ import annotations
+
+import kvstore_ext
+import mxnet as mx
+import pytest
+
+from tests.support.checks import CHECKS
+from tests.support.cluster import Cluster, Job
+from tests.support.outcomes import assert_kept
+from tests.support.paths import SCRIPTS
+
+
+@pytest.fixture(scope="module")
+def job(module_cluster: Cluster) -> Job:
+    """Three workers that have run all checks, with slices so small that most keys have several."""
+    return module_cluster.run(
+        SCRIPTS / "run_checks.py",
+        "tests.support.checks",
+        workers=3,
+        servers=2,
+        options={"slice_bytes": 100},
+        # MXNet's own store then deals the rows of some sparse keys to both servers, not of all.
+        environment={"MXNET_KVSTORE_BIGARRAY_BOUND": "30"},
+    )
+
+
+@pytest.mark.parametrize("name", [*CHECKS, "closing_is_final"])
+def test_in_a_cluster(job: Job, name: str) -> None:
+    assert_kept(job, name)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KVSTORE_EXT_OPTIONS", '{"slice_bytes": 100}')
+    store = mx.kv.create("p3")
+    CHECKS[name](store)
+    store.close()
+
+
+def test_a_closed_store_refuses_everything() -> None:
+    store = kvstore_ext.P3()
+    store.close()
+    store.close()
+    with pytest.raises(kvstore_ext.KVStoreError, match="the store is closed"):
+        store.barrier()

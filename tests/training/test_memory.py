@@ -1,0 +1,120 @@
+"""What servers and workers hold is bounded, and does not grow with the number of rounds."""
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Callable
+
+import kvstore_ext
+import mxnet as mx
+import pytest
+
+from tests.support.cluster import Cluster, Job, Process
+from tests.support.paths import SCRIPTS
+from tests.support.workers.measured_server import status
+
+MEGABYTE = 1 << 20
+KEYS = 40  # of a megabyte each
+SLACK = 12 * MEGABYTE  # of a process that does what it has not done before
+
+
+def train_large_keys(dtype: str, devices: str) -> None:
+    """A worker whose rank 2 is always late, so that servers hold the others' sums."""
+    import time
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+
+    from tests.support.workers.measured_server import status
+
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1))
+    shape = ((1 << 20) // np.dtype(dtype).itemsize,)
+
+    def arrays() -> list:
+        return [mx.nd.ones(shape, mx.cpu(i), dtype) for i in range(int(devices))]
+
+    keys = range(40)
+    weights, gradients = [arrays() for _ in keys], [arrays() for _ in keys]
+    mx.nd.waitall()
+    before = status("VmRSS")
+    for key in keys:
+        store.broadcast(key, weights[key][0], out=weights[key])
+    for _ in range(3):
+        mx.nd.waitall()
+        if store.rank == 2:
+            store.barrier()
+        for key in keys:
+            store.pushpull(key, gradients[key], out=weights[key], priority=-key)
+        if store.rank != 2:
+            time.sleep(1)  # for the slices to arrive, which nobody tells this worker
+            store.barrier()
+    mx.nd.waitall()
+    print(f"grew by {status('VmHWM') - before} bytes")
+
+
+def number(process: Process, what: str) -> int:
+    """The bytes that a process has written of once."""
+    (found,) = re.findall(rf"{what} (\d+) bytes", process.output)
+    return int(found)
+
+
+@pytest.fixture(scope="module")
+def ended(module_cluster: Cluster) -> Callable[[str, int], Job]:
+    """Gives a job that has trained keys of a type on a number of devices, the same one again."""
+    server = [str(SCRIPTS / "measured_server.py")]
+
+    @lru_cache(maxsize=None)
+    def run(dtype: str, devices: int) -> Job:
+        places = {"workers": 3, "servers": 2, "server": server}
+        return module_cluster.run(train_large_keys, dtype, devices, **places)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("dtype", "devices", "shares"),
+    [("float32", 1, 2.5), ("float32", 2, 2.5), ("float16", 1, 3)],
+    ids=["float32", "2 devices", "float16, whose sums are twice as wide"],
+)
+def test_servers_hold_few_times_their_share_of_the_keys(
+    ended: Callable[[str, int], Job], dtype: str, devices: int, shares: float
+) -> None:
+    share = KEYS * MEGABYTE / 2
+    for process in ended(dtype, devices).servers:
+        held, grown = number(process, "held at most"), number(process, "grew by")
+        assert 1.5 * share < held <= shares * share, "it is about 2 while a worker is late"
+        assert dtype == "float16" or grown < shares * share + SLACK
+
+
+@pytest.mark.parametrize(("dtype", "devices"), [("float32", 1), ("float32", 2), ("float16", 1)])
+def test_workers_hold_one_copy_of_the_gradients(
+    ended: Callable[[str, int], Job], dtype: str, devices: int
+) -> None:
+    for process in ended(dtype, devices).workers:
+        assert number(process, "grew by") < KEYS * MEGABYTE + SLACK
+
+
+@pytest.mark.parametrize("optimizer", [None, "adam"])
+def test_nothing_grows_with_the_number_of_rounds(optimizer: str | None) -> None:
+    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=64))
+    if optimizer:
+        store.set_optimizer(mx.optimizer.create(optimizer, learning_rate=0.01))
+    weights = [mx.nd.zeros((20,)) for _ in range(3)]
+    gradients = [mx.nd.ones((20,)) for _ in weights]
+    for key, weight in enumerate(weights):
+        store.broadcast(key, weight, out=weight)
+
+    def rounds(count: int) -> int:
+        for _ in range(count):
+            for key, weight in enumerate(weights):
+                store.pushpull(key, gradients[key], out=weight)
+            mx.nd.waitall()
+        return status("VmRSS")
+
+    before = rounds(1000)
+    after = rounds(4000)
+    store.close()
+    # 24,000 slices: a few bytes that each left behind would show.
+    assert after - before < 24_000 * 32

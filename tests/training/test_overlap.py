@@ -1,0 +1,170 @@
+"""Communication overlaps with the backward and the forward pass of a real ResNet-50.
+
+No times are compared. The scripts hold something back until they have seen what overlap makes
+possible, so that a job which overlaps ends, and one which does not waits until its timeout.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, Callable
+
+import pytest
+
+from tests.support.cluster import Cluster, Process
+from tests.support.paths import SCRIPTS
+
+BLOCKS = 18  # the first convolution, 16 bottlenecks, the head
+OVERLAP = SCRIPTS / "overlap"
+# Scripts there, and the modes in which they train.
+BACKWARD = [("backward_gluon.py", "hybrid"), ("backward_gluon.py", "static")]
+FORWARD_GLUON = ("forward_gluon.py", "plain", "hybrid", "static")
+FORWARD_MODULE = ("forward_module.py",)
+
+Ended = Callable[..., "list[Process]"]
+
+
+def found(process: Process) -> dict[str, Any]:
+    """What a worker has written at its end."""
+    return json.loads(process.output.splitlines()[-1])
+
+
+def events(process: Process) -> list[tuple[str, str]]:
+    """What happened to which parameter, in order."""
+    return [(what, name) for what, name, _ in found(process)["events"]]
+
+
+def rank_correlation(order: list[str], expected: list[str]) -> float:
+    """Spearman's coefficient of two orders of the same names."""
+    assert sorted(order) == sorted(expected)
+    count = len(order)
+    squares = sum((i - expected.index(name)) ** 2 for i, name in enumerate(order))
+    return 1 - 6 * squares / (count * (count**2 - 1))
+
+
+@pytest.fixture(scope="module")
+def ended(module_cluster: Cluster) -> Ended:
+    """Gives the workers of a job that has run a script, one job for all tests that ask."""
+
+    @lru_cache(maxsize=None)
+    def run(script: str, *modes: str) -> list[Process]:
+        options = {"trace": script.startswith("backward")}
+        return module_cluster.run(OVERLAP / script, *modes, servers=1, options=options).workers
+
+    return run
+
+
+@pytest.mark.parametrize("command", [*BACKWARD, FORWARD_GLUON, FORWARD_MODULE], ids=" ".join)
+def test_the_order_in_which_layers_need_their_parameters_is_learned(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    workers = ended(*command)
+    learned = [found(process)["learned"] for process in workers]
+    assert all(order == learned[0] for order in learned)
+    needed = found(workers[0])["needed"]
+    assert rank_correlation(learned[0], needed) > 0.9
+    assert learned[0].index(needed[0]) < learned[0].index(needed[-1])
+
+
+@pytest.mark.parametrize("command", BACKWARD, ids=" ".join)
+def test_the_last_layer_has_arrived_before_the_first_has_gradients(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    for process in ended(*command):
+        needed, order = found(process)["needed"], events(process)
+        for name in needed[-2:]:
+            assert order.index(("done", name)) < order.index(("ready", needed[0]))
+
+
+@pytest.mark.parametrize("command", BACKWARD, ids=" ".join)
+def test_every_gradient_is_ready_and_travels_before_its_parameters_are_there(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    for process in ended(*command):
+        order = events(process)
+        for name in found(process)["needed"]:
+            places = [order.index((what, name)) for what in ("ready", "send", "result", "done")]
+            assert places == sorted(places), name
+
+
+@pytest.mark.parametrize("command", BACKWARD, ids=" ".join)
+def test_priorities_are_places_in_the_learned_order(
+    ended: Ended, command: tuple[str, ...]
+) -> None:
+    for process in ended(*command):
+        happened, learned = (found(process)[key] for key in ("events", "learned"))
+        priorities = {name: priority for what, name, priority in happened if what == "send"}
+        assert priorities == {name: -position for position, name in enumerate(learned)}
+
+
+@pytest.mark.parametrize("mode", FORWARD_GLUON[1:])
+def test_each_block_of_a_gluon_network_waits_for_its_own_parameters(
+    ended: Ended, mode: str
+) -> None:
+    output = "".join(process.output for process in ended(*FORWARD_GLUON))
+    assert all(f"{mode} block {block} has run" in output for block in range(BLOCKS))
+
+
+def test_each_block_of_a_module_waits_for_its_own_parameters(ended: Ended) -> None:
+    output = "".join(process.output for process in ended(*FORWARD_MODULE))
+    assert all(f"module block {block} has run" in output for block in range(BLOCKS))
+
+
+def test_layers_joined_by_mxnet_wait_for_each_others_parameters(cluster: Cluster) -> None:
+    """What the tests above would say if the store did not take care of it."""
+    jobs = [
+        cluster.start(
+            OVERLAP / script,
+            *arguments,
+            servers=1,
+            options={"timeout": 10},
+            environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
+        )
+        for script, *arguments in (["forward_gluon.py", "hybrid"], ["forward_module.py"])
+    ]
+    for process in [*jobs[0].workers, *jobs[1].workers]:
+        assert process.wait() == 1
+        assert "worker 1 has not pushed key" in process.output
+        assert "which worker 0 did" in process.output
+
+
+def test_urgent_slices_overtake_a_backlog(cluster: Cluster) -> None:
+    slices = {"backlog": 20000, "middle": 100, "urgent": 10}
+    job = cluster.run(
+        push_three_keys,
+        *slices.values(),
+        workers=1,
+        servers=1,
+        options={"trace": True, "slice_bytes": 1000, "window_bytes": 1000},
+    )
+    trace = found(job.workers[0])
+    for what in ("send", "result"):
+        names = [name for event, name in trace if event == what]
+        assert {name: names.count(name) for name in slices} == slices
+        last = {name: len(names) - names[::-1].index(name) for name in slices}
+        assert last["urgent"] < last["middle"] < slices["backlog"] // 2
+    sends = [name for event, name in trace if event == "send"]
+    # Nothing else leaves between them than what left while they were being queued.
+    urgent = sends.index("urgent")
+    assert sends[urgent : urgent + 2 * slices["urgent"]].count("urgent") == slices["urgent"]
+
+
+def push_three_keys(backlog: str, middle: str, urgent: str) -> None:
+    """Pushes keys of so many slices, the least urgent first."""
+    import json
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    keys = {"backlog": int(backlog), "middle": int(middle), "urgent": int(urgent)}
+    values = {key: mx.nd.zeros((slices, 250)) for key, slices in keys.items()}
+    for key, value in values.items():
+        store.broadcast(key, value, out=value)
+    mx.nd.waitall()
+    store.take_trace()
+    for priority, (key, value) in enumerate(values.items()):
+        store.pushpull(key, mx.nd.ones_like(value), out=value, priority=priority)
+    mx.nd.waitall()
+    print(json.dumps([(what, key) for _, what, key, *_ in store.take_trace()]))
