@@ -1,7 +1,7 @@
 """One key at its worker: its shape and type, and the arrays between the devices and the lane."""
 from __future__ import annotations
 
-from typing import List, Optional, Tuple, Union
+from typing import List, NamedTuple, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -18,28 +18,55 @@ DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
 _PRIORITY_LIMIT = (1 << 31) - 2
 
 
+class PushDetails(NamedTuple):
+    """What accompanies a push.
+
+    priority
+        The caller's: keys with higher ones go first until the order is learned.
+    step
+        How often this worker's most updated key has been pushed.
+    settings
+        Of the optimizer, for the servers (settings.py); empty: as before.
+    plain
+        Whether a compressed key travels uncompressed this time.
+    """
+
+    priority: int = 0
+    step: int = 0
+    settings: str = ""
+    plain: bool = False
+
+
 class KeyArrays:
-    """A key's arrays.
+    """A key's arrays. Its operations run in MXNet's engine, one after the other; all calls return
+    at once, but for `wait`.
 
     A single array on the CPU is read and written by the lane where it lies. Arrays on several
     devices, or on a GPU, meet in one buffer on the CPU: MXNet's own sum and copies fill it and
     empty it, in order with the computation.
     """
 
-    def __init__(self, name: Union[int, str], identity: int, value: mx.nd.NDArray) -> None:
+    def __init__(
+        self,
+        worker: _core.Worker,
+        name: Union[int, str],
+        identity: int,
+        value: mx.nd.NDArray,
+    ) -> None:
         dtype = np.dtype(value.dtype).type  # arrays of mx.np have a np.dtype, others the type
         if dtype not in DTYPES:
             raise ArrayMismatch(
                 f"key {name!r}: got an array of {np.dtype(dtype).name}; allowed are "
                 f"{', '.join(np.dtype(known).name for known in DTYPES)}"
             )
+        self._worker = worker
         self.name = name
         self.identity = identity
         self.shape: Tuple[int, ...] = value.shape
         self.dtype = dtype
         self.compressed = False
-        # Every operation on the key writes this, so that they come one after the other.
-        self._order = mx.nd.zeros((1,))
+        # Every operation on the key writes this, so that the engine gives each its turn.
+        self._turn = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
 
     @property
@@ -47,9 +74,7 @@ class KeyArrays:
         """How many numbers it has."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def declare(
-        self, worker: _core.Worker, store: int, compression: Optional[Compression]
-    ) -> None:
+    def declare(self, store: int, compression: Optional[Compression]) -> None:
         """Tells the lane what it has to know, once.
 
         Parameters
@@ -63,7 +88,7 @@ class KeyArrays:
         if compression is not None:
             text += f", compressed by {compression}"
         self.compressed = compression is not None
-        worker.declare(
+        self._worker.declare(
             self.identity,
             store,
             repr(self.name),
@@ -104,81 +129,71 @@ class KeyArrays:
                 f"initialised as {np.dtype(self.dtype).name}"
             )
 
-    def exchange(
+    def init(
+        self, value: mx.nd.NDArray, outs: Optional[List[mx.nd.NDArray]], priority: int
+    ) -> None:
+        """Gives the key its first value, rank 0's, and writes it into outs."""
+        self.pushpull([value], outs, PushDetails(priority))
+
+    def push(self, values: List[mx.nd.NDArray], details: PushDetails) -> None:
+        """Opens the key's next round with the sum of values, one a device."""
+        self._queue(True, self._gather(values), None, details)
+
+    def pull(self, outs: List[mx.nd.NDArray], priority: int) -> None:
+        """Writes the result of the last round into outs, one a device."""
+        target = self._target(outs)
+        self._queue(False, None, target, PushDetails(priority))
+        _spread(target, outs)
+
+    def pushpull(
         self,
-        worker: _core.Worker,
-        contributes: bool,
-        values: Optional[List[mx.nd.NDArray]],
+        values: List[mx.nd.NDArray],
         outs: Optional[List[mx.nd.NDArray]],
-        priority: int,
-        step: int,
-        settings: str = "",
-        plain: bool = False,
+        details: PushDetails,
     ) -> None:
-        """Queues one operation of the lane, with what moves arrays to it and from it.
+        """`push`, and `pull` where there are outs, as one operation; they may be the values."""
+        if not outs:
+            return self.push(values, details)
+        source = self._gather(values)
+        target = self._target(outs)
+        self._queue(True, source, target, details)
+        return _spread(target, outs)
 
-        contributes opens the key's next round with the sum of values; outs get its result. Without
-        contributes, outs get the result of the last round. The settings are rank 0's for the
-        servers' optimizer (settings.py). A plain operation is not compressed.
-        """
-        source = None if values is None else self._gather(values)
-        target = None if not outs else self._target(outs)
-        self._push(worker, contributes, source, target, (priority, step, settings, plain))
-        if target is not None and outs is not None:
-            for out in outs:
-                if out is not target:
-                    target.copyto(out)
-
-    def merge(
-        self, worker: _core.Worker, local: mx.nd.NDArray, priority: int, step: int, settings: str
-    ) -> None:
-        """Queues a round of Slim-DP: pushes by what the local parameters have changed, and merges
-        the global ones into them."""
-        on_cpu = local.context.device_type == "cpu"
-        array = local if on_cpu else local.copyto(self._staging([local]))
-        self._push(worker, True, array, array, (priority, step, settings, False))
-        if not on_cpu:
-            array.copyto(local)
-
-    def broadcast(
-        self, worker: _core.Worker, root: int, is_root: bool, array: mx.nd.NDArray, priority: int
-    ) -> None:
-        """Queues a round that gives the root's array to all others, instead of a sum to all."""
+    def broadcast(self, root: int, is_root: bool, array: mx.nd.NDArray, priority: int) -> None:
+        """Opens a round that gives the root's array to all others, instead of a sum to all."""
         on_cpu = array.context.device_type == "cpu"
         buffer = array if on_cpu else self._staging([array])
         if is_root and not on_cpu:
             array.copyto(buffer)
         source, target = (buffer, None) if is_root else (None, buffer)
-        self._push(worker, True, source, target, (priority, 0, "", False), root)
+        self._queue(True, source, target, PushDetails(priority), root)
         if not is_root and not on_cpu:
             buffer.copyto(array)
 
-    def _push(
+    def _queue(
         self,
-        worker: _core.Worker,
         contributes: bool,
         source: Optional[mx.nd.NDArray],
         target: Optional[mx.nd.NDArray],
-        how: Tuple[int, int, str, bool],
+        details: PushDetails,
         root: Optional[int] = None,
     ) -> None:
-        priority, step, settings, plain = how
-        worker.push_to_engine(
+        self._worker.push_to_engine(
             self.identity,
             contributes,
             0 if source is None else source.handle.value,
             0 if target is None else target.handle.value,
-            self._order.handle.value,
-            max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority)),
-            step,
-            settings,
-            plain,
+            self._turn.handle.value,
+            max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, details.priority)),
+            details.step,
+            details.settings,
+            details.plain,
             0 if root is None else root + 1,
         )
 
     def wait(self) -> None:
         """Waits for all operations on the key; raises MXNetError where one failed."""
-        self._order.wait_to_read()
+        self._turn.wait_to_read()
 
     def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""
@@ -199,6 +214,12 @@ class KeyArrays:
             context = mx.cpu_pinned() if on_gpu else mx.cpu()
             self._buffer = mx.nd.empty(self.shape, context, self.dtype)
         return self._buffer
+
+
+def _spread(target: mx.nd.NDArray, outs: List[mx.nd.NDArray]) -> None:
+    for out in outs:
+        if out is not target:
+            target.copyto(out)
 
 
 def total_of(arrays: List[mx.nd.NDArray], out: Optional[mx.nd.NDArray] = None) -> mx.nd.NDArray:

@@ -35,11 +35,11 @@ class Broadcasts:
             return
         is_root = root == self._lane.rank
         for name, arrays in values:
-            self._keys[name].broadcast(self._lane.worker, root, is_root, arrays[0], priority)
+            self._keys[name].broadcast(root, is_root, arrays[0], priority)
 
     def _key(self, name: Key, array: mx.nd.NDArray) -> KeyArrays:
         if name not in self._keys:
             number = identity(self._store, f"broadcast {name!r}")
-            key = self._keys[name] = KeyArrays(name, number, array)
-            key.declare(self._lane.worker, self._store, None)
+            key = self._keys[name] = KeyArrays(self._lane.worker, name, number, array)
+            key.declare(self._store, None)
         return self._keys[name]

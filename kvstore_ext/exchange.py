@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 import mxnet as mx
 
-from .arrays import KeyArrays
+from .arrays import KeyArrays, PushDetails
 from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
 from .compression import Compression, SlimDP
@@ -124,7 +124,7 @@ class Exchange:
         """Gives keys their first values, rank 0's, and writes them into outs; returns at once."""
         # All are checked before the first is sent.
         begun = {
-            name: KeyArrays(name, identity(self.number, name), arrays[0])
+            name: KeyArrays(self._worker, name, identity(self.number, name), arrays[0])
             for name, arrays in values
         }
         for position, (name, arrays) in enumerate(values, len(self._positions)):
@@ -152,14 +152,14 @@ class Exchange:
         priority: int,
     ) -> None:
         self.keys[key.name] = key
-        key.declare(self._worker, self.number, self.compressed.of(key.name))
+        key.declare(self.number, self.compressed.of(key.name))
         self.compressed.declared(key)
         if self.local is not None and key.compressed and outs:
             self.local.arrays[key.name] = outs
         if self._on_workers is None or self._trains_locally(key):
-            return key.exchange(self._worker, True, [value], outs, priority, 0)
+            return key.init(value, outs, priority)
         own = self._on_workers.begin(key.name, value)
-        key.exchange(self._worker, True, [value], [own], priority, 0)
+        key.init(value, [own], priority)
         return self._on_workers.read(key.name, outs or [])
 
     def _begin_sparse(self, name: Key, value: mx.nd.NDArray) -> None:
@@ -188,7 +188,7 @@ class Exchange:
             self._watch.forget(name)
         value = mx.nd.empty(key.shape, dtype=key.dtype)
         if self._on_workers is None:
-            key.exchange(self._worker, False, None, [value], 0, 0)
+            key.pull([value], 0)
         else:
             self._on_workers.read(name, [value])
         value.wait_to_read()
@@ -231,17 +231,20 @@ class Exchange:
         key, whole = self.keys[name], self._on_workers
         if self._trains_locally(key):
             return self._train_locally(name, values, outs, priority)
-        settings = "" if values is None else self._count(name, self._watch)
+        if values is None:
+            if whole is None:
+                return key.pull(outs or [], priority)
+            return whole.read(name, outs or [])
+        settings = self._count(name, self._watch)
         plain = self.compressed.plain(name, self._step)
-        how = (priority, self._step, settings, plain)
+        details = PushDetails(priority, self._step, settings, plain)
         if whole is None:
-            return key.exchange(self._worker, values is not None, values, outs, *how)
-        if values is not None:
-            total = whole.sum_of(name)
-            key.exchange(self._worker, True, values, [total], *how)
-            if self.local is not None:
-                total /= self._lane.workers  # the optimizer sees a gradient of one worker's batch
-            whole.update(name)
+            return key.pushpull(values, outs, details)
+        total = whole.sum_of(name)
+        key.pushpull(values, [total], details)
+        if self.local is not None:
+            total /= self._lane.workers  # the optimizer sees a gradient of one worker's batch
+        whole.update(name)
         return whole.read(name, outs or [])
 
     def _trains_locally(self, key: Union[KeyArrays, SparseKey]) -> bool:
@@ -256,11 +259,12 @@ class Exchange:
     ) -> None:
         assert self.local is not None
         if gradients is None:
-            return self.keys[name].exchange(self._worker, False, None, parameters, priority, 0)
+            return self.keys[name].pull(parameters or [], priority)
         watch = self._watch if self.local.communicates(name) else None
         settings = self._count(name, watch)
         assert parameters is not None, "check_step has seen to it"
-        self.local.step(name, gradients, parameters, priority, self._step, settings)
+        details = PushDetails(priority, self._step, settings)
+        self.local.step(name, gradients, parameters, details)
         return None
 
     def _exchange_sparse(
@@ -316,7 +320,7 @@ class Exchange:
             if self._trains_locally(key):
                 continue
             value = whole.begin(name, mx.nd.empty(key.shape, dtype=key.dtype))
-            key.exchange(self._worker, False, None, [value], 0, 0)
+            key.pull([value], 0)
         self._on_workers = whole
         return None
 

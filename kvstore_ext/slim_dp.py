@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 import mxnet as mx
 
 from . import _core
-from .arrays import KeyArrays, total_of
+from .arrays import KeyArrays, PushDetails, total_of
 from .compression import SlimDP
 from .core_selection import CoreSelector
 from .errors import ArrayMismatch, KVStoreError
@@ -104,9 +104,7 @@ class LocalTraining:
         name: Key,
         gradients: List[mx.nd.NDArray],
         parameters: List[mx.nd.NDArray],
-        priority: int,
-        step: int,
-        settings: str,
+        details: PushDetails,
     ) -> None:
         """Updates a key's parameters, one array a device, by the sum of the devices' gradients, and
         exchanges them every `p` steps; returns at once."""
@@ -122,7 +120,7 @@ class LocalTraining:
             round_ = self.steps[name] // self.method.p
             # The core that a round begins with must have been chosen, whoever is not pushed.
             self._select((round_ - 1) // self.method.q)
-            self._keys[name].merge(self._worker, local, priority, step, settings)
+            self._keys[name].pushpull([local], [local], details)
             if round_ % self.method.q == 0 and self.rounds == round_:
                 self._select(round_ // self.method.q)  # as soon as all keys are on their way
         for other in parameters[1:]:
@@ -148,7 +146,7 @@ class LocalTraining:
         saved: Dict[Key, Any] = {}
         for name, arrays in self.arrays.items():
             saved[name] = arrays[0].copy()
-            self._keys[name].exchange(self._worker, False, None, arrays, 0, 0)
+            self._keys[name].pull(arrays, 0)
         try:
             yield
         finally:
