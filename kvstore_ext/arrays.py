@@ -10,6 +10,7 @@ from . import _core
 from .compression import Compression
 from .errors import ArrayMismatch
 from .keys import storage, stype_of
+from .server_part import ServerPart
 
 # MXNet's type flags, which csrc/dtype.h knows.
 DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
@@ -65,6 +66,7 @@ class KeyArrays:
         self.shape: Tuple[int, ...] = value.shape
         self.dtype = dtype
         self.compressed = False
+        self._store = -1  # until it is declared
         # Every operation on the key writes this, so that the engine gives each its turn.
         self._turn = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
@@ -88,6 +90,7 @@ class KeyArrays:
         if compression is not None:
             text += f", compressed by {compression}"
         self.compressed = compression is not None
+        self._store = store
         self._worker.declare(
             self.identity,
             store,
@@ -98,6 +101,13 @@ class KeyArrays:
             compression is not None and compression.non_finite_ends_job,
             text,
         )
+
+    def parts(self) -> List[ServerPart]:
+        """Its slices, as the servers have them."""
+        return [
+            ServerPart(server, "slice", (self._store, self.identity, index), begin, (length,))
+            for index, begin, length, server in self._worker.slices(self.identity)
+        ]
 
     def check_pushed(self, arrays: List[mx.nd.NDArray]) -> None:
         """Raises ArrayMismatch for gradients that are not as the key was initialised; they may be

@@ -1,15 +1,14 @@
 """Arrays that one worker gives to all others, through the servers (store.broadcast_from)."""
 from __future__ import annotations
 
-from typing import Dict, Union
+from typing import Dict
 
 import mxnet as mx
 
 from .arrays import KeyArrays
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, Pairs, identity
-from .lane import ClusterLane
-from .local_lane import LocalLane
+from .lane import Lane
 
 
 class Broadcasts:
@@ -19,7 +18,7 @@ class Broadcasts:
     in memory (a server keeps the last array's slices) and given up with the names of the missing.
     """
 
-    def __init__(self, lane: Union[ClusterLane, LocalLane], store: int) -> None:
+    def __init__(self, lane: Lane, store: int) -> None:
         self._lane, self._store = lane, store
         self._keys: Dict[Key, KeyArrays] = {}
 

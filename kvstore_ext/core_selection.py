@@ -15,12 +15,15 @@ import numpy as np
 from . import _core
 from .compression import SlimDP
 from .errors import KVStoreError
+from .question_desk import Answer, QuestionDesk, server_half
 from .questions import answer_to, ask
 
 # How many elements have a value, as it travels.
 _COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])
 
-Answer = Tuple[Dict[str, Any], bytes]
+# What the servers are asked.
+_STEP = "core selection"
+RESUME = "slim_dp slice"
 
 
 class CoreKeeper:
@@ -30,9 +33,9 @@ class CoreKeeper:
         self._server = server
         self._selections: Dict[int, _core.CoreSelection] = {}  # by store
 
-    def resume(self, asked: Dict[str, Any], data: bytes) -> None:
+    def resume(self, asked: Dict[str, Any], data: bytes) -> Answer:
         """Goes on with a slice as slim_states.py puts it: its parameters, then its cores."""
-        key, index, elements = asked["slim"]
+        key, index, elements = asked["slice"]
         parameters = 4 * elements
         size = -(-elements // 64) * 8
         cores = {
@@ -40,9 +43,10 @@ class CoreKeeper:
             for place, selection in enumerate(asked["selections"])
         }
         self._server.resume_slim(key, index, data[:parameters], cores)
+        return {}, b""
 
-    def answer(self, asked: Dict[str, Any]) -> Answer:
-        """What stands under "core" in a question: the store, and one of the steps below."""
+    def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
+        """A question has the store, and one of the steps below."""
         store = asked["store"]
         if "round" in asked:
             wanted = (store, asked["round"], asked["slices"])
@@ -65,6 +69,15 @@ class CoreKeeper:
         self._server.set_cores(asked["selection"], cores)
         del self._selections[store]
         return {}, b""
+
+
+@server_half
+def answer_on(server: _core.Server, desk: QuestionDesk) -> None:
+    """Has a server take part in selections, and go on from what another run has saved."""
+    keeper = CoreKeeper(server)
+    # It waits for rounds that wait for the answer to another question.
+    desk.register(_STEP, keeper.answer, waits=True)
+    desk.register(RESUME, keeper.resume)
 
 
 class CoreSelector:
@@ -163,7 +176,7 @@ class CoreSelector:
         self, servers: Dict[int, int], what: Callable[[int], Dict[str, Any]]
     ) -> List[Answer]:
         asked = [
-            ask(self._worker, server, {"core": {"store": self._store, **what(server)}})
+            ask(self._worker, server, _STEP, {"store": self._store, **what(server)})
             for server in servers
         ]
         return [answer_to(self._worker, question) for question in asked]

@@ -3,24 +3,28 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Union
+from collections import ChainMap
+from typing import Any, Callable, Dict, List, Mapping, Optional, Union
 
 import mxnet as mx
 
 from .arrays import KeyArrays, PushDetails
-from .carried import Carried, Carries
+from .carries import Carries
+from .carry_over import CarryOver
 from .compressed_keys import CompressedKeys
 from .compression import Compression, SlimDP
 from .errors import KeyNotInitialised, KVStoreError
 from .keys import Key, Pairs, identity, stype_of
-from .lane import ClusterLane
-from .local_lane import LocalLane
+from .lane import Lane
+from .server_part import Parted
 from .settings import SettingsWatch
 from .slim_dp import LocalTraining
 from .slim_states import SlimStates
-from .sparse import SparseKey, number_of
+from .sparse_key import SparseKey
+from .sparse_rows import number_of
 from .states import ServerStates
-from .updates import WorkerStates, WorkerUpdates, updates_slices
+from .updates import WorkerUpdates, updates_slices
+from .worker_states import WorkerStates
 
 
 class Exchange:
@@ -31,7 +35,7 @@ class Exchange:
     updating whole parameters; otherwise on the workers.
     """
 
-    def __init__(self, lane: Union[ClusterLane, LocalLane]) -> None:
+    def __init__(self, lane: Lane) -> None:
         self.number = lane.open_store()
         self.keys: Dict[Key, KeyArrays] = {}  # dense
         self._lane = lane
@@ -40,7 +44,7 @@ class Exchange:
         self._sparse_names: Dict[int, Key] = {}
         self._positions: Dict[Key, int] = {}  # of all keys, in the order of their first values
         self.compressed = CompressedKeys(lane.worker, self.keys)
-        self.carried: Carries = Carried(lane.worker, self.keys, self.compressed, lane.rank)
+        self.carried: Carries = CarryOver(lane.worker, self.keys, self.compressed, lane.rank)
         self.local: Optional[LocalTraining] = None  # with Slim-DP
         self._updater: Any = None
         # Where the optimizer runs: one of these, or neither without one.
@@ -84,12 +88,11 @@ class Exchange:
         if on_servers:
             self._on_servers, self._on_workers = True, None
             self._send_optimizer(optimizer)
+            everything: Mapping[Key, Parted] = ChainMap(self.keys, self._sparse)  # type: ignore
             self._updater = ServerStates(
                 optimizer,
                 self._worker,
-                self.number,
-                self.keys,
-                self._sparse,
+                everything,
                 weakref.WeakMethod(self._send_optimizer),
                 self.carried,
                 decides=self._lane.rank == 0,
@@ -106,10 +109,9 @@ class Exchange:
 
     def set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Updates whole parameters by updater(key, gradient, value), outside a cluster."""
-        if isinstance(self._lane, LocalLane):
+        names = self._sparse_names
+        if self._lane.set_updater(lambda number, *arrays: updater(names[number], *arrays)):
             self._update_on_workers(updater)
-            names = self._sparse_names
-            self._lane.set_updater(lambda number, *arrays: updater(names[number], *arrays))
 
     def pull_rows(self, name: Key, out: Any, rows: Any, priority: int) -> None:
         """Writes rows of a key's value into a row-sparse array, or one a device."""

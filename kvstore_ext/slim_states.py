@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List
 
 import mxnet as mx
 import numpy as np
 
 from .arrays import KeyArrays
-from .carried import ENTRY
+from .carries import ENTRY
+from .core_selection import RESUME
 from .errors import ClusterError, KVStoreError
 from .keys import Key
-from .lane import ClusterLane
-from .local_lane import LocalLane
+from .lane import Lane
 from .questions import answer_to, ask
 from .slim_dp import LocalTraining
 
@@ -26,7 +26,7 @@ class SlimStates:
     """
 
     def __init__(
-        self, training: LocalTraining, store: int, lane: Union[ClusterLane, LocalLane]
+        self, training: LocalTraining, store: int, lane: Lane
     ) -> None:
         self._training = training
         self._worker = lane.worker
@@ -159,9 +159,9 @@ class SlimStates:
         for name, key in self._training.keys.items():
             value, cores = values[name].reshape(-1), cut[name]
             for index, begin, length, server in self._worker.slices(key.identity):
-                what = {"slim": [key.identity, index, length], "selections": list(cores)}
+                what = {"slice": [key.identity, index, length], "selections": list(cores)}
                 parts = [cores[selection][index] for selection in cores]
                 data = value[begin : begin + length].tobytes() + b"".join(parts)
-                asked.append(ask(self._worker, server, what, data))
+                asked.append(ask(self._worker, server, RESUME, what, data))
         for question in asked:
             answer_to(self._worker, question)

@@ -14,13 +14,14 @@ from mxnet.kvstore import KVStore
 
 from . import compression
 from .broadcasts import Broadcasts
-from .carried import Carries
+from .carries import Carries
 from .closing import failures, open_stores
+from .cluster_lane import ClusterLane
 from .config import Job, Options, compression_options
 from .errors import ClusterError, KVStoreError
 from .exchange import Exchange
 from .keys import Arrays, Key, pairs
-from .lane import ClusterLane
+from .lane import Lane
 from .local_lane import LocalLane
 from .report import report
 
@@ -62,7 +63,7 @@ class P3(KVStore):
         options = options or Options.from_environment()
         job = Job.from_environment()
         try:
-            self._lane = (
+            self._lane: Lane = (
                 LocalLane("p3", options) if job is None else ClusterLane.shared("p3", options, job)
             )
         except ClusterError as error:

@@ -2,17 +2,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List
 
 import mxnet as mx
 import numpy as np
 
-from .arrays import KeyArrays
-from .carried import Carries, CarryingUpdater
 from .errors import KVStoreError
 from .keys import Key
 from .optimizer import SliceOptimizer, copy_optimizer
-from .states import check_states, load_states
 
 # Norms over some rows of these, and their ratios, are not those over all.
 _WEIGHTS = np.array([[0.01, -0.02], [3.0, 0.5], [-40.0, 20.0]], np.float32)
@@ -94,24 +91,6 @@ def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
             sliced.update(trial, values[number])
     found = np.concatenate([value.asnumpy() for value in values])
     return found.reshape(_WEIGHTS.shape) - _WEIGHTS
-
-
-class WorkerStates(CarryingUpdater):
-    """What MXNet calls a store's updater, for an optimizer that runs on the workers."""
-
-    def __init__(
-        self,
-        optimizer: mx.optimizer.Optimizer,
-        keys: Mapping[Key, KeyArrays],
-        carried: Carries,
-    ) -> None:
-        super().__init__(optimizer, carried)
-        self._keys = keys
-
-    def set_states(self, states: bytes) -> None:
-        """As MXNet's; raises KVStoreError for states of other keys or shapes."""
-        check_states(load_states(states)[0], self._keys)
-        super().set_states(states)
 
 
 class WorkerUpdates:

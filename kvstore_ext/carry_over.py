@@ -1,41 +1,38 @@
 """What compression carries over from round to round: part of the states that a script saves."""
 from __future__ import annotations
 
-import pickle
-from typing import Any, Dict, List, Mapping, Protocol
+from typing import Any, Dict, List, Mapping
 
 import mxnet as mx
 import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
+from .carries import ENTRY
 from .compressed_keys import CompressedKeys
 from .errors import KVStoreError
 from .keys import Key
+from .question_desk import Answer, QuestionDesk, server_half
 from .questions import answer_to, ask
 
-# A key of no parameter, under which it lies among an optimizer's states; MXNet's own stores load
-# such a file and leave the entry alone.
-ENTRY = "kvstore_ext: carried over"
+_QUESTION = "carried over"
 
 
-class Carries(Protocol):
-    """What a store adds to the states of its optimizer."""
+@server_half
+def answer_on(server: _core.Server, desk: QuestionDesk) -> None:
+    """Has a server answer what it carries over for a slice, or take it."""
 
-    def compressed(self) -> List[Key]:
-        """The keys that it is about."""
+    def answer(asked: Dict[str, Any], data: bytes) -> Answer:
+        key, index = asked["slice"]
+        if "drawn" not in asked:
+            return {}, server.carried(key, index).tobytes()
+        server.set_carried(key, index, asked["drawn"], np.frombuffer(data, np.float32))
+        return {}, b""
 
-    def fetch(self) -> Dict[str, Any]:
-        """An entry for a dictionary of states, or none."""
-
-    def put_back(self, states: Dict[Any, Any]) -> None:
-        """Takes the entry out of the states and goes on from it."""
-
-    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
-        """Hears of another optimizer, which was saved with the states, say."""
+    desk.register(_QUESTION, answer)
 
 
-class Carried:
+class CarryOver:
     """What a store's compressed keys carry over, here and on the servers.
 
     A worker carries over what its own encodings left out, so each worker saves and loads a file of
@@ -109,7 +106,7 @@ class Carried:
         """Of the whole key; empty where servers carry nothing over."""
         slices = self._worker.slices(key.identity)
         questions = [
-            ask(self._worker, server, {"carried": [key.identity, index]})
+            ask(self._worker, server, _QUESTION, {"slice": [key.identity, index]})
             for index, _, _, server in slices
         ]
         parts = [answer_to(self._worker, question)[1] for question in questions]
@@ -119,27 +116,7 @@ class Carried:
         questions: List[int] = []
         for index, begin, length, server in self._worker.slices(key.identity):
             part = whole[begin : begin + length]
-            what = {"carried": [key.identity, index], "drawn": drawn}
-            questions.append(ask(self._worker, server, what, part.tobytes()))
+            what = {"slice": [key.identity, index], "drawn": drawn}
+            questions.append(ask(self._worker, server, _QUESTION, what, part.tobytes()))
         for question in questions:
             answer_to(self._worker, question)
-
-
-class CarryingUpdater(mx.optimizer.Updater):
-    """A worker's own updater, whose saved states have what compression carries over as well."""
-
-    def __init__(self, optimizer: mx.optimizer.Optimizer, carried: Carries) -> None:
-        super().__init__(optimizer)
-        self._carried = carried
-
-    def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """As MXNet's."""
-        states = {**self.states, **self._carried.fetch()}
-        return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
-
-    def set_states(self, states: bytes) -> None:
-        """As MXNet's; raises KVStoreError for what another compression has carried over."""
-        loaded = pickle.loads(states)
-        self._carried.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
-        super().set_states(pickle.dumps(loaded))
-        self._carried.adopt(self.optimizer)
