@@ -7,7 +7,6 @@ import mxnet as mx
 import numpy as np
 
 from . import _core
-from .compression import Compression
 from .errors import ArrayMismatch
 from .keys import storage, stype_of
 from .server_part import ServerPart
@@ -36,6 +35,22 @@ class PushDetails(NamedTuple):
     step: int = 0
     settings: str = ""
     plain: bool = False
+
+
+class KeyEncoding(NamedTuple):
+    """How a key's gradients are compressed.
+
+    specification
+        For the core (csrc/codec.h).
+    non_finite_ends_job
+        Whether values that are not finite do, where they cannot be compressed.
+    description
+        For people: what all workers must have alike.
+    """
+
+    specification: str
+    non_finite_ends_job: bool
+    description: str
 
 
 class KeyArrays:
@@ -76,20 +91,20 @@ class KeyArrays:
         """How many numbers it has."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def declare(self, store: int, compression: Optional[Compression]) -> None:
+    def declare(self, store: int, encoding: Optional[KeyEncoding] = None) -> None:
         """Tells the lane what it has to know, once.
 
         Parameters
         ----------
         store
             The number of the store that has the key.
-        compression
-            Of its gradients; None for none.
+        encoding
+            None for a key that is not compressed.
         """
         text = f"of shape {self.shape}, {np.dtype(self.dtype).name}"
-        if compression is not None:
-            text += f", compressed by {compression}"
-        self.compressed = compression is not None
+        if encoding is not None:
+            text += f", compressed by {encoding.description}"
+        self.compressed = encoding is not None
         self._store = store
         self._worker.declare(
             self.identity,
@@ -97,8 +112,8 @@ class KeyArrays:
             repr(self.name),
             DTYPES[self.dtype],
             self.elements,
-            "" if compression is None else compression.specification(self.shape),
-            compression is not None and compression.non_finite_ends_job,
+            "" if encoding is None else encoding.specification,
+            encoding is not None and encoding.non_finite_ends_job,
             text,
         )
 

@@ -40,5 +40,5 @@ class Broadcasts:
         if name not in self._keys:
             number = identity(self._store, f"broadcast {name!r}")
             key = self._keys[name] = KeyArrays(self._lane.worker, name, number, array)
-            key.declare(self._store, None)
+            key.declare(self._store)
         return self._keys[name]

@@ -12,17 +12,21 @@ from .keys import Key
 ENTRY = "kvstore_ext: carried over"
 
 
-class Carries(Protocol):
-    """What a store adds to the states of its optimizer."""
-
-    def compressed(self) -> List[Key]:
-        """The keys that it is about."""
+class StatesEntry(Protocol):
+    """What is saved among the states of an optimizer, under a key of its own."""
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states, or none."""
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it."""
+
+
+class Carries(StatesEntry, Protocol):
+    """What a store adds to the states of its optimizer."""
+
+    def compressed(self) -> List[Key]:
+        """The keys that it is about."""
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Hears of another optimizer, which was saved with the states, say."""

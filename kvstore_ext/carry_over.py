@@ -9,11 +9,12 @@ import numpy as np
 from . import _core
 from .arrays import KeyArrays
 from .carries import ENTRY
-from .compressed_keys import CompressedKeys
 from .errors import KVStoreError
+from .key_codec import KeyCodec
 from .keys import Key
 from .question_desk import Answer, QuestionDesk, server_half
 from .questions import answer_to, ask
+from .store_context import StoreContext
 
 _QUESTION = "carried over"
 
@@ -38,40 +39,36 @@ class CarryOver:
     A worker carries over what its own encodings left out, so each worker saves and loads a file of
     its own for a run that goes on with the same bits. One that loads another worker's file, or a
     file without, begins with nothing.
+
+    Parameters
+    ----------
+    context
+        The store.
+    method
+        Its compression with all options, as text.
+    codecs
+        The compressed keys', now and later.
     """
 
     def __init__(
-        self,
-        worker: _core.Worker,
-        keys: Mapping[Key, KeyArrays],
-        compressed: CompressedKeys,
-        rank: int,
+        self, context: StoreContext, method: str, codecs: Mapping[Key, KeyCodec]
     ) -> None:
-        self._worker = worker
-        self._keys = keys
-        self._compressed = compressed
-        self._rank = rank
-
-    def compressed(self) -> List[Key]:
-        """The keys that are compressed."""
-        return [name for name, key in self._keys.items() if key.compressed]
-
-    def of_worker(self, name: Key) -> np.ndarray:
-        """What this worker carries over for a compressed key, float32: nothing before the first
-        round, and with dgc the accumulated gradient, then its momentum."""
-        mx.nd.waitall()  # no round is under way then
-        return self._worker.codec_state(self._keys[name].identity)[1]
+        self._worker = context.worker
+        self._keys = context.keys
+        self._rank = context.rank
+        self._method = method
+        self._codecs = codecs
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none where nothing is compressed."""
-        compressed = {name: self._keys[name] for name in self.compressed()}
-        if not compressed:
+        names = self._names()
+        if not names:
             return {}
         mx.nd.waitall()
-        here = {name: self._worker.codec_state(key.identity) for name, key in compressed.items()}
-        there = {name: self._on_servers(key) for name, key in compressed.items()}
-        method = repr(self._compressed.method)
-        return {ENTRY: {"method": method, "rank": self._rank, "worker": here, "servers": there}}
+        here = {name: self._codecs[name].state() for name in names}
+        there = {name: self._on_servers(self._keys[name]) for name in names}
+        entry = {"method": self._method, "rank": self._rank, "worker": here, "servers": there}
+        return {ENTRY: entry}
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it.
@@ -82,25 +79,23 @@ class CarryOver:
             For what another compression, or one with other options, has carried over.
         """
         entry = states.pop(ENTRY, None)
-        method = repr(self._compressed.method)
-        if entry is not None and entry["method"] != method:
+        if entry is not None and entry["method"] != self._method:
             raise KVStoreError(
-                f"the states were saved with compression {entry['method']}; the store has {method}"
+                f"the states were saved with compression {entry['method']}; the store has "
+                f"{self._method}"
             )
         mx.nd.waitall()
         nothing = (0, np.zeros(0, np.float32))
-        for name in self.compressed():
-            identity = self._keys[name].identity
+        for name in self._names():
             drawn, state = nothing if entry is None else entry["worker"].get(name, nothing)
             own = entry is not None and entry["rank"] == self._rank
-            self._worker.set_codec_state(identity, drawn, state if own else nothing[1])
+            self._codecs[name].set_state(drawn, state if own else nothing[1])
             if self._rank == 0:
                 whole = nothing[1] if entry is None else entry["servers"].get(name, nothing[1])
                 self._put_on_servers(self._keys[name], drawn, whole)
 
-    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
-        """Tells the compression of another optimizer, which was saved with the states, say."""
-        self._compressed.adopt(optimizer)
+    def _names(self) -> List[Key]:
+        return [name for name, key in self._keys.items() if key.compressed]
 
     def _on_servers(self, key: KeyArrays) -> np.ndarray:
         """Of the whole key; empty where servers carry nothing over."""

@@ -8,15 +8,17 @@ is equal to the last one belongs to the core as far as there is room, in the ord
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
 from . import _core
-from .compression import SlimDP
 from .errors import KVStoreError
 from .question_desk import Answer, QuestionDesk, server_half
 from .questions import answer_to, ask
+
+if TYPE_CHECKING:
+    from .slim_options import SlimDP
 
 # How many elements have a value, as it travels.
 _COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatch
 from typing import ClassVar, Optional, Tuple, Union
 
+import numpy as np
+
+from .gradient_method import GradientMethod
 from .method_options import check, choice, flag, number, words
+from .store_context import StoreContext
+from .store_method import StoreMethod
 
 
 @dataclass(frozen=True)
@@ -16,6 +21,14 @@ class Compression:
     name: ClassVar[str]
     # Whether an optimizer had better run on the workers, so that sums travel back compressed.
     prefers_workers: ClassVar[bool] = True
+    # Of the arrays that it takes.
+    dtypes: ClassVar[Tuple[type, ...]] = (np.float32, np.float16)
+    # Whether row-sparse arrays travel uncompressed; otherwise they are refused.
+    sparse_travels_plain: ClassVar[bool] = True
+    # Whether it takes the momentum of SGD over, for excluded keys as well.
+    applies_momentum: ClassVar[bool] = False
+    # The `type` of all stores that have it; None where they keep that of their name.
+    store_type: ClassVar[Optional[str]] = None
 
     exclude: Tuple[Union[int, str], ...] = field(
         default=(),
@@ -31,6 +44,15 @@ class Compression:
     def non_finite_ends_job(self) -> bool:
         """Whether values that are not finite end the job, where they cannot be compressed."""
         return True
+
+    @property
+    def exclude_last(self) -> bool:
+        """Whether the layer that is needed last travels uncompressed."""
+        return False
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        """What it decides in one store."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         for known in fields(self):
@@ -67,6 +89,9 @@ class GradientCompression(Compression):
     @property
     def non_finite_ends_job(self) -> bool:
         return self.non_finite == "raise"
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        return GradientMethod(context, self)
 
 
 @dataclass(frozen=True)
@@ -139,6 +164,7 @@ class DGC(GradientCompression):
     """
 
     name: ClassVar[str] = "dgc"
+    applies_momentum: ClassVar[bool] = True
 
     ratio: float = number(0.001, 0, 1, "share of elements sent in the end", above=True)
     warmup_rounds: int = number(
@@ -205,6 +231,8 @@ class TwoBit(GradientCompression):
 
     name: ClassVar[str] = "2bit"
     prefers_workers: ClassVar[bool] = False
+    dtypes: ClassVar[Tuple[type, ...]] = (np.float32,)
+    sparse_travels_plain: ClassVar[bool] = False  # MXNet refuses them
 
     threshold: float = number(
         0.5,

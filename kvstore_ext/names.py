@@ -16,10 +16,11 @@ def register() -> None:
     for name in ("p3", "dist_sync_p3"):
         KVStoreBase.kv_registry[name] = P3
     for name, method in TYPES.items():
-        about = {"compression": name, "__doc__": method.__doc__, "__module__": P3.__module__}
+        about = {"method_name": name, "__doc__": method.__doc__, "__module__": P3.__module__}
         store = type(method.__name__, (P3,), about)
         KVStoreBase.kv_registry[name] = KVStoreBase.kv_registry[f"dist_sync_{name}"] = store
-    KVStoreBase.kv_registry["dist_slim_dp"] = KVStoreBase.kv_registry["slim_dp"]  # its type
+        if method.store_type is not None:
+            KVStoreBase.kv_registry[method.store_type] = store
     adopt(P3)
     # MXNet would make a local store of a name that it does not know, and train without a word.
     for name in ("dist_async_p3", "dist_p3_async", "async_p3", "p3_async"):

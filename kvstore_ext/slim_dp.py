@@ -6,16 +6,18 @@ back, csrc/slim_slice.h is the server's side, core_selection.py chooses the core
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
 
 import mxnet as mx
 
-from . import _core
 from .arrays import KeyArrays, PushDetails, total_of
-from .compression import SlimDP
 from .core_selection import CoreSelector
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, storage, stype_of
+from .store_context import StoreContext
+
+if TYPE_CHECKING:
+    from .slim_options import SlimDP
 
 
 class LocalTraining:
@@ -23,35 +25,26 @@ class LocalTraining:
 
     Parameters
     ----------
-    worker, store, rank
-        The lane, the store's number on it, and this worker's rank.
+    context
+        The store; its keys are in the order of the model.
     method
         Slim-DP with its options.
-    keys
-        The store's dense keys by name, now and later, in the order of the model.
     """
 
-    def __init__(
-        self,
-        worker: _core.Worker,
-        store: int,
-        rank: int,
-        method: SlimDP,
-        keys: Mapping[Key, KeyArrays],
-    ) -> None:
+    def __init__(self, context: StoreContext, method: SlimDP) -> None:
         self.method = method
         self.updater: Optional[Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]] = None
         self.arrays: Dict[Key, List[mx.nd.NDArray]] = {}  # the script's, one a device
         self.steps: Dict[Key, int] = {}
         self.chosen = -1  # the last selection that was begun
-        self._worker = worker
-        self._store = store
-        self._decides = rank == 0
-        self._keys = keys
+        self._worker = context.worker
+        self._store = context.store
+        self._decides = context.rank == 0
+        self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
         self._local: Dict[Key, KeyArrays] = {}
-        self.selector = CoreSelector(worker, store, method)
+        self.selector = CoreSelector(context.worker, context.store, method)
 
     @property
     def keys(self) -> Dict[Key, KeyArrays]:

@@ -5,9 +5,14 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Optional, Tuple, Union
 
+import numpy as np
+
 from .errors import OptionError
 from .gradient_compression import QSGD, Compression, Half, TernGrad
 from .method_options import choice, number, option, words
+from .slim_method import SlimMethod
+from .store_context import StoreContext
+from .store_method import StoreMethod
 
 
 def _compresses_updates(method: Compression) -> bool:
@@ -37,6 +42,8 @@ class SlimDP(Compression):
 
     name: ClassVar[str] = "slim_dp"
     prefers_workers: ClassVar[bool] = False
+    dtypes: ClassVar[Tuple[type, ...]] = (np.float32,)
+    store_type: ClassVar[Optional[str]] = "dist_slim_dp"
 
     alpha: float = number(0.3, 0, 1, "share of the parameters that travel in a round", above=True)
     beta: float = number(0.15, 0, 1, "share of the core, at most alpha; 0: at random only")
@@ -80,6 +87,9 @@ class SlimDP(Compression):
             raise OptionError(
                 f"slim_dp: core_delay is {self.core_delay}; it must be below q, {self.q}"
             )
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        return SlimMethod(context, self)
 
     @property
     def selects(self) -> bool:

@@ -11,10 +11,9 @@ from .arrays import KeyArrays
 from .carries import ENTRY
 from .core_selection import RESUME
 from .errors import ClusterError, KVStoreError
-from .keys import Key
-from .lane import Lane
 from .questions import answer_to, ask
 from .slim_dp import LocalTraining
+from .store_context import StoreContext
 
 
 class SlimStates:
@@ -25,18 +24,11 @@ class SlimStates:
     the global ones.
     """
 
-    def __init__(
-        self, training: LocalTraining, store: int, lane: Lane
-    ) -> None:
+    def __init__(self, training: LocalTraining, context: StoreContext) -> None:
         self._training = training
-        self._worker = lane.worker
-        self._store = store
-        self._rank = lane.rank
-        self._lane = lane
-
-    def compressed(self) -> List[Key]:
-        """The keys that are trained locally."""
-        return list(self._training.keys)
+        self._worker = context.worker
+        self._rank = context.rank
+        self._context = context
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none before the first step."""
@@ -86,7 +78,7 @@ class SlimStates:
         training.steps = dict(entry["steps"])
         training.chosen = entry["chosen"]
         first = next(iter(training.keys.values()))
-        self._worker.resume_slim(self._store, first.identity, training.rounds)
+        self._worker.resume_slim(self._context.store, first.identity, training.rounds)
         cut = {
             name: {s: self._cut(key, cores[name]) for s, cores in entry["cores"].items()}
             for name, key in training.keys.items()
@@ -100,17 +92,14 @@ class SlimStates:
                 mx.nd.array(entry["local"][name]).copyto(array)
         if self._rank == 0:
             self._put_on_servers(entry["global"], cut)
-        self._lane.barrier()  # nobody pushes before the servers have it
-
-    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
-        """The optimizer is the worker's own, and nothing of it is the lane's."""
+        self._context.barrier()  # nobody pushes before the servers have it
 
     def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:
         """By selection and key, whether each element is in the core; waits for the last one."""
         found: Dict[int, Dict[Any, np.ndarray]] = {}
         if not self._training.method.selects:
             return found
-        latest = time.monotonic() + self._lane.timeout
+        latest = time.monotonic() + self._context.timeout
         for name, key in self._training.keys.items():
             for selection, parts in self._cores_of(key, latest).items():
                 found.setdefault(selection, {})[name] = self._joined(key, parts)
@@ -126,7 +115,7 @@ class SlimStates:
             if time.monotonic() > latest:
                 raise ClusterError(
                     f"the servers have not told the core of selection {chosen} within "
-                    f"{self._lane.timeout:g} s"
+                    f"{self._context.timeout:g} s"
                 )
             time.sleep(0.01)
 

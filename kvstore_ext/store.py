@@ -19,7 +19,8 @@ from .closing import failures, open_stores
 from .cluster_lane import ClusterLane
 from .config import Job, Options, compression_options
 from .errors import ClusterError, KVStoreError
-from .exchange import Exchange
+from .gradient_compression import Compression
+from .key_router import KeyRouter
 from .keys import Arrays, Key, pairs
 from .lane import Lane
 from .local_lane import LocalLane
@@ -53,13 +54,13 @@ class P3(KVStore):
     """
 
     # Of a store that has its name from a compression.
-    compression: Optional[str] = None
+    method_name: Optional[str] = None
 
     def __init__(self, options: Optional[Options] = None) -> None:
         self.closed = True  # until it is made
         method = None
-        if self.compression is not None:
-            method = compression.parse({"type": self.compression, **compression_options()})
+        if self.method_name is not None:
+            method = compression.parse({"type": self.method_name, **compression_options()})
         options = options or Options.from_environment()
         job = Job.from_environment()
         try:
@@ -71,10 +72,10 @@ class P3(KVStore):
             raise
         super().__init__(self._lane.stock.handle)
         self._updater: Any = None  # MXNet's name for what has the optimizer's states
-        self._exchange = Exchange(self._lane)
-        self._broadcasts = Broadcasts(self._lane, self._exchange.number)
+        self._router = KeyRouter(self._lane)
+        self._broadcasts = Broadcasts(self._lane, self._router.number)
         if method is not None:
-            self._exchange.compress(method)
+            self._router.compress(method)
         mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
         self._worker = self._lane.worker
         self.closed = False
@@ -105,15 +106,17 @@ class P3(KVStore):
         Trainer and Module look for 'dist' in it. With '_sync' Module divides a gradient by the
         batch of all workers, of which the sum is taken; Slim-DP's optimizers see their own.
         """
-        if self._exchange.local is not None:
-            return "dist_slim_dp"
-        return f"dist_sync_{self.compression or 'p3'}"
+        return self._router.method.store_type or f"dist_sync_{self.method_name or 'p3'}"
+
+    @property
+    def compression(self) -> Optional[Compression]:
+        """The method that the store has, with its options; None for a store without one."""
+        return self._router.method.compression
 
     def is_capable(self, capability: str) -> bool:
         """As MXNet's; 'optimizer' is False where sums had better travel back compressed, so that
         Trainer and Module update on the workers."""
-        method = self._exchange.compressed.method
-        if capability.lower() == "optimizer" and method is not None and method.prefers_workers:
+        if capability.lower() == "optimizer" and self._router.method.prefers_workers:
             return False
         return bool(super().is_capable(capability))
 
@@ -146,7 +149,7 @@ class P3(KVStore):
         """
         self._check_open()
         self._warn_of_unused_options()
-        self._exchange.begin(pairs(key, value), {}, 0)
+        self._router.begin(pairs(key, value), {}, 0)
 
     def broadcast(
         self, key: Union[Key, Sequence[Key]], value: Arrays, out: Arrays, priority: int = 0
@@ -154,7 +157,7 @@ class P3(KVStore):
         """Initialises keys and writes rank 0's value into `out`; otherwise as `init`."""
         self._check_open()
         self._warn_of_unused_options()
-        self._exchange.begin(pairs(key, value), dict(pairs(key, out)), priority)
+        self._router.begin(pairs(key, value), dict(pairs(key, out)), priority)
 
     def push(self, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0) -> None:
         """Sends gradients, summed over a worker's devices, once they are computed.
@@ -175,7 +178,7 @@ class P3(KVStore):
             Before anything is sent.
         """
         self._check_open()
-        self._exchange.exchange(pairs(key, value), None, priority)
+        self._router.push(pairs(key, value), priority)
 
     def pull(
         self,
@@ -192,7 +195,7 @@ class P3(KVStore):
         if not ignore_sparse:
             raise KVStoreError("a distributed store cannot pull with ignore_sparse=False")
         self._check_open()
-        self._exchange.exchange(None, pairs(key, out), priority)
+        self._router.pull(pairs(key, out), priority)
 
     def pushpull(
         self,
@@ -206,9 +209,8 @@ class P3(KVStore):
         A slice of `out` is written when its result arrives; whoever reads `out` waits for all.
         """
         self._check_open()
-        values = pairs(key, value)
-        outs = values if out is None else pairs(key, out)
-        self._exchange.exchange(values, outs, priority)
+        outs = None if out is None else pairs(key, out)
+        self._router.pushpull(pairs(key, value), outs, priority)
 
     def broadcast_from(
         self, root: int, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0
@@ -259,14 +261,14 @@ class P3(KVStore):
         assert out is not None, "row_sparse_pull needs an array to write to"
         assert row_ids is not None, "row_sparse_pull needs row_ids"
         if isinstance(key, (int, str)):
-            return self._exchange.pull_rows(key, out, row_ids, priority)
+            return self._router.pull_rows(key, out, row_ids, priority)
         if not len(key) == len(out) == len(row_ids):
             raise KVStoreError(
                 f"got {len(key)} keys, {len(out)} arrays and {len(row_ids)} row_ids; they must "
                 "be as many"
             )
         for name, arrays, rows in zip(key, out, row_ids):
-            self._exchange.pull_rows(name, arrays, rows, priority)
+            self._router.pull_rows(name, arrays, rows, priority)
         return None
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
@@ -283,7 +285,7 @@ class P3(KVStore):
             For one of another class after training began, or one that draws random numbers.
         """
         self._check_open()
-        self._updater = self._exchange.set_optimizer(optimizer)
+        self._updater = self._router.set_optimizer(optimizer)
 
     def _set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Outside a cluster, has updater(key, gradient, value) update whole parameters.
@@ -291,7 +293,7 @@ class P3(KVStore):
         In a cluster it does nothing, as in MXNet's distributed stores.
         """
         self._check_open()
-        self._exchange.set_updater(updater)
+        self._router.set_updater(updater)
         self._updater = updater
 
     def set_gradient_compression(self, compression_params: Dict[str, Any]) -> None:
@@ -311,7 +313,7 @@ class P3(KVStore):
             Once there are keys.
         """
         self._check_open()
-        self._exchange.compress(compression.parse({**compression_options(), **compression_params}))
+        self._router.compress(compression.parse({**compression_options(), **compression_params}))
 
     def adopt_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Tells a compressing store of the optimizer with which the script updates parameters.
@@ -327,7 +329,7 @@ class P3(KVStore):
             With dgc, for a momentum that is not plain SGD's.
         """
         self._check_open()
-        self._exchange.compressed.adopt(optimizer)
+        self._router.method.adopt(optimizer)
 
     def global_parameters(self) -> ContextManager[None]:
         """Has the script's parameters be the global ones for the block, to test or save them.
@@ -340,13 +342,12 @@ class P3(KVStore):
                 net.save_parameters("model.params")
         """
         self._check_open()
-        local = self._exchange.local
-        return contextlib.nullcontext() if local is None else local.global_parameters()
+        return self._router.method.global_parameters()
 
     @property
     def carried(self) -> Carries:
         """What compression carries over from round to round; saved states have it."""
-        return self._exchange.carried
+        return self._router.method
 
     def stats(self) -> Dict[str, Any]:
         """What this process's lane has done since it was opened.
@@ -360,7 +361,7 @@ class P3(KVStore):
             of keys that did not count; encode, queue, wire, decode: seconds, added up over slices,
             which wait and travel at the same time; wire ends with the result's arrival.
         """
-        return report(self._worker, self._exchange.keys)
+        return report(self._worker, self._router.method)
 
     def barrier(self) -> None:
         """Waits until all workers have come here; raises ClusterError after `timeout`."""
@@ -391,14 +392,14 @@ class P3(KVStore):
 
     def learned_order(self) -> List[Key]:
         """Keys in the order in which the next forward pass needs them; empty until it is known."""
-        names = {arrays.identity: name for name, arrays in self._exchange.keys.items()}
+        names = {arrays.identity: name for name, arrays in self._router.keys.items()}
         return [names[identity] for identity in self._worker.order() if identity in names]
 
     def take_trace(self) -> List[Tuple[float, str, Key, int, int, int]]:
         """Events on this store's dense keys since the last call, with the option `trace`: (time in
         seconds, what, key, slice, round, priority); what is 'ready', 'send', 'result' or 'done'.
         Those of the process's other stores are dropped."""
-        names = {arrays.identity: name for name, arrays in self._exchange.keys.items()}
+        names = {arrays.identity: name for name, arrays in self._router.keys.items()}
         return [
             (event[0], event[1], names[event[2]], *event[3:])
             for event in self._worker.take_trace()
@@ -414,8 +415,7 @@ class P3(KVStore):
         if self.closed:
             return
         self.closed = True
-        if self._exchange.local is not None:
-            self._exchange.local.selector.join()
+        self._router.method.close()
         if not self._worker.failure():
             with contextlib.suppress(MXNetError):  # of a computation: the script's to report
                 mx.nd.waitall()
@@ -427,7 +427,7 @@ class P3(KVStore):
 
     def _warn_of_unused_options(self) -> None:
         unused = compression_options()
-        if unused and self._exchange.compressed.method is None:
+        if unused and self.compression is None:
             warnings.warn(
                 f"KVSTORE_EXT_OPTIONS has options of a compression, {', '.join(unused)}, but the "
                 f"store {self.type} compresses nothing; mx.kv.create('terngrad'), say, does",

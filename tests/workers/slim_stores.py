@@ -65,7 +65,7 @@ def refused_updates() -> None:
     there = mx.nd.zeros_like(value)
     for step in range(1, 8):
         if step == 5 and store.rank == 1:
-            key = store._exchange.keys[0].identity
+            key = store._router.keys[0].identity
             while 2 not in store._worker.slim_cores(key):
                 time.sleep(0.01)  # the server chooses it
             store._worker.set_slim_core(key, 0, 2, b"\x00" * 8 + b"\xff" * 8)
@@ -116,7 +116,7 @@ def other_cores() -> None:
     worker, rank = script.store._worker, script.store.rank
     script.train(0, 5)
     mx.nd.waitall()
-    key = script.store._exchange.keys[0].identity
+    key = script.store._router.keys[0].identity
     before = worker.slim_cores(key)
     if rank == 1:
         members = before[1][0]
