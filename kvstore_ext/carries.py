@@ -1,11 +1,9 @@
 """What a store adds to the states of its optimizer that a script saves."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Protocol
+from typing import Any, Dict, List, Protocol, Union
 
 import mxnet as mx
-
-from .keys import Key
 
 # A key of no parameter, under which it lies among an optimizer's states; MXNet's own stores load
 # such a file and leave the entry alone.
@@ -25,7 +23,7 @@ class StatesEntry(Protocol):
 class Carries(StatesEntry, Protocol):
     """What a store adds to the states of its optimizer."""
 
-    def compressed(self) -> List[Key]:
+    def compressed(self) -> List[Union[int, str]]:
         """The keys that it is about."""
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:

@@ -1,4 +1,4 @@
-"""What a store has sent and received, and where its time went: P3.stats()."""
+"""What a store has sent and received, and where its time went: P3Worker.stats()."""
 from __future__ import annotations
 
 from typing import Any, Dict
@@ -7,8 +7,8 @@ from . import _core
 from .store_method import StoreMethod
 
 
-def report(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
-    """As P3.stats() describes it."""
+def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
+    """As P3Worker.stats() describes it."""
     totals = worker.totals()
     sent, received = worker.traffic()
     return {
