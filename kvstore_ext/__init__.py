@@ -4,31 +4,36 @@
 gradient from a script to the server and back, read in this order:
 
     store.py            the KVStore that the script sees
-    exchange.py         its keys: which way each goes, and who updates it
+    key_router.py       its keys: finds each one's policy (key_policy.py), and calls it
+    summed_key.py       the policies of dense keys: updated on the servers, or on the workers
     arrays.py           gives MXNet's engine an operation on a key's arrays
-    lane.py             how a store gets its worker: a cluster's (local_lane.py: the process's own)
+    lane.py             how a store gets its worker: cluster_lane.py, local_lane.py
     csrc/engine.cc      the engine starts the operation when the gradient is computed
     csrc/worker_rounds.cc  sends its slices, encoded where asked (csrc/key_codec.cc), and takes the
                         results back; csrc/message.h says what travels
     csrc/link.cc        sends by priority within a window (csrc/window.h), over csrc/pslite.cc
     csrc/server_rounds.cc  adds what the workers send (csrc/aggregator.cc), answers all of them
     optimizer.py        updates the parameters on a server, slice by slice
-    server.py           the process around it: python -m kvstore_ext.server
+    server_parts.py     what every server has; server.py is the process around it:
+                        python -m kvstore_ext.server
 
-With Slim-DP (slim_options.py) a key turns off that way into slim_dp.py; csrc/slim_key.cc takes out
-what travels of it, csrc/slim_slice.cc is the server's side, and core_selection.py with
+A store has one method (store_method.py), which is made by its options: it says which keys are
+compressed, and which it trains itself. For ways to make gradients small that is gradient_method.py;
+compression.py has their options (gradient_compression.py), csrc/codec.h their codecs, and
+carry_over.py what is left for the next round. For Slim-DP (slim_options.py) it is slim_method.py: a
+key turns off that way into trained_locally.py and slim_dp.py; csrc/slim_key.cc takes out what
+travels of it, csrc/slim_slice.cc is the server's side, and core_selection.py with
 csrc/core_selection.cc, csrc/server_cores.cc and csrc/worker_cores.cc chooses the core;
 slim_states.py saves it all.
 
-Beside that way lie compression/ (ways to make gradients small, each with a codec in csrc/: codec.h;
-methods.py lists them), compressed_keys.py (which keys, and when), carried.py (what is left for
-the next round), report.py (what it came to), csrc/worker.cc and csrc/server.cc (how a job begins,
-fails and ends), settings.py (what servers hear of a changed optimizer), states.py (saving and
-loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
-sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
-runner.py (python -m kvstore_ext: scripts as they are). broadcasts.py gives one worker's arrays to
-all others, for ec_dnn/, which exchanges models instead of gradients. launcher/ starts jobs, and
-imports nothing of all this.
+Beside that way lie lane_store.py and shutdown.py, csrc/worker.cc and csrc/server.cc (how a job
+begins, fails and ends), statistics.py (what it came to), pushes.py and settings.py (what servers
+hear of a changed optimizer), states.py (saving and loading what optimizers remember), updates.py
+(optimizers that have to see whole parameters), sparse_key.py (keys of MXNet's own store, which
+native_updater.py updates), questions.py, question_desk.py and commands.py (what workers ask of
+servers, and tell them), registry.py (the stores' names), after_mxnet.py (what Trainer and Module
+have to know), and runner.py (python -m kvstore_ext: scripts as they are). broadcasts.py gives one
+worker's arrays to all others, for ec_dnn/, which exchanges models instead of gradients.
 """
 from __future__ import annotations
 
@@ -64,6 +69,7 @@ except RuntimeError as error:
     raise ImportError(f"mxnet {mxnet.__version__} at {_library} does not fit: {error}") from None
 
 from . import methods  # noqa: E402, F401 - registers them, for what is imported next
+from .after_mxnet import adopt  # noqa: E402
 from .config import Options  # noqa: E402
 from .errors import (  # noqa: E402
     ArrayMismatch,
@@ -72,17 +78,18 @@ from .errors import (  # noqa: E402
     KVStoreError,
     OptionError,
 )
-from .names import register  # noqa: E402
-from .store import P3  # noqa: E402
+from .registry import register  # noqa: E402
+from .store import P3Worker  # noqa: E402
 
 register()
+adopt(P3Worker)
 
 __all__ = [
-    "P3",
     "ArrayMismatch",
     "ClusterError",
     "KVStoreError",
     "KeyNotInitialised",
     "OptionError",
     "Options",
+    "P3Worker",
 ]

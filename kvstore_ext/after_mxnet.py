@@ -6,8 +6,8 @@ from typing import Any, Callable
 import mxnet as mx
 from mxnet.kvstore import KVStoreBase
 
-from .carried import CarryingUpdater
 from .errors import KVStoreError
+from .worker_states import CarryingUpdater
 
 
 def adopt(store_class: type) -> None:

@@ -1,15 +1,15 @@
 """One key at its worker: its shape and type, and the arrays between the devices and the lane."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple, Union
+from typing import List, NamedTuple, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
 
 from . import _core
-from .compression import Compression
 from .errors import ArrayMismatch
 from .keys import storage, stype_of
+from .server_part import ServerPart
 
 # MXNet's type flags, which csrc/dtype.h knows.
 DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
@@ -18,29 +18,56 @@ DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
 _PRIORITY_LIMIT = (1 << 31) - 2
 
 
+class PushDetails(NamedTuple):
+    """What accompanies a push.
+
+    priority
+        The caller's: keys with higher ones go first until the order is learned.
+    step
+        How often this worker's most updated key has been pushed.
+    settings
+        Of the optimizer, for the servers (settings.py); empty: as before.
+    plain
+        Whether a compressed key travels uncompressed this time.
+    """
+
+    priority: int = 0
+    step: int = 0
+    settings: str = ""
+    plain: bool = False
+
+
 class KeyArrays:
-    """A key's arrays.
+    """A key's arrays. Its operations run in MXNet's engine, one after the other; all calls return
+    at once, but for `wait`.
 
     A single array on the CPU is read and written by the lane where it lies. Arrays on several
     devices, or on a GPU, meet in one buffer on the CPU: MXNet's own sum and copies fill it and
     empty it, in order with the computation.
     """
 
-    def __init__(self, name: Union[int, str], identity: int, value: mx.nd.NDArray) -> None:
+    def __init__(
+        self,
+        worker: _core.Worker,
+        name: Union[int, str],
+        identity: int,
+        value: mx.nd.NDArray,
+    ) -> None:
         dtype = np.dtype(value.dtype).type  # arrays of mx.np have a np.dtype, others the type
         if dtype not in DTYPES:
             raise ArrayMismatch(
                 f"key {name!r}: got an array of {np.dtype(dtype).name}; allowed are "
                 f"{', '.join(np.dtype(known).name for known in DTYPES)}"
             )
+        self._worker = worker
         self.name = name
         self.identity = identity
         self.shape: Tuple[int, ...] = value.shape
         self.dtype = dtype
         self.compressed = False
-        self.codec: Any = None  # of the core; once declared
-        # Every operation on the key writes this, so that they come one after the other.
-        self._order = mx.nd.zeros((1,))
+        self._store = -1  # until it is declared
+        # Every operation on the key writes this, so that the engine gives each its turn.
+        self._turn = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
 
     @property
@@ -48,13 +75,7 @@ class KeyArrays:
         """How many numbers it has."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def declare(
-        self,
-        worker: _core.Worker,
-        store: int,
-        codec: _core.KeyCodec,
-        compression: Optional[Compression] = None,
-    ) -> None:
+    def declare(self, store: int, codec: _core.KeyCodec, compression: str = "") -> None:
         """Tells the lane what it has to know, once.
 
         Parameters
@@ -64,17 +85,22 @@ class KeyArrays:
         codec
             How it travels: the key's own.
         compression
-            Of its gradients; None for none.
+            What of it all workers must have alike, for people; empty for a key that has none.
         """
         text = f"of shape {self.shape}, {np.dtype(self.dtype).name}"
-        if compression is not None:
+        if compression:
             text += f", compressed by {compression}"
-        self.compressed = compression is not None
-        self.codec = codec
-        name = repr(self.name)
-        worker.declare(
-            self.identity, store, name, DTYPES[self.dtype], self.elements, codec, text
-        )
+        self.compressed = bool(compression)
+        self._store = store
+        name, dtype = repr(self.name), DTYPES[self.dtype]
+        self._worker.declare(self.identity, store, name, dtype, self.elements, codec, text)
+
+    def parts(self) -> List[ServerPart]:
+        """Its slices, as the servers have them."""
+        return [
+            ServerPart(server, "slice", (self._store, self.identity, index), begin, (length,))
+            for index, begin, length, server in self._worker.slices(self.identity)
+        ]
 
     def check_pushed(self, arrays: List[mx.nd.NDArray]) -> None:
         """Raises ArrayMismatch for gradients that are not as the key was initialised; they may be
@@ -106,82 +132,71 @@ class KeyArrays:
                 f"initialised as {np.dtype(self.dtype).name}"
             )
 
-    def exchange(
+    def init(
+        self, value: mx.nd.NDArray, outs: Optional[List[mx.nd.NDArray]], priority: int
+    ) -> None:
+        """Gives the key its first value, rank 0's, and writes it into outs."""
+        self.pushpull([value], outs, PushDetails(priority))
+
+    def push(self, values: List[mx.nd.NDArray], details: PushDetails) -> None:
+        """Opens the key's next round with the sum of values, one a device."""
+        self._queue(_core.Kind.PUSH, self._gather(values), None, details)
+
+    def pull(self, outs: List[mx.nd.NDArray], priority: int) -> None:
+        """Writes the result of the last round into outs, one a device."""
+        target = self._target(outs)
+        self._queue(_core.Kind.PULL, None, target, PushDetails(priority))
+        _spread(target, outs)
+
+    def pushpull(
         self,
-        worker: _core.Worker,
-        contributes: bool,
-        values: Optional[List[mx.nd.NDArray]],
+        values: List[mx.nd.NDArray],
         outs: Optional[List[mx.nd.NDArray]],
-        priority: int,
-        step: int,
-        settings: str = "",
-        plain: bool = False,
+        details: PushDetails,
     ) -> None:
-        """Queues one operation of the lane, with what moves arrays to it and from it.
+        """`push`, and `pull` where there are outs, as one operation; they may be the values."""
+        if not outs:
+            return self.push(values, details)
+        source = self._gather(values)
+        target = self._target(outs)
+        self._queue(_core.Kind.PUSH, source, target, details)
+        return _spread(target, outs)
 
-        contributes opens the key's next round with the sum of values; outs get its result. Without
-        contributes, outs get the result of the last round. The settings are rank 0's for the
-        servers' optimizer (settings.py). A plain operation is not compressed.
-        """
-        source = None if values is None else self._gather(values)
-        target = None if not outs else self._target(outs)
-        self._push(worker, contributes, source, target, (priority, step, settings, plain))
-        if target is not None and outs is not None:
-            for out in outs:
-                if out is not target:
-                    target.copyto(out)
-
-    def merge(
-        self, worker: _core.Worker, local: mx.nd.NDArray, priority: int, step: int, settings: str
-    ) -> None:
-        """Queues a round of Slim-DP: pushes by what the local parameters have changed, and merges
-        the global ones into them."""
-        on_cpu = local.context.device_type == "cpu"
-        array = local if on_cpu else local.copyto(self._staging([local]))
-        self._push(worker, True, array, array, (priority, step, settings, False))
-        if not on_cpu:
-            array.copyto(local)
-
-    def broadcast(
-        self, worker: _core.Worker, root: int, is_root: bool, array: mx.nd.NDArray, priority: int
-    ) -> None:
-        """Queues a round that gives the root's array to all others, instead of a sum to all."""
+    def broadcast(self, root: int, is_root: bool, array: mx.nd.NDArray, priority: int) -> None:
+        """Opens a round that gives the root's array to all others, instead of a sum to all."""
         on_cpu = array.context.device_type == "cpu"
         buffer = array if on_cpu else self._staging([array])
         if is_root and not on_cpu:
             array.copyto(buffer)
         source, target = (buffer, None) if is_root else (None, buffer)
-        self._push(worker, True, source, target, (priority, 0, "", False), root)
+        self._queue(_core.Kind.BROADCAST, source, target, PushDetails(priority), root)
         if not is_root and not on_cpu:
             buffer.copyto(array)
 
-    def _push(
+    def _queue(
         self,
-        worker: _core.Worker,
-        contributes: bool,
+        kind: _core.Kind,
         source: Optional[mx.nd.NDArray],
         target: Optional[mx.nd.NDArray],
-        how: Tuple[int, int, str, bool],
-        root: Optional[int] = None,
+        details: PushDetails,
+        root: int = 0,
     ) -> None:
-        priority, step, settings, plain = how
-        kind = _core.Kind.PULL if not contributes else _core.Kind.PUSH
-        worker.push_to_engine(
+        self._worker.push_to_engine(
             self.identity,
-            kind if root is None else _core.Kind.BROADCAST,
+            kind,
             0 if source is None else source.handle.value,
             0 if target is None else target.handle.value,
-            self._order.handle.value,
-            max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, priority)),
-            step,
-            settings,
-            plain,
-            0 if root is None else root,
+            self._turn.handle.value,
+            max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, details.priority)),
+            details.step,
+            details.settings,
+            details.plain,
+            root,
         )
 
     def wait(self) -> None:
         """Waits for all operations on the key; raises MXNetError where one failed."""
-        self._order.wait_to_read()
+        self._turn.wait_to_read()
 
     def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""
@@ -202,6 +217,12 @@ class KeyArrays:
             context = mx.cpu_pinned() if on_gpu else mx.cpu()
             self._buffer = mx.nd.empty(self.shape, context, self.dtype)
         return self._buffer
+
+
+def _spread(target: mx.nd.NDArray, outs: List[mx.nd.NDArray]) -> None:
+    for out in outs:
+        if out is not target:
+            target.copyto(out)
 
 
 def total_of(arrays: List[mx.nd.NDArray], out: Optional[mx.nd.NDArray] = None) -> mx.nd.NDArray:

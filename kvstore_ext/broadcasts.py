@@ -1,7 +1,7 @@
 """Arrays that one worker gives to all others, through the servers (store.broadcast_from)."""
 from __future__ import annotations
 
-from typing import Dict, Union
+from typing import Dict
 
 import mxnet as mx
 
@@ -9,8 +9,7 @@ from . import _core
 from .arrays import KeyArrays
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, Pairs, identity
-from .lane import ClusterLane
-from .local_lane import LocalLane
+from .lane import Lane
 
 
 class Broadcasts:
@@ -20,7 +19,7 @@ class Broadcasts:
     in memory (a server keeps the last array's slices) and given up with the names of the missing.
     """
 
-    def __init__(self, lane: Union[ClusterLane, LocalLane], store: int) -> None:
+    def __init__(self, lane: Lane, store: int) -> None:
         self._lane, self._store = lane, store
         self._keys: Dict[Key, KeyArrays] = {}
 
@@ -36,11 +35,11 @@ class Broadcasts:
             return
         is_root = root == self._lane.rank
         for name, arrays in values:
-            self._keys[name].broadcast(self._lane.worker, root, is_root, arrays[0], priority)
+            self._keys[name].broadcast(root, is_root, arrays[0], priority)
 
     def _key(self, name: Key, array: mx.nd.NDArray) -> KeyArrays:
         if name not in self._keys:
             number = identity(self._store, f"broadcast {name!r}")
-            key = self._keys[name] = KeyArrays(name, number, array)
-            key.declare(self._lane.worker, self._store, _core.PlainCodec("broadcast"))
+            key = self._keys[name] = KeyArrays(self._lane.worker, name, number, array)
+            key.declare(self._store, _core.PlainCodec("broadcast"))
         return self._keys[name]

@@ -8,19 +8,24 @@ is equal to the last one belongs to the core as far as there is room, in the ord
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
 from . import _core
 from .errors import KVStoreError
+from .question_desk import Answer, QuestionDesk, ServerHalf, server_half
 from .questions import answer_to, ask
-from .slim_options import SlimDP
+
+if TYPE_CHECKING:
+    from .slim_options import SlimDP
 
 # How many elements have a value, as it travels.
 _COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])
 
-Answer = Tuple[Dict[str, Any], bytes]
+# What the servers are asked.
+_STEP = "core selection"
+RESUME = "slim_dp slice"
 
 
 class CoreKeeper:
@@ -30,9 +35,9 @@ class CoreKeeper:
         self._server = server
         self._selections: Dict[int, _core.CoreSelection] = {}  # by store
 
-    def resume(self, asked: Dict[str, Any], data: bytes) -> None:
+    def resume(self, asked: Dict[str, Any], data: bytes) -> Answer:
         """Goes on with a slice as slim_states.py puts it: its parameters, then its cores."""
-        key, index, elements = asked["slim"]
+        key, index, elements = asked["slice"]
         parameters = 4 * elements
         size = -(-elements // 64) * 8
         cores = {
@@ -40,9 +45,10 @@ class CoreKeeper:
             for place, selection in enumerate(asked["selections"])
         }
         self._server.resume(key, index, data[:parameters], cores)
+        return {}, b""
 
-    def answer(self, asked: Dict[str, Any]) -> Answer:
-        """What stands under "core" in a question: the store, and one of the steps below."""
+    def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
+        """A question has the store, and one of the steps below."""
         store = asked["store"]
         if "round" in asked:
             wanted = (store, asked["round"], asked["slices"])
@@ -65,6 +71,20 @@ class CoreKeeper:
         self._server.set_cores(asked["selection"], cores)
         del self._selections[store]
         return {}, b""
+
+
+@server_half
+def make_half(timeout: float) -> ServerHalf:
+    """Has a server take part in selections, and go on from what another run has saved."""
+    slices = _core.SlimServer(timeout)
+    keeper = CoreKeeper(slices)
+
+    def answer_on(_server: _core.Server, desk: QuestionDesk) -> None:
+        # It waits for rounds that wait for the answer to another question.
+        desk.register(_STEP, keeper.answer, waits=True)
+        desk.register(RESUME, keeper.resume)
+
+    return ServerHalf(answer_on, {"slim_dp": slices})
 
 
 class CoreSelector:
@@ -163,7 +183,7 @@ class CoreSelector:
         self, servers: Dict[int, int], what: Callable[[int], Dict[str, Any]]
     ) -> List[Answer]:
         asked = [
-            ask(self._worker, server, {"core": {"store": self._store, **what(server)}})
+            ask(self._worker, server, _STEP, {"store": self._store, **what(server)})
             for server in servers
         ]
         return [answer_to(self._worker, question) for question in asked]

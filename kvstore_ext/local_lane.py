@@ -10,14 +10,15 @@ from mxnet.kvstore import KVStore
 from . import _core
 from .config import Options
 from .errors import ClusterError
-from .lane import make_worker, stock_store
-from .optimizer import OptimizerLoop, SliceOptimizer, copy_optimizer
+from .lane import Lane, make_worker
+from .optimizer import SliceOptimizer, copy_optimizer
+from .server_parts import ServerParts
 from .settings import multipliers
-from .sparse import NativeUpdater, Servers
-from .states import StateKeeper
+from .sparse_rows import Servers
+from .stock_store import stock_store
 
 
-class LocalLane:
+class LocalLane(Lane):
     """Rank 0 of 1: worker and server in this process, joined through memory."""
 
     rank = 0
@@ -28,16 +29,10 @@ class LocalLane:
         self.stock = stock_store("local")
         self.timeout = options.timeout
         ours, servers = _core.LocalTransport.make_pair()
-        slim = _core.SlimServer(options.timeout)
-        self._server = _core.Server(
-            servers, workers=1, timeout=options.timeout, methods={"slim_dp": slim}
-        )
+        self._server = ServerParts(servers, workers=1, timeout=options.timeout)
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
-        self._server.greet(0)
+        self._server.core.greet(0)
         self.worker.join()
-        self._loop = OptimizerLoop(self._server)
-        self._native = NativeUpdater(self._server.abort)
-        self._states = StateKeeper(self._server, self._loop, self._native, slim)
 
     def open_store(self) -> int:
         """The store's number; a local lane has one."""
@@ -48,16 +43,17 @@ class LocalLane:
     ) -> None:
         """Updates with a copy of this optimizer, which hears of changes as a cluster's does."""
         # Sparse keys are updated in the script's own thread, so that they need no copy.
-        self._native.set_optimizer(store, optimizer, multipliers(optimizer))
-        self.set_updater(self._native)
+        self._server.native.set_optimizer(store, optimizer, multipliers(optimizer))
+        self.set_updater(self._server.native)
         if sparse_only:
             return
         copied = SliceOptimizer(copy_optimizer(optimizer), multipliers(optimizer))
-        self._loop.set_optimizer(store, copied)
+        self._server.loop.set_optimizer(store, copied)
 
-    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
         """Has sparse keys updated by updater(number, gradient, value)."""
         KVStore._set_updater(self.stock, updater)
+        return True
 
     def begin_sparse(self) -> None:
         """Nobody can be lost."""
@@ -79,9 +75,8 @@ class LocalLane:
         except RuntimeError as error:
             raise ClusterError(str(error)) from None
         finally:
-            self._server.end_waits()
-            self._states.join()
-            self._loop.join()
+            self._server.core.end_waits()
+            self._server.join()
             self.worker.stop()
-            self._server.stop()
+            self._server.core.stop()
             check_call(_LIB.MXKVStoreFree(self.stock.handle))

@@ -147,15 +147,17 @@ class OptimizerLoop:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def state(self, store: int, place: Place) -> Tuple[Any, int]:
-        """As SliceOptimizer.state."""
+    def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
+        """That of a slice, as SliceOptimizer.state; its place is (store, key, slice)."""
+        store, key, number = place
         with self._lock:
-            return self._optimizers[store].state(place)
+            return self._optimizers[store].state((key, number))
 
-    def set_state(self, store: int, place: Place, state: Any, count: int) -> None:
+    def set_state(self, place: Tuple[int, ...], state: Any, count: int) -> None:
         """As SliceOptimizer.set_state."""
+        store, key, number = place
         with self._lock:
-            self._optimizers[store].set_state(place, state, count)
+            self._optimizers[store].set_state((key, number), state, count)
 
     def join(self) -> None:
         """Returns when no update runs any more, once the server's waits have been ended."""

@@ -1,4 +1,4 @@
-"""What a worker asks a server's Python, and what it is answered (states.py)."""
+"""What a worker asks a server's Python, and what it is answered (question_desk.py)."""
 from __future__ import annotations
 
 import json
@@ -8,9 +8,11 @@ from . import _core
 from .errors import ClusterError, KVStoreError
 
 
-def ask(worker: _core.Worker, server: int, what: Dict[str, Any], data: bytes = b"") -> int:
-    """Asks a server something; returns the question's number at once."""
-    return worker.ask(server, json.dumps(what), data)
+def ask(
+    worker: _core.Worker, server: int, name: str, asked: Dict[str, Any], data: bytes = b""
+) -> int:
+    """Asks whoever answers to this name on a server; returns the question's number at once."""
+    return worker.ask(server, json.dumps([name, asked]), data)
 
 
 def answer_to(worker: _core.Worker, question: int) -> Tuple[Dict[str, Any], bytes]:

@@ -16,13 +16,13 @@ from mxnet.base import _LIB, check_call
 from mxnet.kvstore.kvstore_server import KVStoreServer
 
 from . import _core
+from .commands import GREET, Commands
 from .compression import option_names
 from .config import Job, Options
 from .errors import ClusterError, OptionError
-from .lane import GREET, SET_OPTIMIZER, SPARSE_SETTINGS, native_store
-from .optimizer import OptimizerLoop, SliceOptimizer, unpack_optimizer
-from .sparse import NativeUpdater
-from .states import StateKeeper
+from .optimizer_commands import OptimizerCommands
+from .server_parts import ServerParts
+from .stock_store import native_store
 
 
 class P3Server(KVStoreServer):
@@ -48,17 +48,17 @@ class P3Server(KVStoreServer):
         super().__init__(kvstore)
         self._job = job
         self._timeout = options.timeout
-        self._trusted_modules = trusted_modules
         transport = _core.PsLiteTransport(
             role=_core.Role.SERVER, peers=job.workers, copies=job.resends
         )
-        slim = _core.SlimServer(options.timeout)
-        self._lane = _core.Server(
-            transport, workers=job.workers, timeout=options.timeout, methods={"slim_dp": slim}
+        self._parts = ServerParts(transport, job.workers, options.timeout)
+        self._lane = self._parts.core
+        self._commands = Commands()
+        self._commands.register(GREET, self._greet)
+        optimizers = OptimizerCommands(
+            self._parts.loop, self._parts.native, kvstore._set_updater, trusted_modules
         )
-        self._loop = OptimizerLoop(self._lane)
-        self._native = NativeUpdater(self._lane.abort)
-        self._states = StateKeeper(self._lane, self._loop, self._native, slim)
+        optimizers.register(self._commands)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
 
@@ -66,8 +66,7 @@ class P3Server(KVStoreServer):
         """Serves until the workers are done. A job that fails ends the process with status 1."""
         with ending_on_failure(self._failure, self._lane.end_waits):
             super().run()
-        self._states.join()
-        self._loop.join()
+        self._parts.join()
         self._lane.stop()
 
     def _failure(self, seconds: float) -> str:
@@ -87,16 +86,7 @@ class P3Server(KVStoreServer):
         return control
 
     def _execute(self, command: str) -> None:
-        if command.startswith(GREET):
-            self._greeted.set()
-            self._lane.greet(int(command[len(GREET) :]))
-        elif command.startswith(SET_OPTIMIZER):
-            store, keys, packed = command[len(SET_OPTIMIZER) :].split(" ", 2)
-            self._set_optimizer(int(store), keys == "sparse", packed)
-        elif command.startswith(SPARSE_SETTINGS):
-            number, settings = command[len(SPARSE_SETTINGS) :].split(" ", 1)
-            self._native.apply(int(number), settings)
-        else:
+        if not self._commands.execute(command):
             # MXNet's own store sends a pickled optimizer. This server would go on without it.
             raise ClusterError(
                 f"a worker sent the command {command[:20]!r}, as MXNet's own store does: workers "
@@ -104,15 +94,9 @@ class P3Server(KVStoreServer):
                 "For MXNet's store start servers with --server-command \"python -c 'import mxnet'\""
             )
 
-
-    def _set_optimizer(self, store: int, sparse_only: bool, packed: str) -> None:
-        if not sparse_only:
-            optimizer, factors = unpack_optimizer(packed, self._trusted_modules)
-            self._loop.set_optimizer(store, SliceOptimizer(optimizer, factors))
-        # A second one for the stock server, whose keys count their updates by themselves.
-        stock, factors = unpack_optimizer(packed, self._trusted_modules)
-        self._native.set_optimizer(store, stock, factors)
-        self.kvstore._set_updater(self._native)
+    def _greet(self, rank: str) -> None:
+        self._greeted.set()
+        self._lane.greet(int(rank))
 
 
 def run_scheduler(job: Job, options: Options) -> None:

@@ -6,16 +6,19 @@ back, csrc/slim_slice.h is the server's side, core_selection.py chooses the core
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
 
 import mxnet as mx
 
 from . import _core
-from .arrays import KeyArrays, total_of
+from .arrays import KeyArrays, PushDetails, total_of
 from .core_selection import CoreSelector
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, storage, stype_of
-from .slim_options import SlimDP
+from .store_context import StoreContext
+
+if TYPE_CHECKING:
+    from .slim_options import SlimDP
 
 
 class LocalTraining:
@@ -23,42 +26,25 @@ class LocalTraining:
 
     Parameters
     ----------
-    worker, store, rank, workers
-        The lane, the store's number on it, this worker's rank, and how many there are.
+    context
+        The store; its keys are in the order of the model.
     method
         Slim-DP with its options.
-    keys
-        The store's dense keys by name, now and later, in the order of the model.
     """
 
-    def __init__(
-        self,
-        worker: _core.Worker,
-        store: int,
-        rank: int,
-        workers: int,
-        method: SlimDP,
-        keys: Mapping[Key, KeyArrays],
-    ) -> None:
+    def __init__(self, context: StoreContext, method: SlimDP) -> None:
         self.method = method
         self.updater: Optional[Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]] = None
         self.arrays: Dict[Key, List[mx.nd.NDArray]] = {}  # the script's, one a device
         self.steps: Dict[Key, int] = {}
         self.chosen = -1  # the last selection that was begun
-        self._worker = worker
-        self._store = store
-        self._workers = workers
-        self._decides = rank == 0
-        self.model = _core.SlimModel(method.specification(()), rank)
-        self._keys = keys
+        self.model = _core.SlimModel(method.specification(()), context.rank)
+        self._decides = context.rank == 0
+        self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
         self._local: Dict[Key, KeyArrays] = {}
-        self.selector = CoreSelector(worker, store, method)
-
-    def codec(self, key: KeyArrays) -> _core.SlimKey:
-        """How a key that is trained locally travels."""
-        return _core.SlimKey(self.model, self._workers)
+        self.selector = CoreSelector(context.worker, context.store, method)
 
     @property
     def keys(self) -> Dict[Key, KeyArrays]:
@@ -111,9 +97,7 @@ class LocalTraining:
         name: Key,
         gradients: List[mx.nd.NDArray],
         parameters: List[mx.nd.NDArray],
-        priority: int,
-        step: int,
-        settings: str,
+        details: PushDetails,
     ) -> None:
         """Updates a key's parameters, one array a device, by the sum of the devices' gradients, and
         exchanges them every `p` steps; returns at once."""
@@ -129,7 +113,7 @@ class LocalTraining:
             round_ = self.steps[name] // self.method.p
             # The core that a round begins with must have been chosen, whoever is not pushed.
             self._select((round_ - 1) // self.method.q)
-            self._keys[name].merge(self._worker, local, priority, step, settings)
+            self._keys[name].pushpull([local], [local], details)
             if round_ % self.method.q == 0 and self.rounds == round_:
                 self._select(round_ // self.method.q)  # as soon as all keys are on their way
         for other in parameters[1:]:
@@ -155,7 +139,7 @@ class LocalTraining:
         saved: Dict[Key, Any] = {}
         for name, arrays in self.arrays.items():
             saved[name] = arrays[0].copy()
-            self._keys[name].exchange(self._worker, False, None, arrays, 0, 0)
+            self._keys[name].pull(arrays, 0)
         try:
             yield
         finally:

@@ -14,6 +14,9 @@ from .compression.options import Rule, choice, number, option, whole
 from .compression.qsgd import QSGD
 from .compression.terngrad import TernGrad
 from .errors import OptionError
+from .slim_method import SlimMethod
+from .store_context import StoreContext
+from .store_method import StoreMethod
 
 
 def _compresses_updates(method: Compression) -> bool:
@@ -44,6 +47,8 @@ class SlimDP(Compression):
     name: ClassVar[str] = "slim_dp"
     dtypes: ClassVar[Tuple[type, ...]] = (np.float32,)
     prefers_workers: ClassVar[bool] = False
+    updates_on_workers: ClassVar[bool] = True
+    store_type: ClassVar[Optional[str]] = "dist_slim_dp"
 
     alpha: float = number(0.3, "share of the parameters that travel in a round")
     beta: float = number(0.15, "share of the core, at most alpha; 0: at random only")
@@ -85,6 +90,9 @@ class SlimDP(Compression):
             raise OptionError(
                 f"slim_dp: core_delay is {self.core_delay}; it must be below q, {self.q}"
             )
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        return SlimMethod(context, self)
 
     @property
     def selects(self) -> bool:

@@ -2,19 +2,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Union
+from typing import Any, Dict, List, Mapping
 
 import mxnet as mx
 import numpy as np
 
+from . import _core
 from .arrays import KeyArrays
-from .carried import ENTRY
+from .carries import ENTRY
+from .core_selection import RESUME
 from .errors import ClusterError, KVStoreError
 from .keys import Key
-from .lane import ClusterLane
-from .local_lane import LocalLane
 from .questions import answer_to, ask
 from .slim_dp import LocalTraining
+from .store_context import StoreContext
 
 
 class SlimStates:
@@ -26,17 +27,16 @@ class SlimStates:
     """
 
     def __init__(
-        self, training: LocalTraining, store: int, lane: Union[ClusterLane, LocalLane]
+        self,
+        training: LocalTraining,
+        codecs: Mapping[Key, _core.SlimKey],
+        context: StoreContext,
     ) -> None:
         self._training = training
-        self._worker = lane.worker
-        self._store = store
-        self._rank = lane.rank
-        self._lane = lane
-
-    def compressed(self) -> List[Key]:
-        """The keys that are trained locally."""
-        return list(self._training.keys)
+        self._codecs = codecs
+        self._worker = context.worker
+        self._rank = context.rank
+        self._context = context
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none before the first step."""
@@ -55,7 +55,7 @@ class SlimStates:
             "chosen": training.chosen,
             "cores": cores,
             "local": local,
-            "base": {name: key.codec.base() for name, key in keys},
+            "base": {name: self._codecs[name].base() for name in training.keys},
             "global": {name: self._global(key) for name, key in keys},
         }
         return {ENTRY: entry}
@@ -92,26 +92,23 @@ class SlimStates:
             name: {s: self._cut(key, cores[name]) for s, cores in entry["cores"].items()}
             for name, key in training.keys.items()
         }
-        for name, key in training.keys.items():
-            key.codec.set_base(entry["base"][name])
+        for name in training.keys:
+            self._codecs[name].set_base(entry["base"][name])
             for selection, parts in cut[name].items():
                 for index, members in enumerate(parts):
-                    key.codec.set_core(index, selection, members)
+                    self._codecs[name].set_core(index, selection, members)
             for array in training.arrays.get(name, []):
                 mx.nd.array(entry["local"][name]).copyto(array)
         if self._rank == 0:
             self._put_on_servers(entry["global"], cut)
-        self._lane.barrier()  # nobody pushes before the servers have it
-
-    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
-        """The optimizer is the worker's own, and nothing of it is the lane's."""
+        self._context.barrier()  # nobody pushes before the servers have it
 
     def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:
         """By selection and key, whether each element is in the core; waits for the last one."""
         found: Dict[int, Dict[Any, np.ndarray]] = {}
         if not self._training.method.selects:
             return found
-        latest = time.monotonic() + self._lane.timeout
+        latest = time.monotonic() + self._context.timeout
         for name, key in self._training.keys.items():
             for selection, parts in self._cores_of(key, latest).items():
                 found.setdefault(selection, {})[name] = self._joined(key, parts)
@@ -121,13 +118,13 @@ class SlimStates:
         """A key's cores by selection and slice, once the servers have told the last one."""
         chosen, slices = self._training.chosen, len(self._worker.slices(key.identity))
         while True:
-            cores = key.codec.cores()
+            cores = self._codecs[key.name].cores()
             if len(cores.get(chosen, ())) == slices:
                 return cores
             if time.monotonic() > latest:
                 raise ClusterError(
                     f"the servers have not told the core of selection {chosen} within "
-                    f"{self._lane.timeout:g} s"
+                    f"{self._context.timeout:g} s"
                 )
             time.sleep(0.01)
 
@@ -150,7 +147,7 @@ class SlimStates:
 
     def _global(self, key: KeyArrays) -> np.ndarray:
         value = mx.nd.empty(key.shape, dtype=key.dtype)
-        key.exchange(self._worker, False, None, [value], 0, 0)
+        key.pull([value], 0)
         return value.asnumpy()
 
     def _put_on_servers(
@@ -160,9 +157,9 @@ class SlimStates:
         for name, key in self._training.keys.items():
             value, cores = values[name].reshape(-1), cut[name]
             for index, begin, length, server in self._worker.slices(key.identity):
-                what = {"slim": [key.identity, index, length], "selections": list(cores)}
+                what = {"slice": [key.identity, index, length], "selections": list(cores)}
                 parts = [cores[selection][index] for selection in cores]
                 data = value[begin : begin + length].tobytes() + b"".join(parts)
-                asked.append(ask(self._worker, server, what, data))
+                asked.append(ask(self._worker, server, RESUME, what, data))
         for question in asked:
             answer_to(self._worker, question)

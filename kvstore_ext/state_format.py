@@ -11,7 +11,7 @@ import mxnet as mx
 import numpy as np
 
 from .errors import KVStoreError
-from .sparse import with_all_rows
+from .sparse_rows import with_all_rows
 
 # The outline of a state, as json carries it: null, ["number", 3], ["array", "float32", [2, 3]],
 # ["rows", "float32", [2, 3]] for a row-sparse array, ["tuple", [outline, ...]] or ["list", ...].

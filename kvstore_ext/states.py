@@ -1,112 +1,25 @@
 """Optimizer states on the servers: fetched to be saved, and put back, into any number of servers.
 
 MXNet's file holds a state a key, and so does ours; on the servers each slice of a dense key has its
-part of it, as have each server's rows of a sparse one.
+part of it, as have each server's rows of a sparse one (state_answers.py).
 """
 from __future__ import annotations
 
-import json
 import math
 import pickle
-import threading
 import weakref
-from collections import ChainMap
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from . import _core
-from .arrays import KeyArrays
-from .carried import ENTRY, Carries
-from .core_selection import CoreKeeper
+from .carries import ENTRY, Carries
 from .errors import KVStoreError
 from .keys import Key
-from .optimizer import OptimizerLoop
 from .questions import answer_to, ask
-from .sparse import NativeUpdater, SparseKey
+from .server_part import Parted, ServerPart
 from .state_format import arrays_from, build, flatten
-
-
-class StateKeeper:
-    """A server's thread that answers what workers ask: of its optimizers' states, and of cores."""
-
-    def __init__(
-        self,
-        server: _core.Server,
-        loop: OptimizerLoop,
-        native: NativeUpdater,
-        slim: _core.SlimServer,
-    ) -> None:
-        self._server = server
-        self._loop = loop
-        self._native = native
-        self._cores = CoreKeeper(slim)
-        self._thread = threading.Thread(target=self._run, daemon=True, name="states")
-        self._thread.start()
-
-    def join(self) -> None:
-        """Returns when nothing is answered any more, once the server's waits have been ended."""
-        self._thread.join()
-
-    def _run(self) -> None:
-        mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
-        for question in iter(self._server.next_question, None):
-            asked = json.loads(question.text)
-            if "core" in asked:
-                # It may wait for rounds that wait for the answer to another question.
-                threading.Thread(target=self._reply, args=(question, asked), daemon=True).start()
-            else:
-                self._reply(question, asked)
-
-    def _reply(self, question: _core.Question, asked: Dict[str, Any]) -> None:
-        try:
-            answer, data = self._answer(asked, question.payload())
-        except Exception as error:
-            answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
-        self._server.reply(question, json.dumps(answer), data)
-
-    def _answer(self, asked: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], bytes]:
-        if "here" in asked:
-            return {}, b""
-        if "core" in asked:
-            return self._cores.answer(asked["core"])
-        if "slim" in asked:
-            self._cores.resume(asked, data)
-            return {}, b""
-        if "carried" in asked:
-            key, index = asked["carried"]
-            return {}, self._carried(key, index, asked.get("drawn"), data)
-        keeper: Any = self._native if "number" in asked else self._loop
-        where = [asked["number"]] if "number" in asked else [asked["store"], tuple(asked["slice"])]
-        if "set" in asked:
-            state = build(asked["set"], arrays_from(asked["set"], data))
-            keeper.set_state(*where, state, asked["count"])
-            return {}, b""
-        try:
-            state, count = keeper.state(*where)
-        except KeyError:
-            return {"count": 0}, b""
-        outline, arrays = flatten(state)
-        return {"outline": outline, "count": count}, b"".join(a.tobytes() for a in arrays)
-
-
-    def _carried(self, key: int, index: int, drawn: Optional[int], data: bytes) -> bytes:
-        if drawn is None:
-            return self._server.carried_over(key, index).tobytes()
-        self._server.carry_over(key, index, drawn, np.frombuffer(data, np.float32))
-        return b""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a key's state: what a server has of it, from element `begin` on."""
-
-    server: int
-    where: Dict[str, Any]  # how the server finds it
-    begin: int
-    shape: Tuple[int, ...]
 
 
 class ServerStates:
@@ -116,10 +29,10 @@ class ServerStates:
     ----------
     optimizer
         The worker's, which a script may change.
-    worker, store
-        The lane, and the store's number on it.
-    keys, sparse
-        The store's dense and sparse keys by name, now and later.
+    worker
+        The lane.
+    keys
+        The store's keys by name, now and later.
     resend
         Sends rank 0's optimizer to the servers, which then have no states.
     carried
@@ -132,17 +45,14 @@ class ServerStates:
         self,
         optimizer: mx.optimizer.Optimizer,
         worker: _core.Worker,
-        store: int,
-        keys: Dict[Key, KeyArrays],
-        sparse: Dict[Key, SparseKey],
+        keys: Mapping[Key, Parted],
         resend: weakref.WeakMethod,
         carried: Carries,
         decides: bool,
     ) -> None:
         self.optimizer = optimizer
         self._worker = worker
-        self._store = store
-        self._keys: Mapping[Key, Any] = ChainMap(keys, sparse)
+        self._keys = keys
         self._resend = resend
         self._carried = carried
         self._decides = decides
@@ -192,21 +102,12 @@ class ServerStates:
             self._worker.abort(f"states were put back on some servers only: {error}")
             raise
 
-    def _parts(self, key: Union[KeyArrays, SparseKey]) -> List[Part]:
-        if isinstance(key, SparseKey):
-            width = math.prod(key.shape[1:])
-            return [
-                Part(server, {"number": key.number}, row * width, shape)
-                for server, row, shape in key.placement()
-            ]
-        return [
-            Part(server, {"store": self._store, "slice": [key.identity, index]}, begin, (length,))
-            for index, begin, length, server in self._worker.slices(key.identity)
+    def _fetch(self, key: Parted) -> Tuple[Any, int]:
+        parts = key.parts()
+        asked = [
+            ask(self._worker, part.server, f"{part.kind} state", {"place": part.place})
+            for part in parts
         ]
-
-    def _fetch(self, key: Union[KeyArrays, SparseKey]) -> Tuple[Any, int]:
-        parts = self._parts(key)
-        asked = [ask(self._worker, part.server, part.where) for part in parts]
         answers = [answer_to(self._worker, question) for question in asked]
         count = min(answer["count"] for answer, _ in answers)
         if count == 0:
@@ -215,18 +116,17 @@ class ServerStates:
         arrays = [_joined(leaf, parts, key.shape) for leaf in zip(*found)]
         return build(answers[0][0]["outline"], arrays), count
 
-    def _put(self, key: Union[KeyArrays, SparseKey], state: Any, count: int) -> None:
+    def _put(self, key: Parted, state: Any, count: int) -> None:
         outline, arrays = flatten(state)
         asked = []
-        for part in self._parts(key):
+        for part in key.parts():
             own = [_cut(array, part, key.shape) for array in arrays]
             outline_of_part = flatten(build(outline, list(own)))[0]
-            what = {**part.where, "set": outline_of_part, "count": count}
+            what = {"place": part.place, "outline": outline_of_part, "count": count}
             data = b"".join(array.tobytes() for array in own)
-            asked.append(ask(self._worker, part.server, what, data))
+            asked.append(ask(self._worker, part.server, f"{part.kind} state", what, data))
         for question in asked:
             answer_to(self._worker, question)
-
 
 
 def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Optimizer]]:
@@ -264,7 +164,7 @@ def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
 
 
 def _joined(
-    found: Sequence[np.ndarray], parts: Sequence[Part], shape: Tuple[int, ...]
+    found: Sequence[np.ndarray], parts: Sequence[ServerPart], shape: Tuple[int, ...]
 ) -> np.ndarray:
     """The array that was cut into these parts; one that was not is the same everywhere."""
     if all(array.shape == part.shape for array, part in zip(found, parts)):
@@ -272,7 +172,7 @@ def _joined(
     return found[0]
 
 
-def _cut(array: np.ndarray, part: Part, shape: Tuple[int, ...]) -> np.ndarray:
+def _cut(array: np.ndarray, part: ServerPart, shape: Tuple[int, ...]) -> np.ndarray:
     if array.shape != shape:
         return array
     return array.reshape(-1)[part.begin : part.begin + math.prod(part.shape)].reshape(part.shape)

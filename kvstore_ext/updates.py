@@ -1,18 +1,14 @@
-"""Where parameters are updated: slice by slice on the servers, or whole on every worker."""
+"""Which optimizers may update parameters slice by slice, on the servers."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, List
 
 import mxnet as mx
 import numpy as np
 
-from .arrays import KeyArrays
-from .carried import Carries, CarryingUpdater
 from .errors import KVStoreError
-from .keys import Key
 from .optimizer import SliceOptimizer, copy_optimizer
-from .states import check_states, load_states
 
 # Norms over some rows of these, and their ratios, are not those over all.
 _WEIGHTS = np.array([[0.01, -0.02], [3.0, 0.5], [-40.0, 20.0]], np.float32)
@@ -94,65 +90,3 @@ def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
             sliced.update(trial, values[number])
     found = np.concatenate([value.asnumpy() for value in values])
     return found.reshape(_WEIGHTS.shape) - _WEIGHTS
-
-
-class WorkerStates(CarryingUpdater):
-    """What MXNet calls a store's updater, for an optimizer that runs on the workers."""
-
-    def __init__(
-        self,
-        optimizer: mx.optimizer.Optimizer,
-        keys: Mapping[Key, KeyArrays],
-        carried: Carries,
-    ) -> None:
-        super().__init__(optimizer, carried)
-        self._keys = keys
-
-    def set_states(self, states: bytes) -> None:
-        """As MXNet's; raises KVStoreError for states of other keys or shapes."""
-        check_states(load_states(states)[0], self._keys)
-        super().set_states(states)
-
-
-class WorkerUpdates:
-    """Updates whole parameters on every worker, each from the sum of all workers' gradients.
-
-    All do the same, so they keep the same parameters; each keeps a copy of them and of the sums.
-    The servers see to it that all have the same settings (settings.py).
-
-    Parameters
-    ----------
-    updater
-        Called as updater(name, gradient, value): MXNet's for an optimizer, or a user's function.
-    """
-
-    def __init__(self, updater: Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]) -> None:
-        self._updater = updater
-        self._values: Dict[Key, mx.nd.NDArray] = {}
-        self._sums: Dict[Key, mx.nd.NDArray] = {}
-
-    def replace(
-        self, updater: Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]
-    ) -> None:
-        """Goes on with another updater from the values that there are."""
-        self._updater = updater
-
-    def begin(self, name: Key, like: mx.nd.NDArray) -> mx.nd.NDArray:
-        """The array for a key's first value, where its gradients are computed."""
-        self._values[name] = mx.nd.empty(like.shape, like.context, like.dtype)
-        return self._values[name]
-
-    def sum_of(self, name: Key) -> mx.nd.NDArray:
-        """The array for a round's sum of gradients."""
-        if name not in self._sums:
-            self._sums[name] = mx.nd.zeros_like(self._values[name])
-        return self._sums[name]
-
-    def update(self, name: Key) -> None:
-        """Updates the key's value once the sum has arrived; returns before that."""
-        self._updater(name, self._sums[name], self._values[name])
-
-    def read(self, name: Key, outs: List[mx.nd.NDArray]) -> None:
-        """Writes the key's value into outs once it is updated; returns before that."""
-        for out in outs:
-            self._values[name].copyto(out)

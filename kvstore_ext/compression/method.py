@@ -8,6 +8,9 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from .. import _core
+from ..gradient_method import GradientMethod
+from ..store_context import StoreContext
+from ..store_method import StoreMethod
 from .options import Rule, check, choice, flag, option, rules, specification
 
 
@@ -24,6 +27,8 @@ class Compression:
     applies_momentum: ClassVar[bool] = False
     # Whether an optimizer had better run on the workers, so that sums travel back compressed.
     prefers_workers: ClassVar[bool] = True
+    # The `type` of all stores that have it; None where they keep that of their name.
+    store_type: ClassVar[Optional[str]] = None
     # Whether it has to: servers that update do so by sums that workers would not get.
     updates_on_workers: ClassVar[bool] = False
 
@@ -46,6 +51,10 @@ class Compression:
     def exclude_last(self) -> bool:
         """Whether the layer that is needed last travels uncompressed."""
         return False
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        """What it decides in one store."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         allowed = self.rules()
@@ -98,3 +107,6 @@ class GradientCompression(Compression):
     @property
     def non_finite_ends_job(self) -> bool:
         return self.non_finite == "raise"
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        return GradientMethod(context, self)
