@@ -1,0 +1,97 @@
+// The sum of a slice of which some workers' contributions are encoded.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "contributions.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Its scaler, then a small integer an element, by which the scaler is multiplied.
+class Multiples : public Codec {
+ public:
+  Buffer Encode(const float* values, size_t elements, float scaler, const Draws&) const override {
+    Buffer bytes = Buffer::Allocate(sizeof scaler + elements);
+    std::memcpy(bytes.data.get(), &scaler, sizeof scaler);
+    for (size_t i = 0; i < elements; ++i) {
+      bytes.data.get()[sizeof scaler + i] = static_cast<char>(values[i] / scaler);
+    }
+    return bytes;
+  }
+
+  void AddTo(float* sum, size_t elements, const Buffer& bytes) const override {
+    if (bytes.size != sizeof(float) + elements) throw std::invalid_argument("no multiples");
+    const auto* multiples = reinterpret_cast<const signed char*>(bytes.data.get()) + sizeof(float);
+    for (size_t i = 0; i < elements; ++i) {
+      sum[i] += ScalerOf(bytes) * static_cast<float>(multiples[i]);
+    }
+  }
+
+  float ScalerOf(const Buffer& bytes) const override { return ToNumbers<float>(bytes)[0]; }
+  double bytes_per_element() const override { return 1; }
+};
+
+Buffer Encoded(const Numbers<float>& values, float scaler) {
+  return Multiples().Encode(values.data(), values.size(), scaler, Draws(0, 0, 0, 0));
+}
+
+template <typename Number>
+Aggregator MakeAggregator(size_t elements, int workers, bool deterministic = false) {
+  return Aggregator(kTypeOf<Number>, elements, workers, deterministic,
+                    std::make_shared<Multiples>());
+}
+
+TEST(EncodedSum, IsThatOfWhatTheBytesSay) {
+  for (const bool deterministic : {false, true}) {
+    Aggregator aggregator = MakeAggregator<float>(3, 3, deterministic);
+    EXPECT_FALSE(aggregator.all_encoded());
+    EXPECT_EQ(aggregator.scaler(), 0);
+    aggregator.AddEncoded(2, Encoded({0.5, -1, 0}, 0.5));
+    aggregator.AddEncoded(0, Encoded({1, 1, 0}, 0.5));
+    aggregator.AddEncoded(1, Encoded({-0.5, 4, 0}, 0.5));
+    EXPECT_TRUE(aggregator.complete());
+    EXPECT_TRUE(aggregator.all_encoded());
+    EXPECT_EQ(aggregator.scaler(), 0.5);
+    EXPECT_EQ(ToNumbers<float>(aggregator.Take()), (Numbers<float>{1, 4, 0}));
+    EXPECT_FALSE(aggregator.all_encoded()) << "of the next round";
+    EXPECT_EQ(aggregator.scaler(), 0);
+  }
+}
+
+TEST(EncodedSum, MayHavePlainContributionsToo) {
+  for (const bool plain_first : {false, true}) {
+    Aggregator aggregator = MakeAggregator<float>(2, 2);
+    const Buffer plain = ToBuffer<float>({0.25, 3});
+    if (plain_first) aggregator.Add(1, plain, false);
+    aggregator.AddEncoded(0, Encoded({2, -2}, 2));
+    if (!plain_first) aggregator.Add(1, plain, false);
+    EXPECT_TRUE(aggregator.complete());
+    EXPECT_FALSE(aggregator.all_encoded());
+    EXPECT_EQ(ToNumbers<float>(aggregator.Take()), (Numbers<float>{2.25, 1}));
+    EXPECT_EQ(ToNumbers<float>(plain), (Numbers<float>{0.25, 3}));
+  }
+}
+
+TEST(EncodedSum, OfFloat16IsRoundedOnce) {
+  Aggregator aggregator = MakeAggregator<Float16>(1, 3);
+  for (int round = 0; round < 2; ++round) {
+    aggregator.Add(0, ToBuffer<Float16>({ToFloat16(2048)}), true);
+    aggregator.AddEncoded(1, Encoded({1}, 1));
+    aggregator.AddEncoded(2, Encoded({2}, 1));
+    if (round == 0) {
+      EXPECT_EQ(ToDouble(ToNumbers<Float16>(aggregator.Take())[0]), 2052);  // of 2050 and 2052
+    } else {
+      EXPECT_EQ(ToNumbers<float>(aggregator.TakeWide()), Numbers<float>{2051});
+    }
+  }
+}
+
+TEST(EncodedSum, RefusesBytesThatAreNoEncoding) {
+  Aggregator aggregator = MakeAggregator<float>(2, 2);
+  EXPECT_THROW(aggregator.AddEncoded(0, Encoded({1, 1, 1}, 1)), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
