@@ -5,22 +5,16 @@
 // runtime_error a RuntimeError. No thread of the core calls into Python.
 #include "bindings.h"
 
-#include <pybind11/functional.h>
-
-#include "aggregator.h"
 #include "listener.h"
 #include "local_transport.h"
-#include "order.h"
 #include "pslite.h"
-#include "send_queue.h"
 #include "slicer.h"
-#include "window.h"
 
 namespace kvstore_ext {
 namespace {
 
-// The pieces that tests examine without a network.
-void BindParts(py::module_* module) {
+// How keys are cut, for simulations.
+void BindSlicer(py::module_* module) {
   module->def(
       "slice_key",
       [](uint64_t key, uint64_t elements, double element_bytes, size_t slice_bytes, int servers,
@@ -29,58 +23,6 @@ void BindParts(py::module_* module) {
       },
       py::arg("key"), py::arg("elements"), py::arg("element_bytes"), py::arg("slice_bytes"),
       py::arg("servers"), py::arg("alignment") = 1);
-
-  py::class_<SendQueue<int>>(*module, "SendQueue")
-      .def(py::init<size_t>(), py::arg("window_bytes"))
-      .def("push", &SendQueue<int>::Push, WithoutGil())
-      .def("try_pop",
-           [](SendQueue<int>& queue) -> py::object {
-             int item = 0;
-             return queue.TryPop(&item) ? py::cast(item) : py::none();
-           })
-      .def("pop",
-           [](SendQueue<int>& queue, double seconds) -> py::object {
-             int item = 0;
-             bool taken = false;
-             {
-               py::gil_scoped_release without_gil;
-               taken = queue.Pop(&item, std::chrono::duration<double>(seconds));
-             }
-             return taken ? py::cast(item) : py::none();
-           })
-      .def("release", &SendQueue<int>::Release, WithoutGil())
-      .def("set_window", &SendQueue<int>::SetWindow, py::arg("window_bytes"),
-           py::arg("idle_bytes") = 0, WithoutGil())
-      .def("close", &SendQueue<int>::Close, WithoutGil())
-      .def("in_flight", &SendQueue<int>::in_flight)
-      .def("__len__", &SendQueue<int>::size);
-
-  py::class_<Window>(*module, "Window")
-      .def_readonly("part_bytes", &Window::part_bytes)
-      .def_readonly("bytes", &Window::bytes);
-  py::class_<WindowEstimator>(*module, "WindowEstimator")
-      .def(py::init<size_t, int, std::function<void(const Window&)>>(), py::arg("slice_bytes"),
-           py::arg("links"), py::arg("changed"))
-      .def("round_trip", &WindowEstimator::RoundTrip, py::arg("peer"), py::arg("seconds"))
-      .def("acknowledged", &WindowEstimator::Acknowledged, py::arg("peer"), py::arg("bytes"),
-           py::arg("now"))
-      .def("advice", &WindowEstimator::advice);
-
-  py::class_<OrderLearner>(*module, "OrderLearner")
-      .def(py::init<std::function<void(const std::vector<uint64_t>&)>>())
-      .def("ready", &OrderLearner::Ready);
-
-  py::class_<Aggregator>(*module, "Aggregator")
-      .def(py::init([](int dtype, size_t elements, int workers, bool deterministic) {
-        return Aggregator(static_cast<DType>(dtype), elements, workers, deterministic);
-      }))
-      .def("add", [](Aggregator& aggregator, int rank,
-                     const py::bytes& values) { aggregator.Add(rank, ToBuffer(values), true); })
-      .def("complete", &Aggregator::complete)
-      .def("heard", &Aggregator::heard)
-      .def("missing", &Aggregator::missing)
-      .def("take", [](Aggregator& aggregator) { return ToBytes(aggregator.Take()); })
-      .def("take_wide", [](Aggregator& aggregator) { return ToBytes(aggregator.TakeWide()); });
 }
 
 }  // namespace
@@ -107,7 +49,7 @@ PYBIND11_MODULE(_core, module) {
       .def("stop", &Listener::Stop, WithoutGil());
   py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
       .def_static("make_pair", &LocalTransport::MakePair);
-  BindParts(&module);
+  BindSlicer(&module);
   BindCodecs(&module);
   BindKeyCodecs(&module);
   BindWorker(&module);
