@@ -15,7 +15,7 @@ import mxnet as mx
 import numpy as np
 from kvstore_ext import _core
 from kvstore_ext.compression import Compression
-from kvstore_ext.keys import identity
+from kvstore_ext.keys.names import identity
 from mxnet import gluon
 
 from .network import Batch, Network

@@ -13,7 +13,7 @@ from typing import Dict, List, Sequence
 import mxnet as mx
 import numpy as np
 from kvstore_ext import Options, _core
-from kvstore_ext.keys import identity
+from kvstore_ext.keys.names import identity
 from kvstore_ext.methods import SlimDP
 from mxnet import gluon
 

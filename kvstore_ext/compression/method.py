@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from .. import _core
-from ..gradient_method import GradientMethod
-from ..store_context import StoreContext
-from ..store_method import StoreMethod
+from .gradient_method import GradientMethod
 from .options import Rule, check, choice, flag, option, rules, specification
+from .store_context import StoreContext
+from .store_method import StoreMethod
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "aggregator.h"
 #include "contributions.h"
+#include "server/aggregator.h"
 
 namespace kvstore_ext {
 namespace {

@@ -1,5 +1,5 @@
 // The sum of a slice over the workers, compared bit by bit with numbers added one by one.
-#include "aggregator.h"
+#include "server/aggregator.h"
 
 #include <gtest/gtest.h>
 

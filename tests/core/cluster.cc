@@ -4,9 +4,9 @@
 
 #include <future>
 
-#include "gradient_codec.h"
-#include "plain_codec.h"
-#include "slim_key.h"
+#include "keys/gradient_codec.h"
+#include "keys/plain_codec.h"
+#include "slim_dp/slim_key.h"
 
 namespace kvstore_ext {
 namespace {

@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "server.h"
-#include "slim_model.h"
-#include "slim_server.h"
-#include "transport.h"
-#include "worker.h"
+#include "server/server.h"
+#include "slim_dp/slim_model.h"
+#include "slim_dp/slim_server.h"
+#include "transport/transport.h"
+#include "worker/worker.h"
 
 namespace kvstore_ext {
 

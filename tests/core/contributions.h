@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "aggregator.h"
 #include "float16_reference.h"
+#include "server/aggregator.h"
 
 namespace kvstore_ext {
 

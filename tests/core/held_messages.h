@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport.h"
+#include "transport/transport.h"
 
 namespace kvstore_ext {
 

@@ -12,7 +12,7 @@
 
 #include "cluster.h"
 #include "held_messages.h"
-#include "link.h"
+#include "transport/link.h"
 
 namespace kvstore_ext {
 namespace {

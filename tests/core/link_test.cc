@@ -1,5 +1,5 @@
 // One end of a link: what it sends when, and what it makes of what it receives.
-#include "link.h"
+#include "transport/link.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "failure.h"
 #include "held_messages.h"
+#include "support/failure.h"
 
 namespace kvstore_ext {
 namespace {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "failure.h"
 #include "held_messages.h"
-#include "link.h"
+#include "support/failure.h"
+#include "transport/link.h"
 
 namespace kvstore_ext {
 namespace {

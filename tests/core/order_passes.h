@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "order.h"
+#include "worker/order.h"
 
 namespace kvstore_ext {
 

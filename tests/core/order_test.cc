@@ -1,5 +1,5 @@
 // How the order in which layers need their parameters is learned.
-#include "order.h"
+#include "worker/order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The send queue: order, window and closing.
-#include "send_queue.h"
+#include "support/send_queue.h"
 
 #include <gtest/gtest.h>
 

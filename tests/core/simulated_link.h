@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "window.h"
+#include "transport/window.h"
 
 namespace kvstore_ext {
 

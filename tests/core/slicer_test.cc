@@ -1,5 +1,5 @@
 // How keys are cut into slices and given to servers.
-#include "slicer.h"
+#include "keys/slicer.h"
 
 #include <gtest/gtest.h>
 

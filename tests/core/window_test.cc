@@ -1,5 +1,5 @@
 // How much a peer may be sent before it acknowledges, on simulated links.
-#include "window.h"
+#include "transport/window.h"
 
 #include <gtest/gtest.h>
 

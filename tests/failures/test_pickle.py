@@ -15,8 +15,8 @@ import kvstore_ext  # noqa: F401
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext.optimizer import pack_optimizer, unpack_optimizer
-from kvstore_ext.trusted_pickle import load_trusted
+from kvstore_ext.optimizer.slice_optimizer import pack_optimizer, unpack_optimizer
+from kvstore_ext.optimizer.trusted_pickle import load_trusted
 
 OPTIMIZERS = sorted(mx.optimizer.Optimizer.opt_registry)
 

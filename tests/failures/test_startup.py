@@ -34,8 +34,8 @@ def open_differently(directory: str, first: str, others: str) -> None:
     import os
     from pathlib import Path
 
-    from kvstore_ext.cluster_lane import ClusterLane
     from kvstore_ext.config import Job, Options
+    from kvstore_ext.lane.cluster_lane import ClusterLane
 
     try:
         (Path(directory) / "somebody was here").mkdir()

@@ -9,7 +9,7 @@ import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext.updates import updates_slices
+from kvstore_ext.optimizer.updates_slices import updates_slices
 
 WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
 WARM_UP = {"base_lr": 0.01, "warmup_steps": 100}  # from 0, MXNet's default
