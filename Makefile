@@ -20,7 +20,7 @@ help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
 	@echo "make test    run the tests; PYTEST_FLAGS='tests/launch -x' for some of them"
 	@echo "make test-all  run them with every model through every store, in every way"
-	@echo "make lint    check the style and the types of Python, the style of C++"
+	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
 	@echo "make clean   remove the environment and what was built"
@@ -44,6 +44,9 @@ sanitize:
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check -q
 	$(BIN)/mypy
+	@echo "Checking that rooms import and include each other in one direction"
+	@report=$$(PYTHONPATH=. $(BIN)/lint-imports --no-cache 2>&1) || { echo "$$report"; exit 1; }
+	@$(BIN)/python tools/check_includes.py
 	$(BIN)/clang-format --dry-run -Werror $(CPP) $(CPP_TESTS)
 
 format: $(STAMPS)/lint

@@ -210,7 +210,7 @@ class Draws:
     def from_offset(self, offset: int) -> Draws: ...
 
 class MethodOption:
-    """What an option of a method may be; see csrc/method_options.h."""
+    """What an option of a method may be; see csrc/codecs/method_options.h."""
 
     def __init__(
         self, *, least: float, most: float = ..., whole: bool = ..., above: bool = ...

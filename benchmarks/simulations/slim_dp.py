@@ -19,7 +19,7 @@ from mxnet import gluon
 
 from .network import Batch, Network
 
-# As kvstore_ext/csrc/slim_key.cc and slim_model.cc have them.
+# As kvstore_ext/csrc/slim_dp/slim_key.cc and slim_model.cc have them.
 LEAST_BYTES = 0.4
 ALIGNMENT = 64  # elements
 SHARES_KEY = 0x7368617265730000

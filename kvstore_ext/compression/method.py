@@ -87,7 +87,7 @@ class Compression:
         return {known.name: getattr(self, known.name) for known in self.core_options()}
 
     def specification(self, shape: Tuple[int, ...]) -> str:
-        """All that the core is told, for a key of this shape (csrc/method_options.h)."""
+        """All that the core is told, for a key of this shape (csrc/codecs/method_options.h)."""
         return specification(self.name, self.core_values(shape))
 
 

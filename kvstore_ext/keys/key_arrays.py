@@ -11,7 +11,7 @@ from ..errors import ArrayMismatch
 from .names import storage, stype_of
 from .server_part import ServerPart
 
-# MXNet's type flags, which csrc/dtype.h knows.
+# MXNet's type flags, which csrc/support/dtype.h knows.
 DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
 
 # Above these the lane's own control messages have their place.

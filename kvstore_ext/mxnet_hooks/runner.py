@@ -80,7 +80,7 @@ def _replacement(text: str) -> Tuple[str, str]:
     stores = [
         known
         for known, kind in KVStoreBase.kv_registry.items()
-        if isinstance(kind, type) and kind.__module__.startswith(f"{__package__}.")
+        if isinstance(kind, type) and kind.__module__.startswith("kvstore_ext.")
     ]
     if store not in stores:
         raise argparse.ArgumentTypeError(

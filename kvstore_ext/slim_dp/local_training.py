@@ -1,7 +1,7 @@
 """Slim-DP at a worker: it trains a model of its own, and exchanges parts of it with the servers.
 
-Sun et al., AAAI 2018, algorithm 1. csrc/slim_key.h takes out what travels and merges what comes
-back, csrc/slim_slice.h is the server's side, core_selection.py chooses the core.
+Sun et al., AAAI 2018, algorithm 1. csrc/slim_dp/slim_key.h takes out what travels and merges what
+comes back, csrc/slim_dp/slim_slice.h is the server's side, core_selection.py chooses the core.
 """
 from __future__ import annotations
 
