@@ -1,8 +1,8 @@
 """An option of a method: how it is declared, what it may be, and how a value is checked.
 
 A method's class has a field an option, which says its default and why there is one. The range of
-what the core is told stands there, beside the code that it protects (csrc/codecs/method_options.h), and
-is asked for; an option that only Python knows says its own here.
+what the core is told stands there, beside the code that it protects, and is asked for
+(csrc/codecs/method_options.h); an option that only Python knows says its own here.
 """
 from __future__ import annotations
 

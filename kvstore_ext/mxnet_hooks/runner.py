@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import List, Tuple
+from typing import Any, List, Tuple
 
 from mxnet.kvstore import KVStoreBase
 
@@ -46,21 +46,11 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add(
-        "--replace",
-        type=_replacement,
-        action="append",
-        default=[],
-        metavar="NAME=STORE",
-        help="mx.kv.create(NAME) makes STORE; dist_sync=p3, say; may be repeated",
-    )
-    add(
-        "--trust",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="for servers: a module of optimizers that workers may send; may be repeated",
-    )
+    repeated: Any = {"action": "append", "default": []}
+    about = "mx.kv.create(NAME) makes STORE; dist_sync=p3, say; may be repeated"
+    add("--replace", type=_replacement, metavar="NAME=STORE", help=about, **repeated)
+    about = "for servers: a module of optimizers that workers may send; may be repeated"
+    add("--trust", metavar="MODULE", help=about, **repeated)
     add("--list", action="store_true", help="list ways to compress gradients, and their options")
     add("-m", dest="module", action="store_true", help="a module is run, as by python -m")
     add("command", nargs=argparse.REMAINDER, metavar="...", help="the script and its arguments")

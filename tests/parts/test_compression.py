@@ -1,4 +1,4 @@
-"""A method's options (compression/): Python and the core (csrc/codecs/method_options.h) agree on them."""
+"""A method's options: Python and the core (csrc/codecs/method_options.h) agree on them."""
 from __future__ import annotations
 
 import dataclasses

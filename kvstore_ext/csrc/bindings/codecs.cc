@@ -115,17 +115,7 @@ void BindOptions(py::module_* module) {
       py::arg("name"));
 }
 
-}  // namespace
-
-void BindCodecs(py::module_* module) {
-  BindOptions(module);
-
-  py::class_<Draws>(*module, "Draws")
-      .def(py::init<uint64_t, uint32_t, uint64_t, uint64_t>(), py::arg("seed"), py::arg("sender"),
-           py::arg("key"), py::arg("round"))
-      .def("get", &Draws::Get, py::arg("i"))
-      .def("from_offset", &Draws::From, py::arg("offset"));
-
+void BindCodec(py::module_* module) {
   py::class_<Codec, std::shared_ptr<Codec>>(*module, "Codec")
       .def(py::init([](const std::string& specification, int workers) {
              return std::const_pointer_cast<Codec>(MakeCodec(specification, workers));
@@ -189,9 +179,9 @@ void BindCodecs(py::module_* module) {
       .def("alignment", &Codec::alignment)
       .def("shares_scaler", &Codec::shares_scaler)
       .def("error_feedback", &Codec::error_feedback);
+}
 
-  BindKeyEncoder(module);
-
+void BindKernels(py::module_* module) {
   module->def("select_largest", [](const Floats& values, size_t count) {
     const auto elements = static_cast<size_t>(values.size());
     if (count > elements) {
@@ -208,6 +198,20 @@ void BindCodecs(py::module_* module) {
   });
   module->def("use_kernels", &UseKernels, py::arg("name"));
   module->def("kernels", &AvailableKernels);
+}
+
+}  // namespace
+
+void BindCodecs(py::module_* module) {
+  py::class_<Draws>(*module, "Draws")
+      .def(py::init<uint64_t, uint32_t, uint64_t, uint64_t>(), py::arg("seed"), py::arg("sender"),
+           py::arg("key"), py::arg("round"))
+      .def("get", &Draws::Get, py::arg("i"))
+      .def("from_offset", &Draws::From, py::arg("offset"));
+  BindOptions(module);
+  BindCodec(module);
+  BindKeyEncoder(module);
+  BindKernels(module);
 }
 
 }  // namespace kvstore_ext

@@ -24,21 +24,13 @@ CodedSum::CodedSum(SliceContext given)
            }) {}
 
 bool CodedSum::Accept(const Message& message) {
-  const SliceDeclaration& slice = context().declaration;
-  const bool has_values = message.header.round > 0 || message.peer == 0;
   switch (message.header.encoding) {
-    case Encoding::kEncoded: sum_.AddBytes(message.peer, message.payload); return true;
+    case Encoding::kPlain: AddPlain(message, &sum_); break;
+    case Encoding::kEncoded: sum_.AddBytes(message.peer, message.payload); break;
     case Encoding::kSkipped:
       CheckBytes(message, 0);
       sum_.AddNonFinite(message.peer);
-      return true;
-    case Encoding::kPlain: break;
-  }
-  CheckBytes(message, has_values ? slice.elements * SizeOf(slice.dtype) : 0);
-  if (has_values) {
-    sum_.Add(message.peer, message.payload, message.payload_is_ours);
-  } else {
-    sum_.AddNothing(message.peer);
+      break;
   }
   return true;
 }

@@ -8,18 +8,12 @@ PlainSum::PlainSum(SliceContext given)
            context().deterministic) {}
 
 bool PlainSum::Accept(const Message& message) {
-  const SliceDeclaration& slice = context().declaration;
-  const bool has_values = message.header.round > 0 || message.peer == 0;
   if (message.header.encoding != Encoding::kPlain) {
-    throw std::runtime_error("key " + slice.name + ": worker " + std::to_string(message.peer) +
+    throw std::runtime_error("key " + context().declaration.name + ": worker " +
+                             std::to_string(message.peer) +
                              " sent an encoding for a key that has none");
   }
-  CheckBytes(message, has_values ? slice.elements * SizeOf(slice.dtype) : 0);
-  if (has_values) {
-    sum_.Add(message.peer, message.payload, message.payload_is_ours);
-  } else {
-    sum_.AddNothing(message.peer);
-  }
+  AddPlain(message, &sum_);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "keys/slice_declaration.h"
+#include "server/aggregator.h"
 #include "transport/message.h"
 
 namespace kvstore_ext {
@@ -85,6 +86,18 @@ class Reduction {
 
  protected:
   const SliceContext& context() const { return context_; }
+
+  // Adds values that are not encoded: of round 0 rank 0's alone. Throws as CheckBytes.
+  void AddPlain(const Message& message, Aggregator* sum) const {
+    const SliceDeclaration& slice = context_.declaration;
+    const bool has_values = message.header.round > 0 || message.peer == 0;
+    CheckBytes(message, has_values ? slice.elements * SizeOf(slice.dtype) : 0);
+    if (has_values) {
+      sum->Add(message.peer, message.payload, message.payload_is_ours);
+    } else {
+      sum->AddNothing(message.peer);
+    }
+  }
 
   // Throws std::runtime_error for a payload of another size.
   void CheckBytes(const Message& message, size_t expected) const {

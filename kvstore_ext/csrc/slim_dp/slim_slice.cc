@@ -47,12 +47,8 @@ bool SlimSlice::Accept(const Message& message) {
   } else if (message.header.round > 0) {
     throw std::runtime_error("key " + declaration().name + ": worker " + std::to_string(worker) +
                              " sent a whole gradient to slim_dp");
-  } else if (worker == 0) {
-    CheckBytes(message, elements_ * sizeof(float));
-    sum_.Add(worker, message.payload, message.payload_is_ours);
   } else {
-    CheckBytes(message, 0);
-    sum_.AddNothing(worker);
+    AddPlain(message, &sum_);
   }
   return true;
 }

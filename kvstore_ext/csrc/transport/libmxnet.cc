@@ -5,7 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "transport/pslite.h"
+#include "transport/pslite_layout.h"
 
 namespace kvstore_ext {
 namespace {

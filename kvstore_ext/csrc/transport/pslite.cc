@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+#include <limits>
+
+#include "transport/libmxnet.h"
 
 namespace kvstore_ext {
 namespace {
