@@ -288,12 +288,23 @@ def compression_that_cannot_be_is_refused(_: KVStore) -> None:
         ({"type": "2bit", "threshold": "much"}, ["'much'", "number"]),
     ):
         refused(store, parameters, words)
+    store.close()
+
+
+def compression_after_the_first_key_is_refused(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    store.set_gradient_compression({"type": "2bit"})
+    store.init("key", mx.nd.zeros((3,)))
+    refused(store, {"type": "2bit"}, ["1 keys", "before the first"])
+    store.close()
+
+
+def two_bit_compression_of_other_arrays_than_dense_float32_is_refused(_: KVStore) -> None:
+    store = mx.kv.create("p3")
     store.set_gradient_compression({"type": "2bit"})
     for value in (mx.nd.zeros((3,), dtype="float64"), mx.nd.zeros((3, 2)).tostype("row_sparse")):
         with pytest.raises(kvstore_ext.ArrayMismatch, match=r"'wrong'.*2bit.*float32"):
             store.init("wrong", value)
-    store.init("key", mx.nd.zeros((3,)))
-    refused(store, {"type": "2bit"}, ["1 keys", "before the first"])
     store.close()
 
 
@@ -303,12 +314,18 @@ def refused(store: KVStore, parameters: dict[str, Any], words: list[str]) -> Non
     assert all(word in str(caught.value) for word in words)
 
 
-def the_rest_of_the_interface_is_there(store: KVStore) -> None:
+def the_store_says_what_it_is(store: KVStore) -> None:
     assert store.is_capable("optimizer")
     assert store.type == "dist_sync_p3"
+
+
+def the_rest_of_the_interface_is_there(store: KVStore) -> None:
     assert store.get_num_dead_node(6, timeout=600) == 0
     store._send_command_to_servers(77, "nobody knows this")
     store._barrier()
+
+
+def a_pull_of_sparse_keys_as_well_is_refused(store: KVStore) -> None:
     store.init("for the rest", mx.nd.zeros((2,)))
     with pytest.raises(mx.MXNetError, match="ignore_sparse"):
         store.pull("for the rest", out=mx.nd.zeros((2,)), ignore_sparse=False)
@@ -330,6 +347,10 @@ CHECKS = {
         an_estimator_trains,
         two_bit_compression_carries_the_rest_over,
         compression_that_cannot_be_is_refused,
+        compression_after_the_first_key_is_refused,
+        two_bit_compression_of_other_arrays_than_dense_float32_is_refused,
+        the_store_says_what_it_is,
         the_rest_of_the_interface_is_there,
+        a_pull_of_sparse_keys_as_well_is_refused,
     )
 }
