@@ -17,7 +17,7 @@ CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.inc kvstore_ext/csrc/*
 
 help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
-	@echo "make test    run the tests; PYTEST_FLAGS='tests/failures -x' for some of them"
+	@echo "make test    run the tests; PYTEST_FLAGS='tests/launch -x' for some of them"
 	@echo "make test-all  run them with every model through every store, in every way"
 	@echo "make lint    check the style and the types of Python, the style of C++"
 	@echo "make sanitize  run the core's threads under ThreadSanitizer and AddressSanitizer"
@@ -35,7 +35,7 @@ test-all: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m pytest --all $(PYTEST_FLAGS))
 
 # Without bindings, ps-lite and MXNet: those are not instrumented.
-CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/bindings_slim.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
+CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/bindings_key_codecs.cc %/bindings_worker.cc %/bindings_server.cc %/bindings_slim.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
           $(filter %.cc,$(CPP)))
 CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
               -Ikvstore_ext/csrc

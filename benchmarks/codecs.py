@@ -47,9 +47,12 @@ def adding(codec: _core.Codec, total: np.ndarray, encoded: List[bytes]) -> Calla
     return add
 
 
+TERNGRAD = "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0"
+
+
 def terngrad(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
     """A worker's two passes, the server's sum, and the sum's way back for jobs of several sizes."""
-    codec = _core.Codec("terngrad 2.5 1 0", 1)
+    codec = _core.Codec(TERNGRAD, 1)
     scaler = codec.scaler(array)
     encode = encoding(lambda part: codec.encode(part, scaler, draws), array)
     encoded = [codec.encode(part, scaler, draws) for part in slices(array)]
@@ -61,7 +64,7 @@ def terngrad(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
 
 def terngrad_sum(array: np.ndarray, draws: _core.Draws, workers: int) -> Iterator[Step]:
     """Encoding and decoding a sum over so many workers, who all have sent the same."""
-    codec = _core.Codec("terngrad 2.5 1 0", workers)
+    codec = _core.Codec(TERNGRAD, workers)
     scaler = codec.scaler(array)
     total = np.zeros_like(array)
     add = adding(codec, total, [codec.encode(part, scaler, draws) for part in slices(array)])
@@ -101,11 +104,12 @@ def selection(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
 
 CODECS: Dict[str, Callable[[np.ndarray, _core.Draws], Iterator[Step]]] = {
     "terngrad": terngrad,
-    "qsgd 8 bits": plain("qsgd 8 512 2 0 0"),
-    "qsgd 4 bits": plain("qsgd 4 512 2 0 0"),
-    "onebit": plain("onebit 512 0"),
-    "fp16": plain("fp16 0"),
-    "2bit": plain("2bit 0.5"),
+    "qsgd 8 bits": plain("qsgd bits=8 bucket=512 norm=l2 seed=0 error_feedback=0"),
+    "qsgd 4 bits": plain("qsgd bits=4 bucket=512 norm=l2 seed=0 error_feedback=0"),
+    "onebit": plain("onebit bucket=512 error_feedback=0"),
+    "signsgd": plain("signsgd scale=1 seed=0"),
+    "fp16": plain("fp16 error_feedback=0"),
+    "2bit": plain("2bit threshold=0.5"),
     "dgc": selection,
 }
 

@@ -49,12 +49,11 @@ def resident_memory(mark: str) -> Dict[str, float]:
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             environment = directory.joinpath("environ").read_bytes().split(b"\0")
-            command = directory.joinpath("cmdline").read_bytes()
             pages = int(directory.joinpath("statm").read_text().split()[1])
         except OSError:
             continue  # it has ended, or is another user's
         role = next((v[10:].decode() for v in environment if v.startswith(b"DMLC_ROLE=")), "")
-        if f"{MARK}={mark}".encode() in environment and role and b"launch.py" not in command:
+        if f"{MARK}={mark}".encode() in environment and role:
             found[f"{role} {directory.name}"] = pages * 4096 / 1e6
     return dict(sorted(found.items()))
 

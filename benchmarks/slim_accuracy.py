@@ -18,7 +18,8 @@ from typing import Dict, Iterator, List
 import accuracy
 import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
-from kvstore_ext.compression import SlimDP, parse
+from kvstore_ext.compression import parse
+from kvstore_ext.methods import SlimDP
 from simulations.slim_dp import SlimSimulation
 
 MOMENTUM = 0.9

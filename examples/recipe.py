@@ -131,7 +131,7 @@ def _settle_options(options: Any, where: str) -> None:
     if not isinstance(options, dict):
         raise ValueError(f"{where}: store_options is {options!r}; it must be an object")
     try:
-        Options.from_dict({name: options[name] for name in options if name not in option_names()})
+        Options.from_dict(options, option_names())
     except OptionError as error:
         raise ValueError(f"{where}: {error}") from None
     present = os.environ.get("KVSTORE_EXT_OPTIONS")

@@ -20,14 +20,15 @@ what travels of it, csrc/slim_slice.cc is the server's side, and core_selection.
 csrc/core_selection.cc, csrc/server_cores.cc and csrc/worker_cores.cc chooses the core;
 slim_states.py saves it all.
 
-Beside that way lie compression.py (ways to make gradients small: gradient_compression.py, each with
-a codec in csrc/: codec.h), compressed_keys.py (which keys, and when), carried.py (what is left for
+Beside that way lie compression/ (ways to make gradients small, each with a codec in csrc/: codec.h;
+methods.py lists them), compressed_keys.py (which keys, and when), carried.py (what is left for
 the next round), report.py (what it came to), csrc/worker.cc and csrc/server.cc (how a job begins,
 fails and ends), settings.py (what servers hear of a changed optimizer), states.py (saving and
 loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
 sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
 runner.py (python -m kvstore_ext: scripts as they are). broadcasts.py gives one worker's arrays to
-all others, for ec_dnn/, which exchanges models instead of gradients.
+all others, for ec_dnn/, which exchanges models instead of gradients. launcher/ starts jobs, and
+imports nothing of all this.
 """
 from __future__ import annotations
 
@@ -62,6 +63,7 @@ try:
 except RuntimeError as error:
     raise ImportError(f"mxnet {mxnet.__version__} at {_library} does not fit: {error}") from None
 
+from . import methods  # noqa: E402, F401 - registers them, for what is imported next
 from .config import Options  # noqa: E402
 from .errors import (  # noqa: E402
     ArrayMismatch,

@@ -1,7 +1,7 @@
 """One key at its worker: its shape and type, and the arrays between the devices and the lane."""
 from __future__ import annotations
 
-from typing import List, Optional, Tuple, Union
+from typing import Any, List, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -38,6 +38,7 @@ class KeyArrays:
         self.shape: Tuple[int, ...] = value.shape
         self.dtype = dtype
         self.compressed = False
+        self.codec: Any = None  # of the core; once declared
         # Every operation on the key writes this, so that they come one after the other.
         self._order = mx.nd.zeros((1,))
         self._buffer: Optional[mx.nd.NDArray] = None
@@ -48,7 +49,11 @@ class KeyArrays:
         return int(np.prod(self.shape, dtype=np.int64))
 
     def declare(
-        self, worker: _core.Worker, store: int, compression: Optional[Compression]
+        self,
+        worker: _core.Worker,
+        store: int,
+        codec: _core.KeyCodec,
+        compression: Optional[Compression] = None,
     ) -> None:
         """Tells the lane what it has to know, once.
 
@@ -56,6 +61,8 @@ class KeyArrays:
         ----------
         store
             The number of the store that has the key.
+        codec
+            How it travels: the key's own.
         compression
             Of its gradients; None for none.
         """
@@ -63,15 +70,10 @@ class KeyArrays:
         if compression is not None:
             text += f", compressed by {compression}"
         self.compressed = compression is not None
+        self.codec = codec
+        name = repr(self.name)
         worker.declare(
-            self.identity,
-            store,
-            repr(self.name),
-            DTYPES[self.dtype],
-            self.elements,
-            "" if compression is None else compression.specification(self.shape),
-            compression is not None and compression.non_finite_ends_job,
-            text,
+            self.identity, store, name, DTYPES[self.dtype], self.elements, codec, text
         )
 
     def check_pushed(self, arrays: List[mx.nd.NDArray]) -> None:
@@ -163,9 +165,10 @@ class KeyArrays:
         root: Optional[int] = None,
     ) -> None:
         priority, step, settings, plain = how
+        kind = _core.Kind.PULL if not contributes else _core.Kind.PUSH
         worker.push_to_engine(
             self.identity,
-            contributes,
+            kind if root is None else _core.Kind.BROADCAST,
             0 if source is None else source.handle.value,
             0 if target is None else target.handle.value,
             self._order.handle.value,
@@ -173,7 +176,7 @@ class KeyArrays:
             step,
             settings,
             plain,
-            0 if root is None else root + 1,
+            0 if root is None else root,
         )
 
     def wait(self) -> None:

@@ -5,6 +5,7 @@ from typing import Dict, Union
 
 import mxnet as mx
 
+from . import _core
 from .arrays import KeyArrays
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, Pairs, identity
@@ -41,5 +42,5 @@ class Broadcasts:
         if name not in self._keys:
             number = identity(self._store, f"broadcast {name!r}")
             key = self._keys[name] = KeyArrays(name, number, array)
-            key.declare(self._lane.worker, self._store, None)
+            key.declare(self._lane.worker, self._store, _core.PlainCodec("broadcast"))
         return self._keys[name]

@@ -63,7 +63,7 @@ class Carried:
         """What this worker carries over for a compressed key, float32: nothing before the first
         round, and with dgc the accumulated gradient, then its momentum."""
         mx.nd.waitall()  # no round is under way then
-        return self._worker.codec_state(self._keys[name].identity)[1]
+        return self._keys[name].codec.state()
 
     def fetch(self) -> Dict[str, Any]:
         """An entry for a dictionary of states; none where nothing is compressed."""
@@ -71,7 +71,9 @@ class Carried:
         if not compressed:
             return {}
         mx.nd.waitall()
-        here = {name: self._worker.codec_state(key.identity) for name, key in compressed.items()}
+        here = {
+            name: (key.codec.rounds(), key.codec.state()) for name, key in compressed.items()
+        }
         there = {name: self._on_servers(key) for name, key in compressed.items()}
         method = repr(self._compressed.method)
         return {ENTRY: {"method": method, "rank": self._rank, "worker": here, "servers": there}}
@@ -93,10 +95,9 @@ class Carried:
         mx.nd.waitall()
         nothing = (0, np.zeros(0, np.float32))
         for name in self.compressed():
-            identity = self._keys[name].identity
             drawn, state = nothing if entry is None else entry["worker"].get(name, nothing)
             own = entry is not None and entry["rank"] == self._rank
-            self._worker.set_codec_state(identity, drawn, state if own else nothing[1])
+            self._keys[name].codec.set_state(drawn, state if own else nothing[1])
             if self._rank == 0:
                 whole = nothing[1] if entry is None else entry["servers"].get(name, nothing[1])
                 self._put_on_servers(self._keys[name], drawn, whole)

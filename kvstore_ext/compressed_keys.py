@@ -1,4 +1,4 @@
-"""Which keys of a store are compressed, and when: what compression.py leaves to the moment."""
+"""Which keys of a store are compressed, and when: what the compression leaves to the moment."""
 from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Set
@@ -8,9 +8,12 @@ import numpy as np
 
 from . import _core
 from .arrays import KeyArrays
-from .compression import DGC, Compression, GradientCompression, SlimDP, TwoBit
+from .compression import Compression, GradientCompression
+from .compression.dgc import DGC
+from .compression.two_bit import TwoBit
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, storage
+from .slim_options import SlimDP
 
 
 class CompressedKeys:
@@ -66,7 +69,7 @@ class CompressedKeys:
     def declared(self, key: KeyArrays) -> None:
         """To be called once a key is known to the lane."""
         if key.compressed and isinstance(self.method, GradientCompression):
-            self._worker.set_momentum(key.identity, self._momentum)
+            key.codec.set_momentum(self._momentum)
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Learns the parameters' names, and takes the optimizer's momentum over where the method

@@ -5,9 +5,8 @@ import json
 import os
 import re
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Dict, Optional
+from typing import Any, Collection, Dict, Optional
 
-from .compression import option_names
 from .errors import OptionError
 
 MAX_SLICE_BYTES = 1 << 30
@@ -57,29 +56,28 @@ class Options:
             raise OptionError(f"option timeout is {self.timeout}; it must be 1 to 86400 seconds")
 
     @classmethod
-    def from_environment(cls) -> Options:
-        """Reads KVSTORE_EXT_OPTIONS, which may hold options of a compression as well.
+    def from_environment(cls, others: Collection[str] = ()) -> Options:
+        """Reads KVSTORE_EXT_OPTIONS, which may hold other options as well: a compression's.
 
         Raises
         ------
         OptionError
             Where it is no JSON object, or names an option that does not exist or is out of range.
         """
-        others = option_names()
-        values = {name: value for name, value in _environment().items() if name not in others}
-        return cls.from_dict(values)
+        return cls.from_dict(environment_options(), others)
 
     @classmethod
-    def from_dict(cls, values: Dict[str, Any]) -> Options:
-        """Options by name; raises OptionError for names that do not exist."""
+    def from_dict(cls, values: Dict[str, Any], others: Collection[str] = ()) -> Options:
+        """Options by name, leaving out the others; raises OptionError for names that are neither.
+        """
         known = [field.name for field in fields(cls)]
         for name in values:
-            if name not in known:
+            if name not in known and name not in others:
+                more = f", and a compression's {', '.join(others)}" if others else ""
                 raise OptionError(
-                    f"there is no option {name!r}; the options are {', '.join(known)}, and a "
-                    f"compression's {', '.join(option_names())}"
+                    f"there is no option {name!r}; the options are {', '.join(known)}{more}"
                 )
-        return cls(**values)
+        return cls(**{name: value for name, value in values.items() if name in known})
 
     def shared(self) -> Dict[str, Any]:
         """Those that must be equal on all workers."""
@@ -87,13 +85,8 @@ class Options:
         return {name: values[name] for name in ("slice_bytes", "deterministic")}
 
 
-def compression_options() -> Dict[str, Any]:
-    """What KVSTORE_EXT_OPTIONS says of the compression, whichever the store has."""
-    others = option_names()
-    return {name: value for name, value in _environment().items() if name in others}
-
-
-def _environment() -> Dict[str, Any]:
+def environment_options() -> Dict[str, Any]:
+    """All that KVSTORE_EXT_OPTIONS holds; raises OptionError where that is no JSON object."""
     text = os.environ.get("KVSTORE_EXT_OPTIONS", "{}")
     try:
         values = json.loads(text)
@@ -114,7 +107,7 @@ class Job:
     scheduler: str  # host:port
     resends: bool  # PS_RESEND: ps-lite may send a message again later
     big_array: int  # elements of an array that MXNet's own store deals to all servers
-    launch_rank: Optional[int]  # what tools/launch.py takes for this process's rank
+    launch_rank: Optional[int]  # what kvstore-launch takes for this process's rank
 
     @classmethod
     def from_environment(cls) -> Optional[Job]:

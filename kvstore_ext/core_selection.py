@@ -13,9 +13,9 @@ from typing import Any, Callable, Dict, List, Tuple
 import numpy as np
 
 from . import _core
-from .compression import SlimDP
 from .errors import KVStoreError
 from .questions import answer_to, ask
+from .slim_options import SlimDP
 
 # How many elements have a value, as it travels.
 _COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])
@@ -26,7 +26,7 @@ Answer = Tuple[Dict[str, Any], bytes]
 class CoreKeeper:
     """A server's part: answers what rank 0 asks in the course of a selection."""
 
-    def __init__(self, server: _core.Server) -> None:
+    def __init__(self, server: _core.SlimServer) -> None:
         self._server = server
         self._selections: Dict[int, _core.CoreSelection] = {}  # by store
 
@@ -39,7 +39,7 @@ class CoreKeeper:
             selection: data[parameters + place * size : parameters + (place + 1) * size]
             for place, selection in enumerate(asked["selections"])
         }
-        self._server.resume_slim(key, index, data[:parameters], cores)
+        self._server.resume(key, index, data[:parameters], cores)
 
     def answer(self, asked: Dict[str, Any]) -> Answer:
         """What stands under "core" in a question: the store, and one of the steps below."""

@@ -7,16 +7,18 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 import mxnet as mx
 
+from . import _core
 from .arrays import KeyArrays
 from .carried import Carried, Carries
 from .compressed_keys import CompressedKeys
-from .compression import Compression, SlimDP
+from .compression import Compression
 from .errors import KeyNotInitialised, KVStoreError
 from .keys import Key, Pairs, identity, stype_of
 from .lane import ClusterLane
 from .local_lane import LocalLane
 from .settings import SettingsWatch
 from .slim_dp import LocalTraining
+from .slim_options import SlimDP
 from .slim_states import SlimStates
 from .sparse import SparseKey, number_of
 from .states import ServerStates
@@ -62,18 +64,19 @@ class Exchange:
             )
         self.compressed.method = method
         if isinstance(method, SlimDP):
-            where = (self._worker, self.number, self._lane.rank)
+            where = (self._worker, self.number, self._lane.rank, self._lane.workers)
             self.local = LocalTraining(*where, method, self.keys)
             self.carried = SlimStates(self.local, self.number, self._lane)
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
-        on_servers = self.local is None and updates_slices(optimizer)
+        method = self.compressed.method
+        on_workers = method is not None and method.updates_on_workers
+        on_servers = self.local is None and not on_workers and updates_slices(optimizer)
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
         self.compressed.adopt(optimizer)
-        method = self.compressed.method
         if on_servers and method is not None and method.prefers_workers:
             warnings.warn(
                 "the optimizer runs on the servers, so that parameters travel back, uncompressed; "
@@ -152,7 +155,8 @@ class Exchange:
         priority: int,
     ) -> None:
         self.keys[key.name] = key
-        key.declare(self._worker, self.number, self.compressed.of(key.name))
+        method = self.compressed.of(key.name)
+        key.declare(self._worker, self.number, self._codec(key, method), method)
         self.compressed.declared(key)
         if self.local is not None and key.compressed and outs:
             self.local.arrays[key.name] = outs
@@ -161,6 +165,14 @@ class Exchange:
         own = self._on_workers.begin(key.name, value)
         key.exchange(self._worker, True, [value], [own], priority, 0)
         return self._on_workers.read(key.name, outs or [])
+
+    def _codec(self, key: KeyArrays, method: Optional[Compression]) -> _core.KeyCodec:
+        if method is None:
+            return _core.PlainCodec()
+        if self.local is not None:
+            return self.local.codec(key)
+        specification = method.specification(key.shape)
+        return _core.GradientCodec(specification, self._lane.workers, method.non_finite_ends_job)
 
     def _begin_sparse(self, name: Key, value: mx.nd.NDArray) -> None:
         if self._on_workers is not None and not self._sparse:

@@ -132,7 +132,7 @@ class ClusterLane:
             ranks = ", ".join(map(str, missing))
             raise ClusterError(
                 f"server {ranks} of this job is not a P3Server: start servers with "
-                "python -m kvstore_ext.server, or the job with tools/launch.py"
+                "python -m kvstore_ext.server, or the job with kvstore-launch"
             )
 
     def command(self, body: str, head: int = _CONTROLLER) -> None:

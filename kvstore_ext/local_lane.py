@@ -28,17 +28,16 @@ class LocalLane:
         self.stock = stock_store("local")
         self.timeout = options.timeout
         ours, servers = _core.LocalTransport.make_pair()
+        slim = _core.SlimServer(options.timeout)
         self._server = _core.Server(
-            servers,
-            workers=1,
-            timeout=options.timeout,
+            servers, workers=1, timeout=options.timeout, methods={"slim_dp": slim}
         )
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
         self._server.greet(0)
         self.worker.join()
         self._loop = OptimizerLoop(self._server)
         self._native = NativeUpdater(self._server.abort)
-        self._states = StateKeeper(self._server, self._loop, self._native)
+        self._states = StateKeeper(self._server, self._loop, self._native, slim)
 
     def open_store(self) -> int:
         """The store's number; a local lane has one."""

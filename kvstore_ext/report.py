@@ -14,8 +14,8 @@ def report(worker: _core.Worker, keys: Mapping[Key, KeyArrays]) -> Dict[str, Any
     sent, received = worker.traffic()
     compressed = {name: key for name, key in keys.items() if key.compressed}
     elements = sum(key.elements for key in compressed.values())
-    zeros = sum(worker.zeros(key.identity) * key.elements for key in compressed.values())
-    scalers = [(name, worker.scaler(key.identity)) for name, key in compressed.items()]
+    zeros = sum(key.codec.zeros() * key.elements for key in compressed.values())
+    scalers = [(name, key.codec.scaler()) for name, key in compressed.items()]
     return {
         "sent": sent,
         "received": received,

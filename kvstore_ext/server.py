@@ -16,6 +16,7 @@ from mxnet.base import _LIB, check_call
 from mxnet.kvstore.kvstore_server import KVStoreServer
 
 from . import _core
+from .compression import option_names
 from .config import Job, Options
 from .errors import ClusterError, OptionError
 from .lane import GREET, SET_OPTIMIZER, SPARSE_SETTINGS, native_store
@@ -51,14 +52,13 @@ class P3Server(KVStoreServer):
         transport = _core.PsLiteTransport(
             role=_core.Role.SERVER, peers=job.workers, copies=job.resends
         )
+        slim = _core.SlimServer(options.timeout)
         self._lane = _core.Server(
-            transport,
-            workers=job.workers,
-            timeout=options.timeout,
+            transport, workers=job.workers, timeout=options.timeout, methods={"slim_dp": slim}
         )
         self._loop = OptimizerLoop(self._lane)
         self._native = NativeUpdater(self._lane.abort)
-        self._states = StateKeeper(self._lane, self._loop, self._native)
+        self._states = StateKeeper(self._lane, self._loop, self._native, slim)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
 
@@ -100,7 +100,7 @@ class P3Server(KVStoreServer):
             # MXNet's own store sends a pickled optimizer. This server would go on without it.
             raise ClusterError(
                 f"a worker sent the command {command[:20]!r}, as MXNet's own store does: workers "
-                "of this job open p3 (if need be, with tools/launch.py --replace dist_sync=p3). "
+                "of this job open p3 (if need be, with kvstore-launch --replace dist_sync=p3). "
                 "For MXNet's store start servers with --server-command \"python -c 'import mxnet'\""
             )
 
@@ -201,7 +201,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     parsed = parser.parse_args(arguments)
     try:
         job = Job.from_environment()
-        options = Options.from_environment()
+        options = Options.from_environment(option_names())
     except OptionError as error:
         sys.exit(f"kvstore_ext.server: {error}")
     if job is None or job.role == "worker":

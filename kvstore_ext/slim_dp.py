@@ -12,10 +12,10 @@ import mxnet as mx
 
 from . import _core
 from .arrays import KeyArrays, total_of
-from .compression import SlimDP
 from .core_selection import CoreSelector
 from .errors import ArrayMismatch, KVStoreError
 from .keys import Key, storage, stype_of
+from .slim_options import SlimDP
 
 
 class LocalTraining:
@@ -23,8 +23,8 @@ class LocalTraining:
 
     Parameters
     ----------
-    worker, store, rank
-        The lane, the store's number on it, and this worker's rank.
+    worker, store, rank, workers
+        The lane, the store's number on it, this worker's rank, and how many there are.
     method
         Slim-DP with its options.
     keys
@@ -36,6 +36,7 @@ class LocalTraining:
         worker: _core.Worker,
         store: int,
         rank: int,
+        workers: int,
         method: SlimDP,
         keys: Mapping[Key, KeyArrays],
     ) -> None:
@@ -46,12 +47,18 @@ class LocalTraining:
         self.chosen = -1  # the last selection that was begun
         self._worker = worker
         self._store = store
+        self._workers = workers
         self._decides = rank == 0
+        self.model = _core.SlimModel(method.specification(()), rank)
         self._keys = keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
         self._local: Dict[Key, KeyArrays] = {}
         self.selector = CoreSelector(worker, store, method)
+
+    def codec(self, key: KeyArrays) -> _core.SlimKey:
+        """How a key that is trained locally travels."""
+        return _core.SlimKey(self.model, self._workers)
 
     @property
     def keys(self) -> Dict[Key, KeyArrays]:
@@ -131,7 +138,7 @@ class LocalTraining:
     def _set_sizes(self) -> None:
         parameters = sum(key.elements for key in self.keys.values())
         self._core, together = self.method.sizes(parameters)
-        self._worker.set_slim_sizes(self._store, self._core, together)
+        self.model.set_sizes(self._core, together)
         self._sized = True
 
     def _select(self, selection: int) -> None:

@@ -2,12 +2,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, Optional, Tuple, Union
+from dataclasses import dataclass
+from typing import ClassVar, List, Optional, Tuple, Union
 
+import numpy as np
+
+from . import _core
+from .compression import Compression
+from .compression.half import Half
+from .compression.options import Rule, choice, number, option, whole
+from .compression.qsgd import QSGD
+from .compression.terngrad import TernGrad
 from .errors import OptionError
-from .gradient_compression import QSGD, Compression, Half, TernGrad
-from .method_options import choice, number, option, words
 
 
 def _compresses_updates(method: Compression) -> bool:
@@ -36,38 +42,37 @@ class SlimDP(Compression):
     """
 
     name: ClassVar[str] = "slim_dp"
+    dtypes: ClassVar[Tuple[type, ...]] = (np.float32,)
     prefers_workers: ClassVar[bool] = False
 
-    alpha: float = number(0.3, 0, 1, "share of the parameters that travel in a round", above=True)
-    beta: float = number(0.15, 0, 1, "share of the core, at most alpha; 0: at random only")
-    p: int = number(1, 1, 1 << 31, "steps of local training from one round to the next")
-    q: int = number(1000, 1, 1 << 31, "rounds from one choice of the core to the next")
+    alpha: float = number(0.3, "share of the parameters that travel in a round")
+    beta: float = number(0.15, "share of the core, at most alpha; 0: at random only")
+    p: int = number(1, "steps of local training from one round to the next", whole(1, 1 << 31))
+    q: int = number(1000, "rounds from one choice of the core to the next")
     c: Union[str, float] = option(
         "auto",
         (str, float),
-        lambda value: value == "auto" or (isinstance(value, float) and value >= 0),
-        "a number 0 or more, or auto",
+        Rule(
+            "a number 0 or more, or auto",
+            lambda value: value == "auto" or (isinstance(value, float) and value >= 0),
+        ),
         "what |g| counts beside |w|; auto: the model's sum of |w| over that of |g|",
     )
-    server_lr: float = number(
-        1.0, 0, math.inf, "by which the mean update is multiplied (eta')", above=True
-    )
-    explorer: str = choice(
-        "seed", ("seed", "keys"), "keys: its indices travel along, as the paper has it"
-    )
+    server_lr: float = number(1.0, "by which the mean update is multiplied (eta')")
+    explorer: str = choice("seed", "keys: its indices travel along, as the paper has it")
     core_delay: int = number(
-        0, 0, 1 << 31, "rounds, below q, until a new core takes effect; 0: it is waited for"
+        0, "rounds, below q, until a new core takes effect; 0: it is waited for"
     )
-    seed: int = number(0, 0, 1 << 53, "of the explorers; equal on all workers")
-    values: Optional[Compression] = field(
-        default=None,
-        metadata={
-            "kind": (Compression, type(None)),
-            "fits": lambda value: value is None or _compresses_updates(value),
-            "allowed": "terngrad, qsgd or fp16, or its options as {'type': 'qsgd', 'bits': 8}, "
+    seed: int = number(0, "of the explorers; equal on all workers")
+    values: Optional[Compression] = option(  # noqa: RUF009 - it declares a field
+        None,
+        (Compression, type(None)),
+        Rule(
+            "terngrad, qsgd or fp16, or its options as {'type': 'qsgd', 'bits': 8}, "
             "without error_feedback, non_finite, exclude and exclude_last",
-            "why": "how updates are compressed on their way to the servers",
-        },
+            lambda value: value is None or _compresses_updates(value),
+        ),
+        "how updates are compressed on their way to the servers",
     )
 
     def __post_init__(self) -> None:
@@ -106,7 +111,10 @@ class SlimDP(Compression):
             )
         return core, together
 
+    @classmethod
+    def core_options(cls) -> List[_core.MethodOption]:
+        return _core.slim_options()
+
     def specification(self, shape: Tuple[int, ...]) -> str:
-        shares = words("slim_dp", self.alpha, self.beta, self.q, self.core_delay, self.server_lr)
-        values = "" if self.values is None else self.values.specification(shape)
-        return f"{shares} {self.seed} {int(self.explorer == 'keys')} {values}".rstrip()
+        own = super().specification(shape)
+        return own if self.values is None else f"{own} values: {self.values.specification(shape)}"

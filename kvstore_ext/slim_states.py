@@ -55,7 +55,7 @@ class SlimStates:
             "chosen": training.chosen,
             "cores": cores,
             "local": local,
-            "base": {name: self._worker.slim_base(key.identity) for name, key in keys},
+            "base": {name: key.codec.base() for name, key in keys},
             "global": {name: self._global(key) for name, key in keys},
         }
         return {ENTRY: entry}
@@ -86,16 +86,17 @@ class SlimStates:
         training.steps = dict(entry["steps"])
         training.chosen = entry["chosen"]
         first = next(iter(training.keys.values()))
-        self._worker.resume_slim(self._store, first.identity, training.rounds)
+        begun = self._worker.rounds(first.identity) - 1
+        training.model.resume(training.rounds, begun)
         cut = {
             name: {s: self._cut(key, cores[name]) for s, cores in entry["cores"].items()}
             for name, key in training.keys.items()
         }
         for name, key in training.keys.items():
-            self._worker.set_slim_base(key.identity, entry["base"][name])
+            key.codec.set_base(entry["base"][name])
             for selection, parts in cut[name].items():
                 for index, members in enumerate(parts):
-                    self._worker.set_slim_core(key.identity, index, selection, members)
+                    key.codec.set_core(index, selection, members)
             for array in training.arrays.get(name, []):
                 mx.nd.array(entry["local"][name]).copyto(array)
         if self._rank == 0:
@@ -120,7 +121,7 @@ class SlimStates:
         """A key's cores by selection and slice, once the servers have told the last one."""
         chosen, slices = self._training.chosen, len(self._worker.slices(key.identity))
         while True:
-            cores = self._worker.slim_cores(key.identity)
+            cores = key.codec.cores()
             if len(cores.get(chosen, ())) == slices:
                 return cores
             if time.monotonic() > latest:

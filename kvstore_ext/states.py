@@ -32,11 +32,17 @@ from .state_format import arrays_from, build, flatten
 class StateKeeper:
     """A server's thread that answers what workers ask: of its optimizers' states, and of cores."""
 
-    def __init__(self, server: _core.Server, loop: OptimizerLoop, native: NativeUpdater) -> None:
+    def __init__(
+        self,
+        server: _core.Server,
+        loop: OptimizerLoop,
+        native: NativeUpdater,
+        slim: _core.SlimServer,
+    ) -> None:
         self._server = server
         self._loop = loop
         self._native = native
-        self._cores = CoreKeeper(server)
+        self._cores = CoreKeeper(slim)
         self._thread = threading.Thread(target=self._run, daemon=True, name="states")
         self._thread.start()
 
@@ -88,8 +94,8 @@ class StateKeeper:
 
     def _carried(self, key: int, index: int, drawn: Optional[int], data: bytes) -> bytes:
         if drawn is None:
-            return self._server.carried(key, index).tobytes()
-        self._server.set_carried(key, index, drawn, np.frombuffer(data, np.float32))
+            return self._server.carried_over(key, index).tobytes()
+        self._server.carry_over(key, index, drawn, np.frombuffer(data, np.float32))
         return b""
 
 

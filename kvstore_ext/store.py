@@ -16,7 +16,7 @@ from . import compression
 from .broadcasts import Broadcasts
 from .carried import Carries
 from .closing import failures, open_stores
-from .config import Job, Options, compression_options
+from .config import Job, Options
 from .errors import ClusterError, KVStoreError
 from .exchange import Exchange
 from .keys import Arrays, Key, pairs
@@ -58,8 +58,9 @@ class P3(KVStore):
         self.closed = True  # until it is made
         method = None
         if self.compression is not None:
-            method = compression.parse({"type": self.compression, **compression_options()})
-        options = options or Options.from_environment()
+            given = compression.options_of_environment()
+            method = compression.parse({"type": self.compression, **given})
+        options = options or Options.from_environment(compression.option_names())
         job = Job.from_environment()
         try:
             self._lane = (
@@ -299,8 +300,8 @@ class P3(KVStore):
         Parameters
         ----------
         compression_params
-            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression.py, or python -m kvstore_ext
-            --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
+            {'type': 'terngrad', 'clip_sigma': 2.5}: see the package compression, or python -m
+            kvstore_ext --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
 
         Raises
         ------
@@ -310,7 +311,8 @@ class P3(KVStore):
             Once there are keys.
         """
         self._check_open()
-        self._exchange.compress(compression.parse({**compression_options(), **compression_params}))
+        given = compression.options_of_environment()
+        self._exchange.compress(compression.parse({**given, **compression_params}))
 
     def adopt_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Tells a compressing store of the optimizer with which the script updates parameters.
@@ -425,7 +427,7 @@ class P3(KVStore):
         self._worker.abort(f"worker {self.rank}: {reason}")
 
     def _warn_of_unused_options(self) -> None:
-        unused = compression_options()
+        unused = compression.options_of_environment()
         if unused and self._exchange.compressed.method is None:
             warnings.warn(
                 f"KVSTORE_EXT_OPTIONS has options of a compression, {', '.join(unused)}, but the "

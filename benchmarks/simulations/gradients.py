@@ -14,7 +14,7 @@ from typing import List, Optional, Sequence, Tuple, Union
 import mxnet as mx
 import numpy as np
 from kvstore_ext import _core
-from kvstore_ext.compression import DGC, Compression
+from kvstore_ext.compression import Compression
 from kvstore_ext.keys import identity
 from mxnet import gluon
 
@@ -128,7 +128,7 @@ class Simulation:
     ) -> None:
         self.network = Network(network)
         momentum = 0.0
-        if isinstance(method, DGC):
+        if method is not None and method.applies_momentum:
             momentum, optimizer.momentum = optimizer.momentum, 0.0
         parameters = self.network.parameters
         optimizer.aggregate_num = len(parameters)  # updates all in one operation

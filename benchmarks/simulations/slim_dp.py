@@ -13,8 +13,8 @@ from typing import Dict, List, Sequence
 import mxnet as mx
 import numpy as np
 from kvstore_ext import Options, _core
-from kvstore_ext.compression import SlimDP
 from kvstore_ext.keys import identity
+from kvstore_ext.methods import SlimDP
 from mxnet import gluon
 
 from .network import Batch, Network

@@ -22,7 +22,7 @@ void Aggregator::AddNonFinite(int rank) {
 }
 
 void Aggregator::AddNow(const Contribution& contribution) {
-  if (codec_ != nullptr) {
+  if (add_encoded_ != nullptr) {
     AddWide(contribution);
   } else if (summed_ == 0) {
     // The first worker's values become the sum where that is possible: most slices are never
@@ -50,8 +50,7 @@ void Aggregator::AddWide(const Contribution& contribution) {
   if (!contribution.encoded) {
     return AddTo(dtype_, sum_.data.get(), contribution.values.data.get(), elements_);
   }
-  codec_->AddTo(reinterpret_cast<float*>(sum_.data.get()), elements_, contribution.values);
-  scaler_ = codec_->ScalerOf(contribution.values);
+  add_encoded_(reinterpret_cast<float*>(sum_.data.get()), contribution.values);
   ++encoded_;
 }
 
@@ -86,7 +85,6 @@ Buffer Aggregator::TakeSum() {
   Buffer result = std::move(sum_);
   sum_ = Buffer();
   wide_ = non_finite_ = false;
-  scaler_ = 0;
   summed_ = encoded_ = 0;
   heard_.clear();
   for (Contribution& contribution : waiting_) contribution = Contribution();

@@ -2,31 +2,34 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <vector>
 
 #include "buffer.h"
-#include "codec.h"
 #include "dtype.h"
-#include "failure.h"
+#include "ranks.h"
 
 namespace kvstore_ext {
 
 // Counts senders, not messages, so that a repeated message cannot stand for a missing worker.
-// float16 is summed in float32, and so is what a codec has encoded. Adds as contributions arrive,
+// float16 is summed in float32, and so is what a method has encoded. Adds as contributions arrive,
 // or, when deterministic, in the order of ranks, for which it keeps those that arrive early. Not
 // thread-safe.
 class Aggregator {
  public:
-  Aggregator() = default;
-  // The codec, if any, is for the encoded contributions; the type is then float32 or float16.
+  // Adds what encoded bytes say of each element to sums of float32; throws std::invalid_argument
+  // where they say nothing.
+  using AddEncoded = std::function<void(float* sum, const Buffer& bytes)>;
+
+  // With `add_encoded` contributions may be encoded; the type is then float32 or float16.
   Aggregator(DType dtype, size_t elements, int workers, bool deterministic,
-             std::shared_ptr<const Codec> codec = nullptr)
+             AddEncoded add_encoded = nullptr)
       : dtype_(dtype),
         elements_(elements),
         workers_(workers),
         deterministic_(deterministic && workers > 2),  // two numbers add alike either way
-        codec_(std::move(codec)),
+        add_encoded_(std::move(add_encoded)),
         waiting_(deterministic_ ? workers : 0) {}
 
   // Adds a worker's values. Those that are `disposable` may be overwritten.
@@ -36,7 +39,8 @@ class Aggregator {
   }
 
   // Adds a worker's encoded values; throws std::invalid_argument where they are none.
-  void AddEncoded(int rank, const Buffer& bytes) { Take(rank, {bytes, false, true}); }
+  // Precondition: there is an AddEncoded.
+  void AddBytes(int rank, const Buffer& bytes) { Take(rank, {bytes, false, true}); }
 
   // Notes a worker that has nothing to add.
   void AddNothing(int rank) { heard_.insert(rank); }
@@ -48,9 +52,6 @@ class Aggregator {
 
   // Whether all contributions were encoded: then the sum may be, too.
   bool all_encoded() const { return summed_ > 0 && summed_ == encoded_; }
-
-  // The scaler of the encoded contributions, the same for all where the codec shares it.
-  float scaler() const { return scaler_; }
 
   // Forgets the round's contributions; the aggregator is then ready for the next one.
   void Drop() { TakeSum(); }
@@ -80,14 +81,13 @@ class Aggregator {
   void WidenFirst();
   Buffer TakeSum();
 
-  DType dtype_ = DType::kFloat32;
-  size_t elements_ = 0;
-  int workers_ = 0;
-  bool deterministic_ = false;
-  std::shared_ptr<const Codec> codec_;
+  const DType dtype_;
+  const size_t elements_;
+  const int workers_;
+  const bool deterministic_;
+  const AddEncoded add_encoded_;
   std::set<int> heard_;
   bool non_finite_ = false;
-  float scaler_ = 0;
   Buffer sum_;
   bool wide_ = false;  // the sum is of SumTypeOf(dtype), not of dtype
   int summed_ = 0;

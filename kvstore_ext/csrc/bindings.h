@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "buffer.h"
-#include "server.h"
-#include "worker.h"
+#include "libmxnet.h"
+#include "slicer.h"
 
 namespace kvstore_ext {
 
@@ -40,13 +40,28 @@ inline Buffer ToBuffer(const py::bytes& bytes) {
   return buffer;
 }
 
-using WorkerClass = py::class_<Worker, std::shared_ptr<Worker>>;
-using ServerClass = py::class_<Server, std::shared_ptr<Server>>;
+// (index, offset, length, server) of each.
+inline py::list ToList(const std::vector<Slice>& slices) {
+  py::list list;
+  for (const Slice& slice : slices) {
+    list.append(py::make_tuple(slice.index, slice.offset, slice.length, slice.server));
+  }
+  return list;
+}
 
-// Draws, Codec and KeyEncoder.
+inline NDArrayHandle ToHandle(uintptr_t address) {
+  return reinterpret_cast<NDArrayHandle>(address);
+}
+
+// Draws, Codec, KeyEncoder, and the codecs of keys.
 void BindCodecs(py::module_* module);
+void BindKeyCodecs(py::module_* module);
 
-// What Slim-DP adds to workers and servers, and its parts.
-void BindSlim(py::module_* module, WorkerClass* worker, ServerClass* server);
+// The worker, and the server with its optimizer's updates and its questions.
+void BindWorker(py::module_* module);
+void BindServer(py::module_* module);
+
+// What Slim-DP has beside them, and its parts.
+void BindSlim(py::module_* module);
 
 }  // namespace kvstore_ext

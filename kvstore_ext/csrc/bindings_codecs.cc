@@ -4,6 +4,7 @@
 
 #include "bindings.h"
 #include "codec.h"
+#include "codec_list.h"
 #include "kernels.h"
 #include "key_encoder.h"
 #include "select_largest.h"
@@ -49,7 +50,7 @@ struct BoundKeyEncoder {
     Buffer bytes;
     {
       py::gil_scoped_release without_gil;
-      bytes = encoder->Encode({0, offset, length, 0}, scaler, draws);
+      bytes = encoder->Encode(offset, length, scaler, draws);
     }
     return ToBytes(bytes);
   }
@@ -58,7 +59,7 @@ struct BoundKeyEncoder {
     if (!prepared) throw std::invalid_argument("take_all without a prepared, finite gradient");
     CheckRange(offset, length);
     std::vector<float> values(length);
-    encoder->TakeAll({0, offset, length, 0}, values.data());
+    encoder->TakeAll(offset, length, values.data());
     return ToArray(values);
   }
 
@@ -73,7 +74,8 @@ struct BoundKeyEncoder {
 void BindKeyEncoder(py::module_* module) {
   py::class_<BoundKeyEncoder>(*module, "KeyEncoder")
       .def(py::init([](const std::string& specification, int workers, size_t elements) {
-             return BoundKeyEncoder{MakeKeyEncoder(specification, workers, elements), elements, {}};
+             return BoundKeyEncoder{
+                 MakeCodec(specification, workers)->MakeEncoder(elements), elements, {}};
            }),
            py::arg("specification"), py::arg("workers"), py::arg("elements"))
       .def("prepare", &BoundKeyEncoder::Prepare, py::arg("gradient"), py::arg("round"))
@@ -94,9 +96,30 @@ void BindKeyEncoder(py::module_* module) {
       });
 }
 
+void BindOptions(py::module_* module) {
+  py::class_<MethodOption>(*module, "MethodOption")
+      .def(py::init([](double least, double most, bool whole, bool above) {
+             return MethodOption{"", least, most, whole, above};
+           }),
+           py::kw_only(), py::arg("least"), py::arg("most") = MethodOption::kNoMost,
+           py::arg("whole") = false, py::arg("above") = false)
+      .def_readonly("name", &MethodOption::name)
+      .def_readonly("least", &MethodOption::least)
+      .def_readonly("most", &MethodOption::most)
+      .def_readonly("whole", &MethodOption::whole)
+      .def_readonly("above", &MethodOption::above)
+      .def_readonly("words", &MethodOption::words)
+      .def_property_readonly("allowed", &MethodOption::Allowed);
+  module->def(
+      "codec_options", [](const std::string& name) { return CodecMethodOf(name).options; },
+      py::arg("name"));
+}
+
 }  // namespace
 
 void BindCodecs(py::module_* module) {
+  BindOptions(module);
+
   py::class_<Draws>(*module, "Draws")
       .def(py::init<uint64_t, uint32_t, uint64_t, uint64_t>(), py::arg("seed"), py::arg("sender"),
            py::arg("key"), py::arg("round"))

@@ -5,12 +5,11 @@
 #include "bindings.h"
 #include "random.h"
 #include "slim_key.h"
+#include "slim_server.h"
 #include "subset.h"
 
 namespace kvstore_ext {
 namespace {
-
-using SliceName = CoreSelection::SliceName;
 
 Subset ToSubset(size_t elements, const std::vector<size_t>& members) {
   Subset subset(elements);
@@ -74,63 +73,69 @@ void BindSubsets(py::module_* module) {
   module->def("mix", &Mix);
   module->def("draw_share", &DrawShare, py::arg("all"), py::arg("part"), py::arg("drawn"),
               py::arg("stream"), py::arg("position"));
+  module->def("slim_options", &SlimOptions::Table);
 }
 
-}  // namespace
-
-void BindSlim(py::module_* module, WorkerClass* worker, ServerClass* server) {
-  BindSubsets(module);
-  BindSelection(module);
-  worker
-      ->def(
-          "set_slim_sizes",
-          [](Worker& self, int store, size_t core, size_t together) {
-            self.SlimModelOf(store)->SetSizes(core, together);
-          },
-          py::arg("store"), py::arg("core"), py::arg("together"), WithoutGil())
-      .def("slim_base",
-           [](Worker& self, uint64_t key) { return ToArray(self.CodecOf<SlimKey>(key).base()); })
-      .def("slim_cores",
-           [](Worker& self, uint64_t key) {
-             const auto& codec = self.CodecOf<SlimKey>(key);
+void BindSlimWorker(py::module_* module) {
+  py::class_<SlimModel, std::shared_ptr<SlimModel>>(*module, "SlimModel")
+      .def(py::init<const std::string&, int>(), py::arg("specification"), py::arg("rank"))
+      .def("set_sizes", &SlimModel::SetSizes, py::arg("core"), py::arg("together"), WithoutGil())
+      .def(
+          "resume",
+          [](SlimModel& model, uint64_t rounds, uint64_t begun) { model.Resume(rounds - begun); },
+          py::arg("rounds"), py::arg("begun"), WithoutGil());
+  py::class_<SlimKey, KeyCodec, std::shared_ptr<SlimKey>>(*module, "SlimKey")
+      .def(py::init<std::shared_ptr<SlimModel>, int>(), py::arg("model"), py::arg("workers"))
+      .def("base", [](const SlimKey& key) { return ToArray(key.base()); })
+      .def("set_base",
+           [](SlimKey& key, const Floats& base) { key.SetBase(kvstore_ext::ToVector(base)); })
+      .def("cores",
+           [](const SlimKey& key) {
              std::map<uint64_t, std::map<uint32_t, py::bytes>> cores;
-             for (const Slice& slice : self.Slices(key)) {
-               for (const auto& core : codec.CoresOf(slice)) {
+             for (const Slice& slice : key.slices()) {
+               for (const auto& core : key.CoresOf(slice)) {
                  cores[core.first][slice.index] = ToBytes(core.second->members.ToBuffer());
                }
              }
              return cores;
            })
       .def(
-          "resume_slim",
-          [](Worker& self, int store, uint64_t key, uint64_t rounds) {
-            self.SlimModelOf(store)->Resume(rounds - (self.RoundsOf(key) - 1));
+          "set_core",
+          [](SlimKey& key, uint32_t slice, uint64_t selection, const py::bytes& members) {
+            key.SetCore(key.slices().at(slice), selection, ToBuffer(members));
           },
-          py::arg("store"), py::arg("key"), py::arg("rounds"), WithoutGil())
-      .def("set_slim_base",
-           [](Worker& self, uint64_t key, const Floats& base) {
-             self.CodecOf<SlimKey>(key).SetBase(kvstore_ext::ToVector(base));
-           })
-      .def("set_slim_core", [](Worker& self, uint64_t key, uint32_t slice, uint64_t selection,
-                               const py::bytes& members) {
-        self.CodecOf<SlimKey>(key).SetCore(self.Slices(key).at(slice), selection,
-                                           ToBuffer(members));
-      });
-  server
-      ->def("await_selection", &Server::AwaitSelection, py::arg("store"), py::arg("round"),
-            py::arg("slices"), WithoutGil())
-      .def("set_cores", &Server::SetCores, py::arg("selection"), py::arg("cores"), WithoutGil())
-      .def("resume_slim", [](Server& self, uint64_t key, uint32_t slice,
-                             const py::bytes& parameters,
-                             const std::map<uint64_t, py::bytes>& cores) {
-        const Buffer values = ToBuffer(parameters);
-        std::map<uint64_t, Subset> subsets;
-        for (const auto& core : cores) {
-          subsets.emplace(core.first, Subset(values.size / sizeof(float), ToBuffer(core.second)));
-        }
-        py::gil_scoped_release without_gil;
-        self.ResumeSlim(key, slice, values, std::move(subsets));
-      });
+          py::arg("slice"), py::arg("selection"), py::arg("members"));
+}
+
+void BindSlimServer(py::module_* module) {
+  py::class_<SlimServer, ServerMethod, std::shared_ptr<SlimServer>>(*module, "SlimServer")
+      .def(py::init<double>(), py::arg("timeout"))
+      .def("await_selection", &SlimServer::AwaitSelection, py::arg("store"), py::arg("round"),
+           py::arg("slices"), WithoutGil())
+      .def("set_cores", &SlimServer::SetCores, py::arg("selection"), py::arg("cores"), WithoutGil())
+      .def(
+          "resume",
+          [](SlimServer& server, uint64_t key, uint32_t slice, const py::bytes& parameters,
+             const std::map<uint64_t, py::bytes>& cores) {
+            const Buffer values = ToBuffer(parameters);
+            std::map<uint64_t, Subset> subsets;
+            for (const auto& core : cores) {
+              subsets.emplace(core.first,
+                              Subset(values.size / sizeof(float), ToBuffer(core.second)));
+            }
+            py::gil_scoped_release without_gil;
+            server.Resume({key, slice}, values, std::move(subsets));
+          },
+          py::arg("key"), py::arg("slice"), py::arg("parameters"), py::arg("cores"));
+}
+
+}  // namespace
+
+void BindSlim(py::module_* module) {
+  BindSubsets(module);
+  BindSelection(module);
+  BindSlimWorker(module);
+  BindSlimServer(module);
 }
 
 }  // namespace kvstore_ext

@@ -1,19 +1,22 @@
 // How a slice's gradient is made small on its way to the server, and the sum on its way back.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "buffer.h"
+#include "method_options.h"
 #include "random.h"
 
 namespace kvstore_ext {
 
+class KeyEncoder;
+
 // One method with its options: pure functions, the same object for all slices of all keys, on
 // workers and servers, which do not know which one they run. Thread-safe. All numbers are float32;
 // other types are converted outside. Sizes are in elements of the slice.
-class Codec {
+class Codec : public std::enable_shared_from_this<Codec> {
  public:
   virtual ~Codec() = default;
 
@@ -58,11 +61,21 @@ class Codec {
 
   // Slices begin at multiples of this many elements.
   virtual size_t alignment() const { return 1; }
+
+  // What encodes a key of so many elements at a worker, and shares this codec. Precondition: a
+  // shared pointer owns it.
+  virtual std::unique_ptr<KeyEncoder> MakeEncoder(size_t elements) const;
 };
 
-// A codec from its specification, a name and numbers with blanks between them ("terngrad 2.5 1 0",
-// see compression.py), for sums over so many workers. Throws std::invalid_argument for a name or
-// numbers that it does not know.
+// What a codec's .cc declares of its method, for codec_list.cc.
+struct CodecMethod {
+  const char* name;
+  std::vector<MethodOption> options;
+  std::shared_ptr<const Codec> (*make)(const MethodValues& values, int workers);
+};
+
+// The codec that a specification asks for (method_options.h), for sums over so many workers. Throws
+// std::invalid_argument for a method that is not in the list, and as MethodValues.
 std::shared_ptr<const Codec> MakeCodec(const std::string& specification, int workers);
 
 }  // namespace kvstore_ext

@@ -31,7 +31,7 @@ void ForEachBits(const SlimSlice::Snapshot& snapshot, Found found) {
 
 }  // namespace
 
-std::map<CoreSelection::SliceName, CoreSelection::Sums> CoreSelection::SumsOfSlices() const {
+std::map<SliceName, CoreSelection::Sums> CoreSelection::SumsOfSlices() const {
   std::map<SliceName, Sums> sums;
   for (const auto& entry : snapshots_) {
     sums[entry.first] = {SumOf(entry.second->parameters), SumOf(entry.second->update)};
@@ -70,7 +70,7 @@ std::vector<uint64_t> CoreSelection::CountLower(uint32_t upper) const {
   return counts;
 }
 
-std::map<CoreSelection::SliceName, uint64_t> CoreSelection::CountEqual(uint32_t bits) const {
+std::map<SliceName, uint64_t> CoreSelection::CountEqual(uint32_t bits) const {
   std::map<SliceName, uint64_t> counts;
   for (const auto& entry : snapshots_) {
     uint64_t& count = counts[entry.first];
@@ -79,7 +79,7 @@ std::map<CoreSelection::SliceName, uint64_t> CoreSelection::CountEqual(uint32_t 
   return counts;
 }
 
-std::map<CoreSelection::SliceName, Subset> CoreSelection::Choose(
+std::map<SliceName, Subset> CoreSelection::Choose(
     uint32_t bits, const std::map<SliceName, uint64_t>& equal) const {
   std::map<SliceName, Subset> chosen;
   for (const auto& entry : snapshots_) {

@@ -17,9 +17,6 @@ namespace kvstore_ext {
 // their bits do, so the worker looks for those bits: the upper half first, then the lower.
 class CoreSelection {
  public:
-  // A key and the index of its slice.
-  using SliceName = std::pair<uint64_t, uint32_t>;
-
   struct Sums {
     double parameters = 0;  // of |w|
     double update = 0;      // of |g|

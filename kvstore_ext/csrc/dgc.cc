@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "dgc_encoder.h"
 #include "kernels.h"
 #include "wire.h"
 
@@ -31,16 +32,36 @@ std::vector<uint64_t> FindNonZero(const float* values, size_t elements) {
   return found;
 }
 
+std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
+  DgcOptions options;
+  options.ratio = values.Number("ratio");
+  options.warmup = values.Whole("warmup_rounds");
+  options.stages = values.Whole("warmup_stages");
+  options.clip = values.Number("clip_norm");
+  return std::make_shared<Dgc>(options, workers);
+}
+
 }  // namespace
+
+CodecMethod Dgc::Method() {
+  return {
+      kName,
+      {MethodOption::NumberAbove("ratio", 0, 1), MethodOption::Whole("warmup_rounds", 0, 0x1p31),
+       MethodOption::Whole("warmup_stages", 1, 1000), MethodOption::Number("clip_norm", 0)},
+      Make};
+}
 
 Dgc::Dgc(const DgcOptions& options, int workers)
     : options_(options),
       clip_norm_(options.clip > 0 ? options.clip / std::sqrt(static_cast<double>(workers))
                                   : std::numeric_limits<double>::infinity()) {}
 
-bool Dgc::warms_up() const {
-  return options_.warmup > 0 && options_.stages > 0 && options_.ratio < kFirstRatio;
+std::unique_ptr<KeyEncoder> Dgc::MakeEncoder(size_t elements) const {
+  return std::make_unique<DgcEncoder>(std::shared_ptr<const Dgc>(shared_from_this(), this),
+                                      elements);
 }
+
+bool Dgc::warms_up() const { return options_.warmup > 0 && options_.ratio < kFirstRatio; }
 
 double Dgc::Ratio(uint64_t round) const {
   if (!warms_up() || round > options_.warmup) return options_.ratio;

@@ -22,6 +22,8 @@ struct DgcOptions {
 // index of each within its block, ascending, as uint16; then their values as float32.
 class Dgc : public Codec {
  public:
+  static CodecMethod Method();
+
   Dgc(const DgcOptions& options, int workers);
 
   Buffer Encode(const float* values, size_t elements, float scaler,
@@ -30,6 +32,7 @@ class Dgc : public Codec {
   Buffer EncodeSum(const float* sum, size_t elements, float scaler,
                    const Draws& draws) const override;
   double bytes_per_element() const override;
+  std::unique_ptr<KeyEncoder> MakeEncoder(size_t elements) const override;
 
   // The share of elements sent in a round; rounds count from 1. Section 3.3: during the warm-up it
   // falls exponentially, here from a quarter.

@@ -68,20 +68,19 @@ void DgcEncoder::ForgetLast() {
   all_sums_.clear();
 }
 
-void DgcEncoder::TakeAll(const Slice& slice, float* values) {
+void DgcEncoder::TakeAll(size_t offset, size_t length, float* values) {
   if (all_sums_.empty()) all_sums_ = sums_;
-  const auto first = sums_.begin() + slice.offset;
-  std::copy_n(first, slice.length, values);
-  std::fill_n(first, slice.length, 0.0F);
+  const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(offset);
+  std::copy_n(first, length, values);
+  std::fill_n(first, length, 0.0F);
 }
 
-Buffer DgcEncoder::Encode(const Slice& slice, float, const Draws&) {
-  const auto begin = std::lower_bound(selected_.begin(), selected_.end(), slice.offset);
-  const auto end = std::lower_bound(begin, selected_.end(), slice.offset + slice.length);
+Buffer DgcEncoder::Encode(size_t offset, size_t length, float, const Draws&) {
+  const auto begin = std::lower_bound(selected_.begin(), selected_.end(), offset);
+  const auto end = std::lower_bound(begin, selected_.end(), offset + length);
   const size_t count = end - begin;
-  Buffer bytes =
-      dgc_->EncodeSelected(sums_.data() + slice.offset, slice.length,
-                           selected_.data() + (begin - selected_.begin()), count, slice.offset);
+  Buffer bytes = dgc_->EncodeSelected(
+      sums_.data() + offset, length, selected_.data() + (begin - selected_.begin()), count, offset);
   for (auto element = begin; element != end; ++element) {
     sums_[*element] = 0;
     if (!velocities_.empty()) velocities_[*element] = 0;

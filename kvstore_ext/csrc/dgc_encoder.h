@@ -18,10 +18,10 @@ class DgcEncoder : public KeyEncoder {
       : KeyEncoder(codec, elements), dgc_(std::move(codec)) {}
 
   float Prepare(const float* gradient, uint64_t round) override;
-  Buffer Encode(const Slice& slice, float scaler, const Draws& draws) override;
+  Buffer Encode(size_t offset, size_t length, float scaler, const Draws& draws) override;
   void Discard() override;
   // Without masking the momentum, so that this is plain SGD with momentum.
-  void TakeAll(const Slice& slice, float* values) override;
+  void TakeAll(size_t offset, size_t length, float* values) override;
   void SetMomentum(float momentum) override { momentum_ = momentum; }
   std::vector<float> state() const override;  // the sums, then the velocities
   void SetState(std::vector<float> state) override;

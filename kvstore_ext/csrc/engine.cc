@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "clock.h"
+
 namespace kvstore_ext {
 namespace {
 
@@ -91,7 +93,10 @@ void Begin(void*, void* on_complete, void* param) {
     operation.output = call->output.Data();
     operation.done = [complete, call](const std::string& error) {
       // Somebody may still read what a failed operation has sent: it goes out without a copy.
-      if (!error.empty()) call->input.Abandon();
+      if (!error.empty()) {
+        call->input.Abandon();
+        call->output.Abandon();  // a result may be on its way into it
+      }
       End(complete, error);
     };
     call->worker->Start(std::move(operation));

@@ -4,37 +4,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <set>
 #include <string>
 
 namespace kvstore_ext {
-
-// Seconds on a clock that never jumps.
-inline double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-inline std::string Seconds(double seconds) {
-  std::string text = std::to_string(seconds);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text + " s";
-}
-
-inline std::string Ranks(const std::set<int>& ranks) {
-  std::string text;
-  for (int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
-
-// Ranks below `count` that are not present.
-inline std::set<int> Missing(const std::set<int>& present, int count) {
-  std::set<int> missing;
-  for (int rank = 0; rank < count; ++rank) {
-    if (present.count(rank) == 0) missing.insert(rank);
-  }
-  return missing;
-}
 
 // The first reason wins, since those that follow are its consequences. Thread-safe.
 class Failure {

@@ -4,6 +4,17 @@
 #include "wire.h"
 
 namespace kvstore_ext {
+namespace {
+
+constexpr char kName[] = "fp16";
+
+std::shared_ptr<const Codec> Make(const MethodValues& values, int) {
+  return std::make_shared<Half>(values.Flag("error_feedback"));
+}
+
+}  // namespace
+
+CodecMethod Half::Method() { return {kName, {MethodOption::Flag("error_feedback")}, Make}; }
 
 Buffer Half::Encode(const float* values, size_t elements, float, const Draws&) const {
   Buffer bytes = Buffer::Allocate(elements * sizeof(uint16_t));
@@ -12,7 +23,7 @@ Buffer Half::Encode(const float* values, size_t elements, float, const Draws&) c
 }
 
 void Half::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
-  CheckSize("fp16", bytes, elements, elements * sizeof(uint16_t));
+  CheckSize(kName, bytes, elements, elements * sizeof(uint16_t));
   kernels().add_half(sum, elements, reinterpret_cast<const uint16_t*>(bytes.data.get()));
 }
 

@@ -9,6 +9,8 @@ namespace kvstore_ext {
 // as the largest. The sum likewise.
 class Half : public Codec {
  public:
+  static CodecMethod Method();
+
   explicit Half(bool error_feedback) : error_feedback_(error_feedback) {}
 
   bool error_feedback() const override { return error_feedback_; }

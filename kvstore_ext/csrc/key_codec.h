@@ -1,119 +1,124 @@
-// A key at its worker whose slices do not travel as they are: inputs into encodings, and results
-// back.
+// How a key's rounds travel from its worker, and come back: what P3 asks of every method.
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <mutex>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
-#include "codec.h"
-#include "key.h"
-#include "key_encoder.h"
+#include "message.h"
+#include "slice_declaration.h"
 #include "slicer.h"
 
 namespace kvstore_ext {
 
-// The codec that a key's declaration asks for; nothing without compression. Throws
-// std::invalid_argument for an unknown one, or a type that cannot be compressed.
-std::shared_ptr<const Codec> CodecOf(const SliceDeclaration& declaration, int workers);
+// What a codec may ask of the worker that has its key. Thread-safe; lives as long as the worker.
+class KeyLane {
+ public:
+  virtual ~KeyLane() = default;
 
-// A scaler as it travels in the text of a message.
-std::string PackScaler(float scaler);
-float UnpackScaler(const std::string& text);
+  virtual uint64_t key() const = 0;
+  virtual const SliceDeclaration& declaration() const = 0;
+  virtual const std::vector<Slice>& slices() const = 0;
+  virtual int rank() const = 0;
+  virtual int workers() const = 0;
 
-// Prepare once a round, then Encode each slice, by any threads; Decode by any thread.
+  // Sends a message about the key, which is filled in: at once and without a payload, or with one
+  // when the link has room.
+  virtual void SendControl(int server, Message message) = 0;
+  virtual void SendData(int server, Message message) = 0;
+
+  // All slices of the round that was prepared can be encoded now.
+  virtual void Admit(uint64_t round, Encoding encoding) = 0;
+
+  // The slice's result, of which Receive said that it comes later, has been written.
+  virtual void Written(const Slice& slice, uint64_t round, Encoding encoding) = 0;
+
+  // Whether the slice's result is still missing.
+  virtual bool IsMissing(const Slice& slice) = 0;
+
+  // Encodes the slice of this round once more and sends it, unless its result has come.
+  virtual void SendAgain(const Slice& slice) = 0;
+
+  // Runs a task that writes a result on one of the threads that encode, in the key's turn.
+  virtual void WriteInTurn(std::function<void()> write) = 0;
+
+  // Runs a task there after everything that is to be sent. What it throws is dropped.
+  virtual void RunLast(std::function<void()> task) = 0;
+};
+
+// What a server made of a slice in a round, as it arrived.
+struct Result {
+  Buffer payload;
+  Encoding encoding = Encoding::kPlain;
+};
+
+// An input that cannot be encoded, and ends the job because the user wants that.
+struct NotFinite : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// One key's. A worker attaches it, then for each round prepares the input, encodes every slice,
+// and receives every slice's result; the next round comes after that. Round 0, the key's first
+// value, is only received, and so are results that are read once more. Encode and Receive may run
+// for several slices at a time.
 class KeyCodec {
  public:
   virtual ~KeyCodec() = default;
 
-  // How the key is cut into slices: see Codec. Then it is told which they are.
-  virtual double bytes_per_element() const = 0;
-  virtual size_t alignment() const = 0;
-  virtual void Cut(const std::vector<Slice>&) {}
+  // How a server knows the method: see SliceDeclaration::method.
+  virtual std::string specification() const = 0;
 
-  // Whether all workers must encode with the largest of their scalers.
-  virtual bool shares_scaler() const = 0;
+  // How the key is cut into slices: bytes that an element takes as it travels, and of how many
+  // elements slices begin at multiples.
+  virtual double bytes_per_element(DType dtype) const = 0;
+  virtual size_t alignment() const { return 1; }
 
-  // The first value of a slice, which all workers have.
-  virtual void Begin(const Slice&, const Buffer&) {}
+  // The worker's side of the key. Throws std::invalid_argument for a key that it does not take.
+  virtual void Attach(KeyLane* lane) { lane_ = lane; }
 
-  // Whether a round can be encoded yet; a server's message (kCore) may have to come first.
-  virtual bool Ready(uint64_t) const { return true; }
+  // Whether encoding a slice takes longer than waking a thread for it.
+  virtual bool encodes_in_turn() const;
 
-  // Takes the round's input, which stays where it is until all slices are encoded, and returns the
-  // key's scaler; not a number where the input has a value that is not finite.
-  virtual float Prepare(const char* input, uint64_t round) = 0;
-  virtual Buffer Encode(const Slice& slice, uint64_t round, float scaler) = 0;
+  // Takes the round's input, which stays where it is until all slices are encoded. `plain` asks for
+  // numbers of the key's type, without loss. Returns how the round travels, once that is known and
+  // slices can be encoded; nothing where KeyLane::Admit will tell. Throws NotFinite.
+  virtual std::optional<Encoding> Prepare(const char* input, uint64_t round, bool plain) = 0;
 
-  // Does what a slice's next round needs and is known before its input, should there be anything.
-  virtual bool prepares_next() const { return false; }
-  virtual void PrepareNext(const Slice&, uint64_t) {}
+  // A slice of the round, as it was admitted: kPlain or kEncoded.
+  virtual Buffer Encode(const Slice& slice, uint64_t round, Encoding encoding) = 0;
 
-  // Whether decoding a slice is worth a thread beside the one that receives.
-  virtual bool decodes_in_turn() const { return false; }
+  // A slice's result has come. Writes it into the key's output, unless that is nullptr; false where
+  // KeyLane::Written will tell of the end. Throws std::exception for a result that is none.
+  virtual bool Receive(const Slice& slice, uint64_t round, const Result& result, char* output) = 0;
 
   // The round that was prepared last does not count.
   virtual void Discard() {}
 
-  // Instead of Encode: the slice as numbers of the key's type, with what was carried over.
-  virtual Buffer TakeAll(const Slice& slice) = 0;
+  // A server's message about the key: kScaler or kMethod.
+  virtual void OnMessage(const Message& message);
 
-  // Writes an encoded result as numbers of the key's type. Throws std::invalid_argument for bytes
-  // that are none.
-  virtual void Decode(const Slice& slice, const Buffer& bytes, char* out) = 0;
+  // The servers that a prepared round waits for before it can be encoded; nothing where all are.
+  virtual std::set<int> awaited() const { return {}; }
 
-  // The last scaler with which a slice was encoded.
+  // The last scaler with which a slice was encoded; 0 for none.
   virtual float scaler() const { return 0; }
 
   // Share of the elements encoded so far that came out as zero, from a sample of the slices.
   virtual double zeros() const { return 0; }
-};
 
-// Gradients by a Codec.
-class GradientCodec : public KeyCodec {
- public:
-  GradientCodec(uint64_t key, const SliceDeclaration& declaration, int rank, int workers);
+ protected:
+  KeyLane& lane() const { return *lane_; }
 
-  double bytes_per_element() const override { return codec_->bytes_per_element(); }
-  size_t alignment() const override { return codec_->alignment(); }
-  bool shares_scaler() const override { return codec_->shares_scaler(); }
-
-  // As KeyEncoder's, for a gradient of the key's type.
-  float Prepare(const char* gradient, uint64_t round) override;
-  Buffer Encode(const Slice& slice, uint64_t round, float scaler) override;
-  void Discard() override { encoder_->Discard(); }
-  Buffer TakeAll(const Slice& slice) override;
-  void Decode(const Slice& slice, const Buffer& bytes, char* out) override;
-  double zeros() const override;
-  float scaler() const override { return scaler_; }
-
-  // What is carried over, and how many rounds have been, those of earlier runs included. Not while
-  // a round is under way.
-  std::vector<float> state() const { return encoder_->state(); }
-  uint64_t RoundsAfter(uint64_t round) const { return earlier_rounds_ + round; }
-
-  // Goes on after a round as the codec that had this state after so many rounds would. Throws
-  // std::invalid_argument for another number of values than the method has.
-  void SetState(uint64_t round, uint64_t rounds, std::vector<float> state);
-
-  void SetMomentum(float momentum) { encoder_->SetMomentum(momentum); }
+  // Writes a result that is not encoded: numbers, or nothing where the round does not count. Throws
+  // std::runtime_error for another number of bytes.
+  void WritePlain(const Slice& slice, const Result& result, char* output) const;
 
  private:
-  void Sample(const Buffer& bytes, size_t elements);
-
-  const uint64_t key_;
-  const DType dtype_;
-  const size_t elements_;
-  const int rank_;
-  const std::shared_ptr<const Codec> codec_;
-  const std::unique_ptr<KeyEncoder> encoder_;
-  std::mutex mutex_;             // of the encoder, while slices are encoded
-  std::vector<float> wide_;      // a gradient that is not float32
-  uint64_t earlier_rounds_ = 0;  // of earlier runs, whose random numbers have been used
-  std::atomic<float> scaler_{0};
-  uint64_t encoded_ = 0;                         // slices
-  std::atomic<uint64_t> sampled_{0}, zeros_{0};  // elements
+  KeyLane* lane_ = nullptr;  // the worker's
 };
 
 }  // namespace kvstore_ext

@@ -5,9 +5,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "dgc_encoder.h"
-#include "terngrad.h"
-
 namespace kvstore_ext {
 
 float KeyEncoder::Prepare(const float* gradient, uint64_t) {
@@ -26,20 +23,19 @@ float KeyEncoder::Prepare(const float* gradient, uint64_t) {
   return scaler;
 }
 
-Buffer KeyEncoder::Encode(const Slice& slice, float scaler, const Draws& draws) {
-  Buffer bytes =
-      EncodeValues(values_ + slice.offset, slice.length, scaler, draws.From(slice.offset));
+Buffer KeyEncoder::Encode(size_t offset, size_t length, float scaler, const Draws& draws) {
+  Buffer bytes = EncodeValues(values_ + offset, length, scaler, draws.From(offset));
   if (codec_->error_feedback()) {
-    std::vector<float> sent(slice.length);
-    codec_->AddTo(sent.data(), slice.length, bytes);
-    for (size_t i = 0; i < slice.length; ++i) next_[slice.offset + i] -= sent[i];
+    std::vector<float> sent(length);
+    codec_->AddTo(sent.data(), length, bytes);
+    for (size_t i = 0; i < length; ++i) next_[offset + i] -= sent[i];
   }
   return bytes;
 }
 
-void KeyEncoder::TakeAll(const Slice& slice, float* values) {
-  std::copy_n(values_ + slice.offset, slice.length, values);
-  if (codec_->error_feedback()) std::fill_n(next_.begin() + slice.offset, slice.length, 0.0F);
+void KeyEncoder::TakeAll(size_t offset, size_t length, float* values) {
+  std::copy_n(values_ + offset, length, values);
+  if (codec_->error_feedback()) std::fill_n(next_.begin() + offset, length, 0.0F);
 }
 
 void KeyEncoder::SetState(std::vector<float> state) {
@@ -50,18 +46,6 @@ void KeyEncoder::SetState(std::vector<float> state) {
   }
   residual_ = std::move(state);
   next_.clear();
-}
-
-std::unique_ptr<KeyEncoder> MakeKeyEncoder(const std::string& specification, int workers,
-                                           size_t elements) {
-  std::shared_ptr<const Codec> codec = MakeCodec(specification, workers);
-  if (auto terngrad = std::dynamic_pointer_cast<const TernGrad>(codec)) {
-    return std::make_unique<TernGradEncoder>(std::move(terngrad), elements);
-  }
-  if (auto dgc = std::dynamic_pointer_cast<const Dgc>(codec)) {
-    return std::make_unique<DgcEncoder>(std::move(dgc), elements);
-  }
-  return std::make_unique<KeyEncoder>(std::move(codec), elements);
 }
 
 }  // namespace kvstore_ext

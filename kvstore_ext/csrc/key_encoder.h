@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "codec.h"
-#include "slicer.h"
 
 namespace kvstore_ext {
 
@@ -22,14 +21,15 @@ class KeyEncoder {
   // no slice may be encoded, and what is carried over stays as it was.
   virtual float Prepare(const float* gradient, uint64_t round);
 
-  virtual Buffer Encode(const Slice& slice, float scaler, const Draws& draws);
+  // The `length` elements from `offset` on, a slice, as they travel. The draws are the key's.
+  virtual Buffer Encode(size_t offset, size_t length, float scaler, const Draws& draws);
 
   // The round that was prepared last does not count: what is carried over is what it was before.
   virtual void Discard() { next_.clear(); }
 
   // Instead of Encode: a slice of the round as numbers, with what was carried over. Nothing is
   // left.
-  virtual void TakeAll(const Slice& slice, float* values);
+  virtual void TakeAll(size_t offset, size_t length, float* values);
 
   // The optimizer's momentum, where the method applies it in its stead.
   virtual void SetMomentum(float) {}
@@ -55,9 +55,5 @@ class KeyEncoder {
   std::vector<float> next_;        // the residual that the round leaves, where there is one
   const float* values_ = nullptr;  // of the round: the gradient, or with what was carried over
 };
-
-// The one that a specification asks for.
-std::unique_ptr<KeyEncoder> MakeKeyEncoder(const std::string& specification, int workers,
-                                           size_t elements);
 
 }  // namespace kvstore_ext

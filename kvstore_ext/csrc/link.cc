@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "failure.h"
+#include "clock.h"
 
 namespace kvstore_ext {
 namespace {
@@ -25,7 +25,7 @@ constexpr int kFirstPings = 10;
 bool IsData(const Message& message) {
   const MessageType type = message.header.type;
   return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult ||
-         type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kCore;
+         type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kMethod;
 }
 
 }  // namespace
@@ -95,11 +95,9 @@ bool Link::Receive(Message* message) {
   if (type < kMessageTypes) received_[type] += BytesOf(*message);
   if (IsData(*message)) owed_ += Weight(*message);
   if (header.type == MessageType::kPing) {
-    Message answer = ControlMessage(MessageType::kPong);
-    answer.header.key = header.key;
-    SendControl(std::move(answer));
+    SendControl(PingMessage(MessageType::kPong, TimeOf(*message)));
   } else if (header.type == MessageType::kPong) {
-    estimator_->RoundTrip(peer_, (NowInNanoseconds() - header.key) * 1e-9);
+    estimator_->RoundTrip(peer_, (NowInNanoseconds() - TimeOf(*message)) * 1e-9);
     if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
   }
   if (header.credit > 0) TakeCredit(header.credit);
@@ -161,16 +159,14 @@ void Link::Measure() {
 
 void Link::Ping() {
   pinged_ = Now();
-  Message ping = ControlMessage(MessageType::kPing);
-  ping.header.key = NowInNanoseconds();
-  SendControl(std::move(ping));
+  SendControl(PingMessage(MessageType::kPing, NowInNanoseconds()));
 }
 
 bool FollowWindow(const Message& announcement, uint64_t* latest,
                   const std::vector<std::unique_ptr<Link>>& links) {
-  if (announcement.header.round <= *latest) return false;
+  if (WindowNumberOf(announcement) <= *latest) return false;
   const Window window = Window::Unpack(announcement.text);
-  *latest = announcement.header.round;
+  *latest = WindowNumberOf(announcement);
   for (auto& link : links) link->SetWindow(window);
   return true;
 }

@@ -9,13 +9,26 @@
 namespace kvstore_ext {
 namespace {
 
+constexpr char kName[] = "onebit";
 constexpr size_t kChunk = 4096;  // elements whose codes are worked on at a time
 
 size_t EncodedBytes(size_t elements, size_t buckets) {
   return 2 * sizeof(float) * buckets + DivideUp(elements, 8);
 }
 
+std::shared_ptr<const Codec> Make(const MethodValues& values, int) {
+  return std::make_shared<OneBit>(
+      OneBitOptions{values.Whole("bucket"), values.Flag("error_feedback")});
+}
+
 }  // namespace
+
+CodecMethod OneBit::Method() {
+  // A bucket may be a column, of any length.
+  return {kName,
+          {MethodOption::Whole("bucket", 1, 0x1p32), MethodOption::Flag("error_feedback")},
+          Make};
+}
 
 Buffer OneBit::Encode(const float* values, size_t elements, float, const Draws&) const {
   const size_t buckets = DivideUp(elements, options_.bucket);
@@ -40,7 +53,7 @@ Buffer OneBit::Encode(const float* values, size_t elements, float, const Draws&)
 
 void OneBit::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
   const size_t buckets = DivideUp(elements, options_.bucket);
-  CheckSize("onebit", bytes, elements, EncodedBytes(elements, buckets));
+  CheckSize(kName, bytes, elements, EncodedBytes(elements, buckets));
   const char* means = bytes.data.get();
   const char* bits = means + 2 * sizeof(float) * buckets;
   uint8_t codes[kChunk];

@@ -18,6 +18,8 @@ struct OneBitOptions {
 // an element, 1 from zero on; see bits.h.
 class OneBit : public Codec {
  public:
+  static CodecMethod Method();
+
   explicit OneBit(const OneBitOptions& options) : options_(options) {}
 
   bool error_feedback() const override { return options_.error_feedback; }

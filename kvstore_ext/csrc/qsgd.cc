@@ -23,7 +23,25 @@ size_t ChunkOf(size_t bucket) {
   return least * std::max<size_t>(1, kChunkElements / least);
 }
 
+std::shared_ptr<const Codec> Make(const MethodValues& values, int) {
+  QsgdOptions options;
+  options.bits = static_cast<int>(values.Whole("bits"));
+  options.bucket = values.Whole("bucket");
+  options.norm = values.Word("norm") == "max" ? QsgdOptions::Norm::kMax : QsgdOptions::Norm::kL2;
+  options.error_feedback = values.Flag("error_feedback");
+  options.seed = values.Whole("seed");
+  return std::make_shared<Qsgd>(options);
+}
+
 }  // namespace
+
+CodecMethod Qsgd::Method() {
+  return {kName,
+          {MethodOption::Whole("bits", 2, 8), MethodOption::Whole("bucket", 1, 0x1p24),
+           MethodOption::Choice("norm", {"l2", "max"}), MethodOption::Seed(),
+           MethodOption::Flag("error_feedback")},
+          Make};
+}
 
 Qsgd::Qsgd(const QsgdOptions& options)
     : options_(options), levels_((1 << (options.bits - 1)) - 1), chunk_(ChunkOf(options.bucket)) {}

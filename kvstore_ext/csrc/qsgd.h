@@ -6,7 +6,7 @@
 namespace kvstore_ext {
 
 struct QsgdOptions {
-  enum class Norm { kMax = 0, kL2 = 2 };
+  enum class Norm { kMax, kL2 };
 
   int bits = 8;         // an element takes; 2 to 8
   size_t bucket = 512;  // elements with a norm of their own, counted from the slice's beginning
@@ -23,6 +23,8 @@ struct QsgdOptions {
 // Bytes: the norms of all buckets as float32, then q + s of every element; see bits.h.
 class Qsgd : public Codec {
  public:
+  static CodecMethod Method();
+
   explicit Qsgd(const QsgdOptions& options);
 
   bool error_feedback() const override { return options_.error_feedback; }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "clock.h"
+#include "ranks.h"
+
 namespace kvstore_ext {
 
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
@@ -44,13 +47,14 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kPush: return OnPush(message);
     case MessageType::kPull: return OnPull(message);
     case MessageType::kScaler: return OnScaler(message);
-    case MessageType::kCore: return OnCore(message);
+    case MessageType::kMethod:
+      return SliceOf({message.header.key, message.header.slice}).reduction->OnMessage(message);
     case MessageType::kOrder: return Forward(message);
     case MessageType::kWindow:
       if (FollowWindow(message, &windows_, links_)) Forward(message);
       return;
     case MessageType::kAsk:
-      questions_.Push(0, 0, {message.peer, message.header.key, message.text, message.payload});
+      questions_.Push(0, 0, {message.peer, QuestionOf(message), message.text, message.payload});
       return;
     case MessageType::kLeave: return OnLeave(message.peer);
     default: return;
@@ -60,7 +64,7 @@ void Server::OnMessage(const Message& message) {
 void Server::OnJoin(const Message& message) {
   if (joined_.empty()) joining_since_ = Now();
   joined_[message.peer] = message.text;
-  deterministic_ = message.header.slice != 0;  // the text has it too, so it is everybody's
+  deterministic_ = IsDeterministic(message);  // the text has it too, so it is everybody's
   const auto& first = *joined_.begin();
   for (const auto& other : joined_) {
     if (other.second == first.second) continue;
@@ -79,21 +83,18 @@ void Server::UseOptimizer(int32_t store) {
 bool Server::NextQuestion(Question* question) { return questions_.Pop(question); }
 
 void Server::Reply(const Question& question, const std::string& text, const Buffer& payload) {
-  Message message;
-  message.header.type = MessageType::kAnswer;
-  message.header.key = question.number;
-  message.text = text;
-  message.payload = payload;
-  links_[question.worker]->Send(std::move(message));
+  links_[question.worker]->Send(
+      QuestionMessage(MessageType::kAnswer, question.number, text, payload));
 }
 
 bool Server::NextUpdate(Update* update) { return updates_.Pop(update); }
 
 void Server::Updated(const Update& update) {
   std::lock_guard<std::mutex> lock(mutex_);
-  SliceState& slice = keys_.at(update.key).slices.at(update.slice);
+  const SliceName name(update.key, update.slice);
+  SliceState& slice = SliceOf(name);
   slice.updating = false;
-  Publish(update.key, update.slice, &slice);
+  Publish(name, &slice);
 }
 
 void Server::UpdateFailed(Update update) {
@@ -118,9 +119,9 @@ void Server::OnLeave(int worker) {
   }
   for (const auto& entry : keys_) {
     const Key& key = entry.second;
-    CheckNotLeft(key, key.scalers.Senders(), key.scalers.round);
+    CheckNotLeft(key, key.scalers.senders(), key.scalers.round());
     for (const auto& slice : key.slices) {
-      CheckNotLeft(key, slice.second.sum.heard(), slice.second.round);
+      CheckNotLeft(key, slice.second.reduction->heard(), slice.second.round);
     }
   }
 }
@@ -156,7 +157,7 @@ void Server::Abort(const std::string& reason) {
   }
   updates_.Close();
   questions_.Close();
-  completed_.notify_all();
+  for (const auto& method : options_.methods) method.second->End(reason);
 }
 
 void Server::CheckDeadlines() {
@@ -179,28 +180,9 @@ std::string Server::Overdue(double limit) const {
     return "worker " + Ranks(Missing(present, options_.workers)) +
            " has not opened its store within " + Seconds(options_.timeout);
   }
-  for (const auto& entry : keys_) {
-    const Scalers& scalers = entry.second.scalers;
-    if (!scalers.heard.empty() && scalers.since <= limit) {
-      return "worker " + Ranks(Missing(scalers.Senders(), options_.workers)) +
-             " has not sent the scaler of key " + entry.second.name + ", round " +
-             std::to_string(scalers.round) + ", which worker " + Ranks(scalers.Senders()) +
-             " did, within " + Seconds(options_.timeout);
-    }
-    for (const auto& numbered : entry.second.slices) {
-      const SliceState& slice = numbered.second;
-      const bool waits = !slice.sum.heard().empty() || slice.updating;
-      if (!waits || slice.since > limit) continue;
-      const std::string round =
-          "key " + entry.second.name + ", round " + std::to_string(slice.round);
-      if (slice.updating) {
-        return "the optimizer has not updated " + round + ", within " + Seconds(options_.timeout);
-      }
-      return "worker " + Ranks(slice.sum.missing()) +
-             (slice.round == 0 ? " has not initialised " : " has not pushed ") + round +
-             ", which worker " + Ranks(slice.sum.heard()) + " did, within " +
-             Seconds(options_.timeout);
-    }
+  for (const auto& key : keys_) {
+    const std::string overdue = OverdueKey(key.second, limit);
+    if (!overdue.empty()) return overdue;
   }
   // A moment later than a round's limit, which says more.
   limit -= options_.timeout * 0.1;
@@ -212,33 +194,45 @@ std::string Server::Overdue(double limit) const {
   return "";
 }
 
-std::vector<float> Server::Carried(uint64_t key, uint32_t slice) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return keys_.at(key).slices.at(slice).carried;
+std::string Server::OverdueKey(const Key& key, double limit) const {
+  const std::string late = "within " + Seconds(options_.timeout);
+  const std::set<int> senders = key.scalers.senders();
+  if (!senders.empty() && key.scalers.since() <= limit) {
+    return "worker " + Ranks(Missing(senders, options_.workers)) +
+           " has not sent the scaler of key " + key.name + ", round " +
+           std::to_string(key.scalers.round()) + ", which worker " + Ranks(senders) + " did, " +
+           late;
+  }
+  for (const auto& numbered : key.slices) {
+    const SliceState& slice = numbered.second;
+    const std::set<int>& heard = slice.reduction->heard();
+    const bool waits = !heard.empty() || slice.updating;
+    if (!waits || slice.since > limit) continue;
+    const std::string round = "key " + key.name + ", round " + std::to_string(slice.round);
+    if (slice.updating) return "the optimizer has not updated " + round + ", " + late;
+    return "worker " + Ranks(Missing(heard, options_.workers)) +
+           (slice.round == 0 ? " has not initialised " : " has not pushed ") + round +
+           ", which worker " + Ranks(heard) + " did, " + late;
+  }
+  return "";
 }
 
-void Server::SetCarried(uint64_t key, uint32_t slice, uint64_t drawn, std::vector<float> carried) {
+std::vector<float> Server::CarriedOver(const SliceName& name) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  SliceState& state = keys_.at(key).slices.at(slice);
-  const size_t elements = keys_.at(key).elements.at(slice);
-  if (!carried.empty() && carried.size() != elements) {
-    throw std::invalid_argument("slice " + std::to_string(slice) + " of key " + keys_.at(key).name +
-                                " has " + std::to_string(elements) + " elements; got " +
-                                std::to_string(carried.size()));
-  }
-  state.carried = std::move(carried);
-  state.earlier_rounds = drawn + 1 - state.round;
+  return keys_.at(name.first).slices.at(name.second).reduction->carried_over();
+}
+
+void Server::CarryOver(const SliceName& name, uint64_t rounds, std::vector<float> values) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SliceState& slice = SliceOf(name);
+  slice.reduction->CarryOver(rounds, slice.round, std::move(values));
 }
 
 size_t Server::held_bytes() const {
   std::lock_guard<std::mutex> lock(mutex_);
   size_t bytes = 0;
-  for (const auto& entry : keys_) {
-    for (const auto& slice : entry.second.slices) {
-      bytes += slice.second.value.size + slice.second.sum.held_bytes() +
-               slice.second.carried.size() * sizeof(float) +
-               (slice.second.slim == nullptr ? 0 : slice.second.slim->held_bytes());
-    }
+  for (const auto& key : keys_) {
+    for (const auto& slice : key.second.slices) bytes += slice.second.reduction->held_bytes();
   }
   return bytes;
 }
@@ -246,11 +240,7 @@ size_t Server::held_bytes() const {
 void Server::EndWaits() {
   updates_.Close();
   questions_.Close();
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    ending_ = true;
-  }
-  completed_.notify_all();
+  for (const auto& method : options_.methods) method.second->End("");
   failure_.EndWaits();
 }
 
@@ -259,6 +249,20 @@ void Server::Stop() {
   EndWaits();
   for (auto& link : links_) link->Close();
   transport_->Stop();
+}
+
+Server::Key& Server::KeyOf(uint64_t id) {
+  const auto found = keys_.find(id);
+  if (found != keys_.end()) return found->second;
+  throw std::out_of_range("key " + std::to_string(id) + " was never initialised");
+}
+
+Server::SliceState& Server::SliceOf(const SliceName& name) {
+  Key& key = KeyOf(name.first);
+  const auto found = key.slices.find(name.second);
+  if (found != key.slices.end()) return found->second;
+  throw std::out_of_range("key " + key.name + " has no slice " + std::to_string(name.second) +
+                          " here");
 }
 
 }  // namespace kvstore_ext

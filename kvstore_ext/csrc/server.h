@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,14 +10,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "aggregator.h"
-#include "core_selection.h"
+#include "dtype.h"
 #include "failure.h"
-#include "key.h"
-#include "key_codec.h"
 #include "link.h"
+#include "reduction.h"
+#include "scaler_sharing.h"
 #include "send_queue.h"
-#include "slim_slice.h"
 #include "transport.h"
 #include "watchdog.h"
 
@@ -27,6 +24,8 @@ namespace kvstore_ext {
 struct ServerOptions {
   int workers = 1;
   double timeout = 300;  // seconds that a round may wait for a worker
+  // Methods that are more than a codec, by the first word of a declaration's method.
+  std::map<std::string, std::shared_ptr<ServerMethod>> methods;
 };
 
 // A completed sum that waits for the optimizer, which overwrites `value`.
@@ -89,23 +88,12 @@ class Server {
   // The reason of a failure, waiting for one up to a time; an empty string if there is none.
   std::string AwaitFailure(double seconds) const { return failure_.Wait(seconds); }
 
-  // What encoded sums of a slice have left out so far; empty where nothing is carried over.
-  std::vector<float> Carried(uint64_t key, uint32_t slice) const;
+  // What the encodings of a slice have left out so far; empty where nothing is carried over.
+  std::vector<float> CarriedOver(const SliceName& name) const;
 
-  // Goes on as if so many rounds had been before, and had left this out.
-  void SetCarried(uint64_t key, uint32_t slice, uint64_t drawn, std::vector<float> carried);
-
-  // What a selection of the core needs once a round of Slim-DP is complete: so many slices of a
-  // store. Throws std::runtime_error where they are not within the timeout.
-  CoreSelection AwaitSelection(int32_t store, uint64_t round, size_t slices);
-
-  // Tells all workers the cores that a selection has chosen.
-  void SetCores(uint64_t selection, std::map<CoreSelection::SliceName, Subset> cores);
-
-  // Goes on with a slice of Slim-DP as another run left it: its parameters, and its cores by
-  // selection. Throws std::invalid_argument for other sizes than the slice's.
-  void ResumeSlim(uint64_t key, uint32_t slice, const Buffer& parameters,
-                  std::map<uint64_t, Subset> cores);
+  // Goes on as if so many rounds had been before, and had left this out. Throws
+  // std::invalid_argument for another number of elements than the slice has.
+  void CarryOver(const SliceName& name, uint64_t rounds, std::vector<float> values);
 
   // Has NextUpdate, NextQuestion and AwaitFailure return at once, now and later.
   void EndWaits();
@@ -118,34 +106,14 @@ class Server {
 
  private:
   struct SliceState {
-    uint64_t round = 0;           // the one that is open; 0 gives the slice its first value
-    uint64_t earlier_rounds = 0;  // of an earlier run, whose random numbers have been used
+    std::unique_ptr<Reduction> reduction;
+    uint64_t elements = 0;
+    uint64_t round = 0;  // the one that is open; 0 gives the slice its first value
     uint32_t step = 0;
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
-    std::shared_ptr<const Codec> codec;
-    std::shared_ptr<SlimSlice> slim;  // the codec, with Slim-DP
-    std::vector<float> carried;       // what encoded sums have left out, with error feedback
-    uint64_t offset = 0;              // in the key, in elements
     int priority = 0;
     double since = 0;  // the open round's first contribution
-    int root = 0;      // of the open round, then of the value: see Operation
-    Aggregator sum;
     bool updating = false;
-    Buffer value;                          // or the last sum, without an optimizer
-    Encoding encoding = Encoding::kPlain;  // of the value
-  };
-  // The workers' scalers of a key in one round, where slice 0 is.
-  struct Scalers {
-    uint64_t round = 1;  // the one that is open
-    std::map<int, float> heard;
-    Encoding encoding = Encoding::kEncoded;  // as rank 0 wants it
-    double since = 0;                        // the first one's arrival
-
-    std::set<int> Senders() const {
-      std::set<int> ranks;
-      for (const auto& scaler : heard) ranks.insert(scaler.first);
-      return ranks;
-    }
   };
   struct Key {
     std::string name;
@@ -153,8 +121,7 @@ class Server {
     DType dtype = DType::kFloat32;
     int32_t store = 0;
     std::map<uint32_t, SliceState> slices;  // this server's
-    std::map<uint32_t, size_t> elements;    // of each
-    Scalers scalers;
+    ScalerSharing scalers;                  // where slice 0 is
   };
 
   void OnMessage(const Message& message);
@@ -163,38 +130,34 @@ class Server {
   void OnPush(const Message& message);
   void OnPull(const Message& message);
   void OnScaler(const Message& message);
-  void EncodeSum(uint64_t id, SliceState* slice, DType dtype, size_t elements);
-  void OnCore(const Message& message);
-  bool HasCoreOf(const Message& message, const SliceState& slice);
-  void SendCore(int worker, const CoreSelection::SliceName& name, uint64_t selection,
-                Encoding encoding, const Buffer& members);
   void Forward(const Message& message);
   void OnLeave(int worker);
   void Describe(Key* key, const Message& message);
-  void Contribute(uint64_t id, Key* key, uint32_t index, const Message& message);
-  void Add(const Message& message, bool has_values, SliceState* slice);
-  void CheckRoot(const Key& key, const SliceState& slice, const Message& message) const;
+  std::unique_ptr<Reduction> Reduce(const SliceName& name, const SliceDeclaration& declaration);
+  void Contribute(Key* key, const Message& message);
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;
-  void Complete(uint64_t id, Key* key, uint32_t index);
-  void Publish(uint64_t id, uint32_t index, SliceState* slice);
-  void SendValue(int worker, uint64_t id, uint32_t index, uint64_t round, const SliceState& slice,
-                 Encoding encoding, const Buffer& value);
+  void Complete(const SliceName& name, Key* key, SliceState* slice);
+  void QueueUpdate(const SliceName& name, const Key& key, SliceState* slice, Buffer gradient);
+  void Publish(const SliceName& name, SliceState* slice);
+  void SendResult(int worker, const SliceName& name, uint64_t round, int priority,
+                  SliceAnswer answer);
   void ToAll(MessageType type, const std::string& text = "");
   void CheckDeadlines();
   std::string Overdue(double limit) const;
+  std::string OverdueKey(const Key& key, double limit) const;
+  Key& KeyOf(uint64_t id);
+  SliceState& SliceOf(const SliceName& name);
 
   const ServerOptions options_;
   std::shared_ptr<Transport> transport_;
-  std::vector<std::unique_ptr<Link>> links_;  // by worker
+  std::vector<std::unique_ptr<Link>> links_;  // by worker; none comes or goes
   std::atomic<int> rank_{0};
   SendQueue<Update> updates_;
   SendQueue<Question> questions_;
   Failure failure_;
 
-  mutable std::mutex mutex_;           // of all below
-  std::condition_variable completed_;  // a round that a selection may wait for
-  bool ending_ = false;
+  mutable std::mutex mutex_;  // of all below
   std::unordered_map<uint64_t, Key> keys_;
   std::set<int32_t> optimized_;  // stores
   uint64_t windows_ = 0;         // rank 0's, followed

@@ -1,6 +1,5 @@
 #include "slim.h"
 
-#include <sstream>
 #include <stdexcept>
 
 #include "random.h"
@@ -8,33 +7,61 @@
 namespace kvstore_ext {
 namespace {
 
-constexpr char kName[] = "slim_dp";
+constexpr char kBeforeValues[] = " values: ";
 
 }  // namespace
 
-bool SlimOptions::Are(const SliceDeclaration& declaration) {
-  return declaration.compression.rfind(kName, 0) == 0;
+const std::vector<MethodOption>& SlimOptions::Table() {
+  static const std::vector<MethodOption> options = {
+      MethodOption::NumberAbove("alpha", 0, 1),
+      MethodOption::Number("beta", 0, 1),
+      MethodOption::Whole("q", 1, 0x1p31),
+      MethodOption::Whole("core_delay", 0, 0x1p31),
+      MethodOption::NumberAbove("server_lr", 0),
+      MethodOption::Seed(),
+      MethodOption::Choice("explorer", {"seed", "keys"}),
+  };
+  return options;
 }
 
-SlimOptions SlimOptions::Parse(const SliceDeclaration& declaration) {
-  if (declaration.dtype != DType::kFloat32) {
-    throw std::invalid_argument("key " + declaration.name + " is of " + NameOf(declaration.dtype) +
-                                "; slim_dp takes float32");
-  }
+SlimOptions SlimOptions::Parse(const std::string& specification) {
+  const size_t end = specification.find(kBeforeValues);
+  const MethodValues values(specification.substr(0, end), Table());
   SlimOptions options;
-  std::istringstream words(declaration.compression);
-  words.imbue(std::locale::classic());
-  std::string name;
-  words >> name >> options.share >> options.core_share >> options.selection >> options.delay >>
-      options.server_rate >> options.seed >> options.sends_indices;
-  const bool right = !words.fail() && name == kName && options.core_share >= 0 &&
-                     options.share >= options.core_share && options.share <= 1 &&
-                     options.share > 0 && options.selection > 0;
-  if (!right) {
-    throw std::invalid_argument("'" + declaration.compression + "' is no specification of slim_dp");
+  options.share = values.Number("alpha");
+  options.core_share = values.Number("beta");
+  options.selection = values.Whole("q");
+  options.delay = values.Whole("core_delay");
+  options.server_rate = values.Number("server_lr");
+  options.seed = values.Whole("seed");
+  options.sends_indices = values.Word("explorer") == "keys";
+  if (end != std::string::npos) {
+    options.values = specification.substr(end + sizeof kBeforeValues - 1);
   }
-  std::getline(words >> std::ws, options.values);
+  if (options.core_share > options.share) {
+    throw std::invalid_argument("compression '" + specification + "': beta must be at most alpha");
+  }
   return options;
+}
+
+void CheckSlimType(const SliceDeclaration& declaration) {
+  if (declaration.dtype == DType::kFloat32) return;
+  throw std::invalid_argument("key " + declaration.name + " is of " + NameOf(declaration.dtype) +
+                              "; slim_dp takes float32");
+}
+
+Message CoreMessage::Pack() const {
+  Message message;
+  message.header.type = MessageType::kMethod;
+  message.header.encoding = refused ? Encoding::kSkipped : Encoding::kPlain;
+  message.header.round = selection;
+  message.payload = members;
+  return message;
+}
+
+CoreMessage CoreMessage::Unpack(const Message& message) {
+  const bool refused = message.header.encoding == Encoding::kSkipped;
+  return {message.header.round, refused, message.payload};
 }
 
 uint64_t ExplorerStream(const SlimOptions& options, int rank, uint64_t key, uint64_t round,

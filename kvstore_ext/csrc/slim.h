@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "codec.h"
-#include "key.h"
+#include "message.h"
+#include "method_options.h"
+#include "slice_declaration.h"
 
 namespace kvstore_ext {
 
@@ -35,13 +37,17 @@ struct SlimOptions {
   // Whether all elements of the updates are pushed, for the next selection.
   bool IsFull(uint64_t round) const { return round % selection == 0; }
 
-  // Whether a declaration asks for Slim-DP.
-  static bool Are(const SliceDeclaration& declaration);
+  // What its specification says: all of these, then, if values are compressed, the word "values:"
+  // and the specification of their codec.
+  static const std::vector<MethodOption>& Table();
 
-  // Of a declaration's compression: "slim_dp" and the numbers above, in order, with blanks between
-  // them, then the compression of values, if any. Throws std::invalid_argument for anything else.
-  static SlimOptions Parse(const SliceDeclaration& declaration);
+  // Throws std::invalid_argument as MethodValues does, and for what does not fit together; what is
+  // said of values their codec checks.
+  static SlimOptions Parse(const std::string& specification);
 };
+
+// Throws std::invalid_argument for a key whose type Slim-DP does not take.
+void CheckSlimType(const SliceDeclaration& declaration);
 
 // Stands before the values of an update. They are those of the core and the explorer in the order
 // of the elements, or of all elements where it is full, and encoded where values are compressed.
@@ -55,6 +61,19 @@ struct UpdateHeader {
   uint32_t full = 0;
 };
 static_assert(sizeof(UpdateHeader) == 32, "it crosses the wire as it lies in memory");
+
+// Between worker and server about a slice's core. A server tells all workers a core that was
+// chosen, or one worker that its push came with another core and was not counted; where the server
+// has no core of that selection it says so without members, and the worker answers with its own.
+struct CoreMessage {
+  uint64_t selection = 0;
+  bool refused = false;  // a push was not counted
+  Buffer members;        // see Subset::ToBuffer; nothing where the server asks for them
+
+  // As a message of type kMethod, in which key and slice are filled in later; and back.
+  Message Pack() const;
+  static CoreMessage Unpack(const Message& message);
+};
 
 // From which the explorer of a slice is drawn.
 uint64_t ExplorerStream(const SlimOptions& options, int rank, uint64_t key, uint64_t round,

@@ -29,7 +29,7 @@ SlimModel::Place SlimModel::Add(size_t elements) {
 }
 
 void SlimModel::SetSizes(size_t core, size_t together) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   const size_t all = std::accumulate(elements_.begin(), elements_.end(), size_t{0});
   if (core > together || together > all) {
     throw std::invalid_argument("a core of " + std::to_string(core) + " elements among " +
@@ -38,14 +38,38 @@ void SlimModel::SetSizes(size_t core, size_t together) {
   core_ = core;
   together_ = together;
   sized_ = true;
+  const auto ready = TakeReady();
+  lock.unlock();
+  for (const auto& then : ready) then();
 }
 
 void SlimModel::SetCore(Place place, uint64_t selection, Subset members) {
   auto core = std::make_shared<Core>(std::move(members));
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   cores_[selection][place] = std::move(core);
   while (cores_.size() > kCoresKept) cores_.erase(cores_.begin());
   explorers_.clear();
+  const auto ready = TakeReady();
+  lock.unlock();
+  for (const auto& then : ready) then();
+}
+
+// Those that wait for nothing any more; under the lock.
+std::vector<std::function<void()>> SlimModel::TakeReady() {
+  std::vector<std::function<void()>> ready;
+  const auto first_ready =
+      std::stable_partition(waiting_.begin(), waiting_.end(),
+                            [this](const auto& waiting) { return !IsReady(waiting.first); });
+  for (auto it = first_ready; it != waiting_.end(); ++it) ready.push_back(std::move(it->second));
+  waiting_.erase(first_ready, waiting_.end());
+  return ready;
+}
+
+bool SlimModel::ReadyOr(uint64_t round, std::function<void()> then) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (IsReady(round)) return true;
+  waiting_.emplace_back(round, std::move(then));
+  return false;
 }
 
 std::shared_ptr<const Core> SlimModel::CoreOf(Place place, uint64_t round) const {

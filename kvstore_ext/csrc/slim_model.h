@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,15 +31,18 @@ class SlimModel {
   // declarations.
   using Place = size_t;
 
-  SlimModel(const SlimOptions& options, int rank) : options_(options), rank_(rank) {}
+  // Throws std::invalid_argument for a specification that is none: see SlimOptions::Parse.
+  SlimModel(const std::string& specification, int rank)
+      : specification_(specification), options_(SlimOptions::Parse(specification)), rank_(rank) {}
 
+  const std::string& specification() const { return specification_; }
   const SlimOptions& options() const { return options_; }
   int rank() const { return rank_; }
 
   // Throws std::logic_error once the sizes are set.
   Place Add(size_t elements);
 
-  // How many elements travel in a round over all keys, the core's included; nothing is ready
+  // How many elements travel in a round over all keys, the core's included; no round is ready
   // before. Throws std::invalid_argument where the core has more than that, or both than there are.
   void SetSizes(size_t core, size_t together);
 
@@ -54,6 +59,10 @@ class SlimModel {
   // Whether the cores of all slices in a round are known, and so how large each explorer is.
   bool Ready(uint64_t round) const;
 
+  // Whether a round is ready; if not, `then` is called once it is, on the thread that has told the
+  // last core of it.
+  bool ReadyOr(uint64_t round, std::function<void()> then);
+
   // Elements of a slice's explorer in a round, which is ready: the slices' shares of a sample that
   // is drawn from all elements outside the core, uniformly without replacement.
   size_t ExplorersOf(Place place, uint64_t round);
@@ -69,9 +78,11 @@ class SlimModel {
     return options_.SelectionOf(earlier_rounds_ + round);
   }
   bool IsReady(uint64_t round) const;
+  std::vector<std::function<void()>> TakeReady();
   const std::shared_ptr<const Core>& Find(Place place, uint64_t round) const;
   size_t Outside(Place place, uint64_t round) const;
 
+  const std::string specification_;
   const SlimOptions options_;
   const int rank_;
 
@@ -83,7 +94,8 @@ class SlimModel {
   std::vector<size_t> elements_;                    // by place
   std::vector<std::shared_ptr<const Core>> fixed_;  // by place; empty where cores are selected
   std::map<uint64_t, std::map<Place, std::shared_ptr<const Core>>> cores_;  // by selection
-  std::map<uint64_t, std::vector<size_t>> explorers_;  // by round, the last few
+  std::map<uint64_t, std::vector<size_t>> explorers_;                // by round, the last few
+  std::vector<std::pair<uint64_t, std::function<void()>>> waiting_;  // with their rounds
 };
 
 }  // namespace kvstore_ext

@@ -23,50 +23,88 @@ Buffer Copy(const Buffer& values) {
 
 }  // namespace
 
-SlimSlice::SlimSlice(const SliceDeclaration& declaration, uint64_t key, int workers)
-    : options_(SlimOptions::Parse(declaration)),
-      key_(key),
-      offset_(declaration.offset),
-      elements_(declaration.elements),
-      workers_(workers),
-      values_(options_.values.empty() ? nullptr : MakeCodec(options_.values, workers)),
-      together_(workers) {
+SlimSlice::SlimSlice(SliceContext given, std::function<void()> finished)
+    : Reduction(std::move(given)),
+      options_(SlimOptions::Parse(declaration().method)),
+      elements_(declaration().elements),
+      values_(options_.values.empty() ? nullptr : MakeCodec(options_.values, context().workers)),
+      finished_(std::move(finished)),
+      sum_(declaration().dtype, elements_, context().workers, context().deterministic,
+           [this](float* sum, const Buffer& bytes) { AddTo(sum, bytes); }),
+      together_(context().workers) {
+  CheckSlimType(declaration());
   if (options_.fixed() || elements_ == 0) {
     cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
   }
 }
 
-void SlimSlice::SetValue(const Buffer& value) {
-  value_ = value;
-  if (options_.fixed()) return;
-  snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
+bool SlimSlice::Accept(const Message& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int worker = message.peer;
+  if (message.header.encoding == Encoding::kEncoded) {
+    if (!HasCoreOf(message)) return false;
+    sum_.AddBytes(worker, message.payload);
+  } else if (message.header.round > 0) {
+    throw std::runtime_error("key " + declaration().name + ": worker " + std::to_string(worker) +
+                             " sent a whole gradient to slim_dp");
+  } else if (worker == 0) {
+    CheckBytes(message, elements_ * sizeof(float));
+    sum_.Add(worker, message.payload, message.payload_is_ours);
+  } else {
+    CheckBytes(message, 0);
+    sum_.AddNothing(worker);
+  }
+  return true;
 }
 
-SlimSlice::Fit SlimSlice::Accept(int worker, bool first, const Buffer& bytes) {
-  const UpdateHeader header = HeaderOf(bytes);
+// Whether an update was made with the core that is here; otherwise tells the worker, or asks it.
+// Throws std::invalid_argument for bytes that are no update, or of another round than the others'.
+bool SlimSlice::HasCoreOf(const Message& message) {
+  const int worker = message.peer;
+  const UpdateHeader header = HeaderOf(message.payload);
   if (header.rank != static_cast<uint32_t>(worker)) {
     RefuseBytes("slim_dp", "the rank " + std::to_string(header.rank));
   }
-  if (!first && header.round != pushed_) {
+  if (!heard().empty() && header.round != pushed_) {
     throw std::invalid_argument("worker " + std::to_string(worker) + " is in round " +
                                 std::to_string(header.round) + " of slim_dp, others in " +
                                 std::to_string(pushed_) +
                                 ": either all workers load saved states, or none");
   }
   const auto core = CoreOf(header.selection);
-  if (core == nullptr) return Fit::kUnknownCore;
-  if (core->signature != header.signature) return Fit::kOtherCore;
-  together_[worker] = Explored(header, *core, bytes);
+  if (core == nullptr || core->signature != header.signature) {
+    const Buffer members = core == nullptr ? Buffer() : core->members.ToBuffer();
+    context().send(worker, CoreMessage{header.selection, true, members}.Pack());
+    return false;
+  }
+  together_[worker] = Explored(header, *core, message.payload);
   pushed_ = header.round;
   full_ = header.full != 0;
-  return Fit::kFits;
+  return true;
+}
+
+void SlimSlice::Finish(uint64_t round) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    initial_ = round == 0;
+    if (!initial_) {
+      Apply(sum_.TakeWide());
+    } else {
+      value_ = sum_.Take();
+      if (!options_.fixed()) {
+        snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
+      }
+    }
+  }
+  finished_();
 }
 
 Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
                            const Buffer& bytes) const {
   if (!options_.sends_indices) {
     const uint64_t stream =
-        ExplorerStream(options_, static_cast<int>(header.rank), key_, header.round, offset_);
+        ExplorerStream(options_, static_cast<int>(header.rank), context().name.first, header.round,
+                       declaration().offset);
     return Explore(core.members, header.explorers, stream);
   }
   const size_t index_bytes = size_t{header.explorers} * sizeof(uint32_t);
@@ -90,10 +128,10 @@ Buffer SlimSlice::ValuesOf(const UpdateHeader& header, const Buffer& bytes) cons
   return bytes.Range(sizeof header, bytes.size - sizeof header - indices);
 }
 
-void SlimSlice::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+void SlimSlice::AddTo(float* sum, const Buffer& bytes) const {
   const UpdateHeader header = HeaderOf(bytes);
   const Subset& together = together_[header.rank];
-  const size_t count = header.full != 0 ? elements : together.count();
+  const size_t count = header.full != 0 ? elements_ : together.count();
   const Buffer encoded = ValuesOf(header, bytes);
   std::vector<float> decoded;
   const auto* values = reinterpret_cast<const float*>(encoded.data.get());
@@ -105,15 +143,14 @@ void SlimSlice::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
     CheckSize("slim_dp", encoded, count, count * sizeof(float));
   }
   if (header.full != 0) {
-    for (size_t i = 0; i < elements; ++i) sum[i] += values[i];
+    for (size_t i = 0; i < elements_; ++i) sum[i] += values[i];
   } else {
     together.ForEach([&](size_t i) { sum[i] += *values++; });
   }
 }
 
-uint64_t SlimSlice::SelectionOf(const Buffer& bytes) { return HeaderOf(bytes).selection; }
-
 void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores) {
+  std::lock_guard<std::mutex> lock(mutex_);
   CheckSize("plain", parameters, elements_, value_.size);
   if (parameters.size > 0) std::memcpy(value_.data.get(), parameters.data.get(), value_.size);
   snapshot_ = nullptr;
@@ -122,7 +159,7 @@ void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> core
 }
 
 void SlimSlice::Apply(const Buffer& sum) {
-  const auto rate = static_cast<float>(options_.server_rate / workers_);
+  const auto rate = static_cast<float>(options_.server_rate / context().workers);
   auto* parameters = reinterpret_cast<float*>(value_.data.get());
   const auto* update = reinterpret_cast<const float*>(sum.data.get());
   for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
@@ -130,18 +167,41 @@ void SlimSlice::Apply(const Buffer& sum) {
   snapshot_ = std::make_shared<Snapshot>(Snapshot{pushed_, Copy(value_), sum});
 }
 
-Buffer SlimSlice::AnswerTo(int worker) const {
+SliceAnswer SlimSlice::AnswerTo(int worker) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (initial_) return {Encoding::kPlain, value_};
   const Subset& together = together_[worker];
   Buffer answer = Buffer::Allocate(together.count() * sizeof(float));
   const auto* parameters = reinterpret_cast<const float*>(value_.data.get());
   auto* values = reinterpret_cast<float*>(answer.data.get());
   together.ForEach([&](size_t i) { *values++ = parameters[i]; });
-  return answer;
+  return {Encoding::kEncoded, answer};
+}
+
+SliceAnswer SlimSlice::Value() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return {Encoding::kPlain, value_};
 }
 
 std::shared_ptr<SlimSlice::Snapshot> SlimSlice::TakeSnapshot(uint64_t round) {
+  std::lock_guard<std::mutex> lock(mutex_);
   if (snapshot_ == nullptr || snapshot_->round != round) return nullptr;
   return std::move(snapshot_);
+}
+
+void SlimSlice::TellCore(uint64_t selection, Subset members) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Buffer told = members.ToBuffer();
+  SetCore(selection, std::move(members));
+  for (int worker = 0; worker < context().workers; ++worker) {
+    context().send(worker, CoreMessage{selection, false, told}.Pack());
+  }
+}
+
+void SlimSlice::OnMessage(const Message& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const CoreMessage core = CoreMessage::Unpack(message);
+  if (CoreOf(core.selection) == nullptr) SetCore(core.selection, Subset(elements_, core.members));
 }
 
 void SlimSlice::SetCore(uint64_t selection, Subset members) {
@@ -155,11 +215,10 @@ std::shared_ptr<const Core> SlimSlice::CoreOf(uint64_t selection) const {
 }
 
 size_t SlimSlice::held_bytes() const {
-  return snapshot_ == nullptr ? 0 : snapshot_->parameters.size + snapshot_->update.size;
-}
-
-Buffer SlimSlice::Encode(const float*, size_t, float, const Draws&) const {
-  throw std::logic_error("a server of slim_dp answers with parameters");
+  std::lock_guard<std::mutex> lock(mutex_);
+  const size_t kept =
+      snapshot_ == nullptr ? 0 : snapshot_->parameters.size + snapshot_->update.size;
+  return value_.size + sum_.held_bytes() + kept;
 }
 
 }  // namespace kvstore_ext

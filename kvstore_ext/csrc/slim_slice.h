@@ -1,20 +1,25 @@
 // One slice of the global model under Slim-DP, at its server.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "aggregator.h"
 #include "buffer.h"
 #include "codec.h"
+#include "reduction.h"
 #include "slim.h"
 #include "slim_model.h"
 
 namespace kvstore_ext {
 
-// Adds what workers push, by the means of an aggregator whose codec it is, and answers each with
-// its own part of the parameters. Not thread-safe, apart from the codec's part.
-class SlimSlice : public Codec {
+// Adds the mean of what workers push, and answers each with its own part of the parameters. A push
+// counts only where it was made with the core that is here. Thread-safe: its server is one thread,
+// a selection another.
+class SlimSlice : public Reduction {
  public:
   // The parameters and the summed update of a full push, from which a core is selected.
   struct Snapshot {
@@ -23,64 +28,52 @@ class SlimSlice : public Codec {
     Buffer update;  // nothing for the initial parameters
   };
 
-  enum class Fit {
-    kFits,
-    kOtherCore,    // the worker's core differs from this one
-    kUnknownCore,  // there is none of that selection here
-  };
+  // `finished` is called after each round. Throws std::invalid_argument for a declaration that is
+  // not Slim-DP's.
+  SlimSlice(SliceContext context, std::function<void()> finished);
 
-  SlimSlice(const SliceDeclaration& declaration, uint64_t key, int workers);
+  bool Accept(const Message& message) override;
+  const std::set<int>& heard() const override { return sum_.heard(); }
+  void Finish(uint64_t round) override;
+  SliceAnswer AnswerTo(int worker) const override;
+  SliceAnswer Value() const override;
+  size_t held_bytes() const override;
 
-  size_t elements() const { return elements_; }
+  // The core of a worker that was asked for it; another's may have come before.
+  void OnMessage(const Message& message) override;
 
-  // The memory of the parameters, which is updated where it lies.
-  void SetValue(const Buffer& value);
-
-  // Looks at what a worker pushes before it is added; whether it is the first in this round. Throws
-  // std::invalid_argument for bytes that are no update, or of another round than the others'.
-  Fit Accept(int worker, bool first, const Buffer& bytes);
-
-  // The selection with whose core an update was made. Throws as Accept.
-  static uint64_t SelectionOf(const Buffer& bytes);
-
-  // Adds the mean of the updates, from their sum.
-  void Apply(const Buffer& sum);
+  const SliceDeclaration& declaration() const { return context().declaration; }
 
   // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes.
   void Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores);
 
-  // The parameters of what the worker has communicated in this round.
-  Buffer AnswerTo(int worker) const;
-
   // What a selection needs, once; nothing before the round is complete.
   std::shared_ptr<Snapshot> TakeSnapshot(uint64_t round);
 
-  void SetCore(uint64_t selection, Subset members);
-
-  // nullptr where there is none.
-  std::shared_ptr<const Core> CoreOf(uint64_t selection) const;
-
-  // Of parameters that it keeps beside the value.
-  size_t held_bytes() const;
-
-  void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
-  Buffer Encode(const float*, size_t, float, const Draws&) const override;
-  double bytes_per_element() const override { return sizeof(float); }
+  // Takes a core that was selected and tells all workers.
+  void TellCore(uint64_t selection, Subset members);
 
  private:
+  bool HasCoreOf(const Message& message);
+  void Apply(const Buffer& sum);
+  void AddTo(float* sum, const Buffer& bytes) const;
+  void SetCore(uint64_t selection, Subset members);
+  std::shared_ptr<const Core> CoreOf(uint64_t selection) const;
   Subset Explored(const UpdateHeader& header, const Core& core, const Buffer& bytes) const;
   Buffer ValuesOf(const UpdateHeader& header, const Buffer& bytes) const;
 
   const SlimOptions options_;
-  const uint64_t key_;
-  const uint64_t offset_;
   const size_t elements_;
-  const int workers_;
   const std::shared_ptr<const Codec> values_;
-  Buffer value_;
-  uint64_t pushed_ = 0;                                    // the round that workers push, or have
-  bool full_ = false;                                      // they push it all
-  std::vector<Subset> together_;                           // by worker, in this round
+  const std::function<void()> finished_;
+
+  mutable std::mutex mutex_;  // of all below, but for what heard() tells, which is the server's
+  Aggregator sum_;
+  Buffer value_;                  // the parameters, which are updated where they lie
+  bool initial_ = true;           // they are the first
+  uint64_t pushed_ = 0;           // the round that workers push, or have
+  bool full_ = false;             // they push it all
+  std::vector<Subset> together_;  // by worker, in this round
   std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two
   std::shared_ptr<Snapshot> snapshot_;
 };

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "failure.h"
+#include "clock.h"
 
 namespace kvstore_ext {
 

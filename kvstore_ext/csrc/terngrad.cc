@@ -40,7 +40,23 @@ float CheckedScaler(const Buffer& bytes) {
   return scaler;
 }
 
+std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
+  TernGradOptions options;
+  options.clip_sigma = values.Number("clip_sigma");
+  options.sharing = values.Flag("scaler_sharing");
+  options.error_feedback = values.Flag("error_feedback");
+  options.seed = values.Whole("seed");
+  return std::make_shared<TernGrad>(options, workers);
+}
+
 }  // namespace
+
+CodecMethod TernGrad::Method() {
+  return {kName,
+          {MethodOption::Number("clip_sigma", 0), MethodOption::Flag("scaler_sharing"),
+           MethodOption::Seed(), MethodOption::Flag("error_feedback")},
+          Make};
+}
 
 TernGrad::TernGrad(const TernGradOptions& options, int workers)
     : options_(options),
@@ -104,6 +120,11 @@ void TernGrad::DecodeSum(float* out, size_t elements, const Buffer& bytes) const
 double TernGrad::bytes_per_element() const {
   constexpr double kOnTheWayThere = 1.0 / kTernaryRows;
   return levels_ ? std::max(kOnTheWayThere, levels_->bytes_per_element()) : sizeof(float);
+}
+
+std::unique_ptr<KeyEncoder> TernGrad::MakeEncoder(size_t elements) const {
+  return std::make_unique<TernGradEncoder>(
+      std::shared_ptr<const TernGrad>(shared_from_this(), this), elements);
 }
 
 float TernGradEncoder::Prepare(const float* gradient, uint64_t round) {

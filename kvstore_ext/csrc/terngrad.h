@@ -27,6 +27,8 @@ struct TernGradOptions {
 // the m elements left, ceil(m / 5) bytes have every ceil(m / 5)th one.
 class TernGrad : public Codec {
  public:
+  static CodecMethod Method();
+
   TernGrad(const TernGradOptions& options, int workers);
 
   float Scaler(const float* values, size_t elements) const override;
@@ -43,6 +45,7 @@ class TernGrad : public Codec {
                    const Draws& draws) const override;
   void DecodeSum(float* out, size_t elements, const Buffer& bytes) const override;
   double bytes_per_element() const override;
+  std::unique_ptr<KeyEncoder> MakeEncoder(size_t elements) const override;
 
   // Encode for values that are to be clipped below the scaler, which then is another worker's.
   Buffer EncodeClipped(const float* values, size_t elements, float limit, float scaler,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "failure.h"
+#include "clock.h"
 
 namespace kvstore_ext {
 

@@ -14,7 +14,13 @@ constexpr size_t kChunk = 4096;  // elements whose codes are worked on at a time
 
 size_t EncodedBytes(size_t elements) { return DivideUp(elements * kWidth, 8); }
 
+std::shared_ptr<const Codec> Make(const MethodValues& values, int) {
+  return std::make_shared<TwoBit>(static_cast<float>(values.Number("threshold")));
+}
+
 }  // namespace
+
+CodecMethod TwoBit::Method() { return {kName, {MethodOption::NumberAbove("threshold", 0)}, Make}; }
 
 Buffer TwoBit::Encode(const float* values, size_t elements, float, const Draws&) const {
   Buffer bytes = Buffer::Allocate(EncodedBytes(elements));

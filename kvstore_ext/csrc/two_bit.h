@@ -10,6 +10,8 @@ namespace kvstore_ext {
 // Four elements a byte: 0 is zero, 1 the threshold, 2 its negative. The sum travels as it is.
 class TwoBit : public Codec {
  public:
+  static CodecMethod Method();
+
   explicit TwoBit(float threshold) : threshold_(threshold) {}
 
   bool error_feedback() const override { return true; }

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
+
+#include "clock.h"
+#include "ranks.h"
+#include "worker_key.h"
 
 namespace kvstore_ext {
 namespace {
@@ -14,7 +19,8 @@ int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concur
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
-      learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }) {
+      learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
+      tasks_(Encoders()) {
   std::shared_ptr<WindowEstimator> estimator;
   if (options_.rank == 0 && options_.window_bytes == 0) {
     estimator =
@@ -33,10 +39,9 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
     try {
       OnMessage(std::move(message));
     } catch (const std::exception& error) {
-      Abort("worker " + std::to_string(options_.rank) + ": " + error.what());
+      Abort(Named(error.what()));
     }
   });
-  for (int i = 0; i < Encoders(); ++i) encoders_.emplace_back([this] { Encode(); });
   watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
 }
 
@@ -51,8 +56,7 @@ std::vector<int> Worker::AwaitServers(double seconds) {
 }
 
 void Worker::Join() {
-  Message join = ControlMessage(MessageType::kJoin, options_.configuration);
-  join.header.slice = options_.deterministic ? 1 : 0;
+  const Message join = JoinMessage(options_.configuration, options_.deterministic);
   for (auto& link : links_) link->SendControl(join);
   AwaitAll(welcomed_, "answered that all workers have opened the same store");
   joined_ = true;
@@ -69,60 +73,36 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   if (servers.size() < links_.size() && failure_.reason().empty()) {
     const std::set<int> missing = Missing(servers, options_.servers);
     lock.unlock();
-    Abort("worker " + std::to_string(options_.rank) + ": within " + Seconds(options_.timeout) +
-          " server " + Ranks(missing) + " has not " + what);
+    Abort(Named("within " + Seconds(options_.timeout) + " server " + Ranks(missing) + " has not " +
+                what));
   }
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
 }
 
-void Worker::Declare(uint64_t id, const SliceDeclaration& declaration, bool raises) {
-  auto key = std::make_unique<Key>();
-  key->declaration = declaration;
-  key->raises = raises;
-  double element_bytes = SizeOf(declaration.dtype);
-  size_t alignment = 1;
-  if (!declaration.compression.empty()) {
-    key->codec = MakeCodec(id, declaration);
-    element_bytes = key->codec->bytes_per_element();
-    alignment = key->codec->alignment();
-  }
-  key->slices = SliceKey(id, declaration.elements, element_bytes, options_.slice_bytes,
-                         options_.servers, alignment);
-  if (key->codec != nullptr) key->codec->Cut(key->slices);
+void Worker::Declare(uint64_t id, const SliceDeclaration& declaration,
+                     std::shared_ptr<KeyCodec> codec) {
+  SliceDeclaration declared = declaration;
+  declared.method = codec->specification();
+  std::vector<Slice> slices =
+      SliceKey(id, declared.elements, codec->bytes_per_element(declared.dtype),
+               options_.slice_bytes, options_.servers, codec->alignment());
+  auto key = std::make_unique<Key>(this, id, declared, std::move(codec), std::move(slices));
+  key->codec->Attach(key.get());
   std::lock_guard<std::mutex> lock(mutex_);
   if (!keys_.emplace(id, std::move(key)).second) {
-    throw std::invalid_argument("key " + declaration.name + " is declared already");
+    throw std::invalid_argument("key " + declared.name + " is declared already");
   }
 }
 
-std::unique_ptr<KeyCodec> Worker::MakeCodec(uint64_t id, const SliceDeclaration& declaration) {
-  if (!SlimOptions::Are(declaration)) {
-    return std::make_unique<GradientCodec>(id, declaration, options_.rank, options_.workers);
-  }
-  std::lock_guard<std::mutex> lock(mutex_);
-  auto& model = slim_models_[declaration.store];
-  if (model == nullptr) {
-    model = std::make_shared<SlimModel>(SlimOptions::Parse(declaration), options_.rank);
-  }
-  return std::make_unique<SlimKey>(id, declaration, options_.workers, model);
-}
-
-std::shared_ptr<SlimModel> Worker::SlimModelOf(int32_t store) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return slim_models_.at(store);
-}
+std::vector<Slice> Worker::Slices(uint64_t key) const { return Find(key)->cut; }
 
 uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload) {
-  Message message;
-  message.header.type = MessageType::kAsk;
-  message.text = text;
-  message.payload = payload;
+  uint64_t question = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    message.header.key = ++questions_;
+    question = ++questions_;
   }
-  const uint64_t question = message.header.key;
-  links_.at(server)->Send(std::move(message));
+  links_.at(server)->Send(QuestionMessage(MessageType::kAsk, question, text, payload));
   return question;
 }
 
@@ -133,8 +113,8 @@ Answer Worker::AwaitAnswer(uint64_t question) {
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
   auto found = answers_.find(question);
   if (found == answers_.end()) {
-    throw std::runtime_error("worker " + std::to_string(options_.rank) + ": within " +
-                             Seconds(options_.timeout) + " a server has not answered a question");
+    throw std::runtime_error(
+        Named("within " + Seconds(options_.timeout) + " a server has not answered a question"));
   }
   Answer answer = std::move(found->second);
   answers_.erase(found);
@@ -149,36 +129,35 @@ void Worker::OnMessage(Message message) {
 
 void Worker::ActUpon(const Message& message) {
   switch (message.header.type) {
-    case MessageType::kResult: OnResult(message); break;
-    case MessageType::kScaler: OnScaler(message); break;
-    case MessageType::kCore: OnCore(message); break;
+    case MessageType::kResult: return OnResult(message);
+    case MessageType::kScaler:
+    case MessageType::kMethod: return Find(message.header.key)->codec->OnMessage(message);
     // Servers have no connection to each other: the others hear of it from the workers.
-    case MessageType::kAbort: Abort(message.text); break;
+    case MessageType::kAbort: return Abort(message.text);
     case MessageType::kOrder: {
       const auto* keys = reinterpret_cast<const uint64_t*>(message.text.data());
-      SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
-      break;
+      return SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
     }
-    case MessageType::kWindow: FollowWindow(message, &windows_, links_); break;
-    case MessageType::kAnswer: {
-      std::lock_guard<std::mutex> lock(mutex_);
-      answers_[message.header.key] = {message.text, message.payload};
-      changed_.notify_all();
-      break;
-    }
-    case MessageType::kHello:
-    case MessageType::kWelcome:
-    case MessageType::kFarewell: {
-      std::lock_guard<std::mutex> lock(mutex_);
-      auto& servers = message.header.type == MessageType::kHello     ? greeted_
-                      : message.header.type == MessageType::kWelcome ? welcomed_
-                                                                     : parted_;
-      servers.insert(message.peer);
-      changed_.notify_all();
-      break;
-    }
-    default: break;
+    case MessageType::kWindow: FollowWindow(message, &windows_, links_); return;
+    default: return OnNews(message);
   }
+}
+
+// What somebody may wait for.
+void Worker::OnNews(const Message& message) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    switch (message.header.type) {
+      case MessageType::kAnswer:
+        answers_[QuestionOf(message)] = {message.text, message.payload};
+        break;
+      case MessageType::kHello: greeted_.insert(message.peer); break;
+      case MessageType::kWelcome: welcomed_.insert(message.peer); break;
+      case MessageType::kFarewell: parted_.insert(message.peer); break;
+      default: return;
+    }
+  }
+  changed_.notify_all();
 }
 
 std::vector<uint64_t> Worker::order() const {
@@ -199,8 +178,7 @@ void Worker::SetOrder(const std::vector<uint64_t>& order) {
 
 // On the thread that joins; then on the receiving one, from the estimator, under its lock.
 void Worker::AnnounceWindow(const Window& window) {
-  Message message = ControlMessage(MessageType::kWindow, window.Pack());
-  message.header.round = ++windows_;
+  const Message message = WindowMessage(window.Pack(), ++windows_);
   for (auto& link : links_) {
     link->SetWindow(window);
     link->SendControl(message);
@@ -249,42 +227,41 @@ void Worker::EndOperations(const std::string& reason) {
 
 void Worker::CheckDeadlines() {
   if (!failure_.reason().empty()) return;
-  if (joined_) {
-    std::set<int> silent;
-    for (int server = 0; server < options_.servers; ++server) {
-      links_[server]->SendControl(ControlMessage(MessageType::kCredit));
-      // A moment later than an operation's limit, which says more.
-      if (Now() - links_[server]->last_heard() > options_.timeout * 1.1) silent.insert(server);
-    }
-    if (!silent.empty()) {
-      return Abort("worker " + std::to_string(options_.rank) + ": server " + Ranks(silent) +
-                   " has not been heard of for " + Seconds(options_.timeout));
-    }
-  }
+  const std::string silent = joined_ ? Silent() : "";
+  if (!silent.empty()) return Abort(silent);
   for (Key* key : Keys()) {
     const std::string overdue = Overdue(key);
     if (!overdue.empty()) return Abort(overdue);
   }
 }
 
+// Gives all servers a sign of life; says which have given none for too long.
+std::string Worker::Silent() const {
+  std::set<int> silent;
+  for (int server = 0; server < options_.servers; ++server) {
+    links_[server]->SendControl(ControlMessage(MessageType::kCredit));
+    // A moment later than an operation's limit, which says more.
+    if (Now() - links_[server]->last_heard() > options_.timeout * 1.1) silent.insert(server);
+  }
+  if (silent.empty()) return "";
+  return Named("server " + Ranks(silent) + " has not been heard of for " +
+               Seconds(options_.timeout));
+}
+
 // Says for whom a key's operation has waited too long; empty if it has not.
 std::string Worker::Overdue(Key* key) {
   std::lock_guard<std::mutex> lock(key->mutex);
   if (!key->busy) return "";
-  std::set<int> silent;
+  const std::set<int> servers = key->AwaitedServers();
   double last_heard = Now();
-  for (const Slice& slice : key->slices) {
-    if (key->arrived[slice.index] || (key->shares && slice.index > 0)) continue;
-    silent.insert(slice.server);
-    last_heard = std::min(last_heard, links_[slice.server]->last_heard());
-  }
+  for (int server : servers) last_heard = std::min(last_heard, links_[server]->last_heard());
   // A server that is gone is named before the living ones say, at nine tenths of the time, that
   // they wait for the workers which wait for it.
   const double limit = options_.timeout * (Now() - last_heard > options_.timeout * 0.8 ? 0.8 : 1.0);
   if (Now() - key->since < limit) return "";
-  return "worker " + std::to_string(options_.rank) + ": no answer from server " + Ranks(silent) +
-         " for key " + key->declaration.name + ", round " + std::to_string(key->rounds - 1) +
-         ", within " + Seconds(options_.timeout);
+  return Named("no answer from server " + Ranks(servers) + " for key " + key->declared.name +
+               ", round " + std::to_string(key->rounds - 1) + ", within " +
+               Seconds(options_.timeout));
 }
 
 void Worker::Hush() {
@@ -295,14 +272,11 @@ void Worker::Hush() {
 
 void Worker::Stop() {
   Hush();
-  encodings_.Close();
-  for (std::thread& encoder : encoders_) {
-    if (encoder.joinable()) encoder.join();
-  }
+  tasks_.Stop();
   transport_->Stop();
 }
 
-uint64_t Worker::RoundsOf(uint64_t key) {
+uint64_t Worker::RoundsOf(uint64_t key) const {
   Key* found = Find(key);
   std::lock_guard<std::mutex> lock(found->mutex);
   return found->rounds;
@@ -314,7 +288,7 @@ Traffic Worker::traffic() const {
   return traffic;
 }
 
-Worker::Key* Worker::Find(uint64_t id) {
+Worker::Key* Worker::Find(uint64_t id) const {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = keys_.find(id);
   if (found == keys_.end()) {
@@ -328,6 +302,10 @@ std::vector<Worker::Key*> Worker::Keys() {
   std::vector<Key*> keys;
   for (auto& entry : keys_) keys.push_back(entry.second.get());
   return keys;
+}
+
+std::string Worker::Named(const std::string& what) const {
+  return "worker " + std::to_string(options_.rank) + ": " + what;
 }
 
 }  // namespace kvstore_ext

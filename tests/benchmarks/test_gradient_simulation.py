@@ -17,7 +17,7 @@ from tests.support.workers.drop_in import OPTIMIZERS, STEPS
 
 WORKERS = 2
 # What sends gradients; the store called p3 sends them as they are.
-STORES = ["p3", "terngrad", "qsgd", "onebit", "dgc"]
+STORES = ["p3", "terngrad", "qsgd", "onebit", "signsgd", "dgc"]
 
 
 def task(store: str) -> str:

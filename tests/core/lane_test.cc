@@ -8,7 +8,11 @@
 #include <future>
 #include <thread>
 
+#include "gradient_codec.h"
+#include "plain_codec.h"
 #include "server.h"
+#include "slim_key.h"
+#include "slim_server.h"
 #include "worker.h"
 
 namespace kvstore_ext {
@@ -86,6 +90,8 @@ uint64_t ElementsOf(uint64_t key) { return key * key * 1370; }
 
 struct Cluster {
   std::vector<std::shared_ptr<Node>> worker_nodes, server_nodes;
+  std::vector<std::shared_ptr<SlimServer>> slim_servers;
+  std::vector<std::shared_ptr<SlimModel>> slim_models;  // by worker; none without Slim-DP
   std::vector<std::unique_ptr<Server>> servers;
   std::vector<std::unique_ptr<Worker>> workers;
 
@@ -105,6 +111,8 @@ struct Cluster {
       ServerOptions options;
       options.workers = kWorkers;
       options.timeout = 20;
+      slim_servers.push_back(std::make_shared<SlimServer>(options.timeout));
+      options.methods["slim_dp"] = slim_servers.back();
       servers.push_back(std::make_unique<Server>(options, node));
     }
     for (int rank = 0; rank < kWorkers; ++rank) {
@@ -131,7 +139,7 @@ std::string Exchange(Worker* worker, uint64_t key, const std::vector<float>& inp
   auto ended = std::make_shared<std::promise<std::string>>();
   Operation operation;
   operation.key = key;
-  operation.contributes = true;
+  operation.kind = Operation::Kind::kPush;
   operation.input = reinterpret_cast<const char*>(input.data());
   operation.output = reinterpret_cast<char*>(output->data());
   operation.priority = -static_cast<int>(key);
@@ -152,18 +160,29 @@ void OnEveryKey(Cluster* cluster, Function function) {
   for (auto& thread : threads) thread.join();
 }
 
+std::shared_ptr<KeyCodec> MakeKeyCodec(const std::string& method,
+                                       const std::shared_ptr<SlimModel>& model) {
+  if (model != nullptr) return std::make_shared<SlimKey>(model, kWorkers);
+  if (method.empty()) return std::make_shared<PlainCodec>();
+  return std::make_shared<GradientCodec>(method, kWorkers, false);
+}
+
 void Join(Cluster* cluster, const std::string& compression) {
+  const bool slim = compression.rfind("slim_dp", 0) == 0;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    cluster->slim_models.push_back(slim ? std::make_shared<SlimModel>(compression, rank) : nullptr);
+  }
   std::vector<std::thread> threads;
-  for (auto& worker : cluster->workers) {
-    threads.emplace_back([&] {
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto& worker = cluster->workers[rank];
       Require(worker->AwaitServers(20).empty(), "a server did not say hello");
       worker->Join();
       for (uint64_t key = 0; key < kKeys; ++key) {
         SliceDeclaration declaration;
         declaration.elements = ElementsOf(key);
         declaration.name = std::to_string(key);
-        declaration.compression = compression;
-        worker->Declare(key, declaration);
+        worker->Declare(key, declaration, MakeKeyCodec(compression, cluster->slim_models[rank]));
       }
     });
   }
@@ -230,21 +249,20 @@ void SelectCores(Cluster* cluster, uint64_t selections, uint64_t rounds) {
     std::memcpy(&bits, &above, sizeof bits);
     for (int server = 0; server < kServers; ++server) {
       CoreSelection chosen =
-          cluster->servers[server]->AwaitSelection(0, selection * rounds, slices[server]);
+          cluster->slim_servers[server]->AwaitSelection(0, selection * rounds, slices[server]);
       chosen.Weigh(1);
-      cluster->servers[server]->SetCores(selection, chosen.Choose(bits, {}));
+      cluster->slim_servers[server]->SetCores(selection, chosen.Choose(bits, {}));
     }
   }
 }
 
 void TheCoreOfAllWorkersStaysTheSame() {
   Cluster cluster;
-  Join(&cluster, "slim_dp 0.5 0.25 3 1 1 0 0");  // a core each 3 rounds, a round late
+  // A core each 3 rounds, a round late.
+  Join(&cluster, "slim_dp alpha=0.5 beta=0.25 q=3 core_delay=1 server_lr=1 seed=0 explorer=seed");
   size_t elements = 0;
   for (uint64_t key = 0; key < kKeys; ++key) elements += ElementsOf(key);
-  for (auto& worker : cluster.workers) {
-    worker->SlimModelOf(0)->SetSizes(elements / 4, elements / 2);
-  }
+  for (auto& model : cluster.slim_models) model->SetSizes(elements / 4, elements / 2);
   std::thread selecting([&cluster] { SelectCores(&cluster, 4, 3); });
   OnEveryKey(&cluster, [](int, Worker* worker, uint64_t key) {
     std::vector<float> local(ElementsOf(key));
@@ -267,7 +285,9 @@ void TheCoreOfAllWorkersStaysTheSame() {
 }  // namespace kvstore_ext
 
 int main() {
-  for (const char* compression : {"", "terngrad 0 1 0", "qsgd 8 500 0 0 1"}) {
+  for (const char* compression :
+       {"", "terngrad clip_sigma=0 scaler_sharing=1 seed=0 error_feedback=0",
+        "qsgd bits=8 bucket=500 norm=max seed=0 error_feedback=1"}) {
     kvstore_ext::EveryWorkerGetsTheSumOfEveryRound(compression);
     kvstore_ext::AnAbortEndsEveryOperationEverywhere(compression);
   }

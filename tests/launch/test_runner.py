@@ -162,5 +162,5 @@ def test_all_compressions_are_listed_with_their_options() -> None:
     for name, method in TYPES.items():
         assert f"{name}: " in listed
         for option in dataclasses.fields(method):
-            about = option.metadata["allowed"]
+            about = method.rules()[option.name].allowed
             assert f"{option.name} = {option.default!r}  ({about})" in listed

@@ -22,7 +22,17 @@ from tests.support.codec_checks import (
     kernels,
     named,
 )
-from tests.support.reference.codecs import DGC, QSGD, Half, Method, OneBit, Scaled, TernGrad, TwoBit
+from tests.support.reference.codecs import (
+    DGC,
+    QSGD,
+    Half,
+    Method,
+    OneBit,
+    Scaled,
+    SignSGD,
+    TernGrad,
+    TwoBit,
+)
 from tests.support.reference.formulas import Draws
 
 KERNELS = _core.kernels()
@@ -135,7 +145,7 @@ def test_a_sum_with_a_shared_scaler_loses_no_digit(
     workers: int, scaler: float, seed: int
 ) -> None:
     digits = np.random.RandomState(seed).randint(-1, 2, (workers, 300))
-    codec = _core.Codec("terngrad 2.5 1 0", workers)
+    codec = _core.Codec(TernGrad().specification, workers)
     total = np.zeros(300, np.float32)
     for rank in range(workers):
         codec.add_to(total, TernGrad().pack(Scaled(np.float32(scaler), digits[rank])))
@@ -150,11 +160,11 @@ def test_packed_digits_take_hardly_more_than_their_information() -> None:
     values = np.ones(elements, np.float32)
     draws = core_draws(DRAWS)
     for workers in range(1, 65):
-        codec = _core.Codec("terngrad 2.5 1 0", workers)
+        codec = _core.Codec(TernGrad().specification, workers)
         down = codec.encode_sum(values, 1.0, draws)
         assert down is not None
         assert 8 * len(down) / elements <= math.log2(2 * workers + 1) * 1.03, workers
-    up = _core.Codec("terngrad 2.5 1 0", 64).encode(values, 1.0, draws)
+    up = _core.Codec(TernGrad().specification, 64).encode(values, 1.0, draws)
     assert 8 * len(up) / elements <= 1.6 * 1.01
 
 
@@ -168,6 +178,7 @@ def test_packed_digits_take_hardly_more_than_their_information() -> None:
         (QSGD(bits=8, bucket=512), 4, 1 + 4 / 512),
         (QSGD(bits=3, bucket=100), 4, 3 / 8 + 4 / 100),
         (OneBit(bucket=512), 4, 1 / 8 + 8 / 512),
+        (SignSGD(), 4, 1 / 8),
         (Half(), 4, 2.0),
         (TwoBit(), 4, 4.0),
         (DGC(warmup=8), 4, 1.5),
@@ -192,7 +203,8 @@ def test_a_method_says_what_it_needs(method: Method) -> None:
 
 
 def test_terngrads_error_feedback_is_off_where_nothing_is_said() -> None:
-    assert not _core.Codec("terngrad 2.5 1 0", 4).error_feedback()
+    said = compression.parse({"type": "terngrad"}).specification((3, 4))
+    assert not _core.Codec(said, 4).error_feedback()
 
 
 def test_there_are_kernels_for_every_machine_and_unknown_ones_are_refused() -> None:

@@ -19,7 +19,7 @@ from tests.support.codec_checks import (
     kernels,
     named,
 )
-from tests.support.reference.codecs import DGC, Method, OneBit, TernGrad
+from tests.support.reference.codecs import DGC, QSGD, Method, OneBit, SignSGD, TernGrad
 from tests.support.reference.formulas import FLOAT_MAX
 from tests.support.reference.packing import DGC_BLOCK
 
@@ -53,16 +53,28 @@ def test_the_scaler_of_values_that_are_not_finite_is_not_a_number(
     [
         ("", ""),
         ("3bit 0.5", "3bit"),
-        ("terngrad", "terngrad"),
-        ("terngrad much 1 0", "much"),
-        ("qsgd 8 512 2", "qsgd"),
-        ("qsgd 1 512 2 0 0", "1"),  # no level but zero
-        ("qsgd 8 0 2 0 0", "0"),
-        ("qsgd 8 512 1 0 0", "1"),  # neither l2 nor the largest
-        ("onebit 0 1", "0"),
-        ("dgc 0 0 4 0", "0"),
-        ("dgc 1.5 0 4 0", "1.5"),
-        ("2bit", "2bit"),
+        ("terngrad", "terngrad.*clip_sigma is missing; it must be a number 0 or more"),
+        (TernGrad().specification.replace("2.5", "much"), "clip_sigma is much; it must be"),
+        (TernGrad().specification.replace("2.5", "nan"), "clip_sigma is nan"),
+        (TernGrad().specification.replace("2.5", "-1"), "clip_sigma is -1"),
+        (TernGrad().specification.replace("2.5", "1e39"), "clip_sigma is 1e39"),
+        (TernGrad().specification.replace("2.5", "1e-50"), "clip_sigma is 1e-50"),
+        (TernGrad().specification.replace("seed=0", "seed=0.5"), "a whole number 0 to 90071"),
+        (TernGrad().specification + " seed=0", "seed is given twice"),
+        (TernGrad().specification + " clip=1", "no option 'clip'; the options are clip_sigma,"),
+        ("terngrad 2.5 1 0", "no option '2.5'"),
+        ("qsgd bits=8 bucket=512 norm=l2", "qsgd.*seed is missing"),
+        (QSGD(bits=1).specification, "bits is 1; it must be a whole number 2 to 8"),
+        (QSGD(bits=9).specification, "bits is 9"),
+        (QSGD(bucket=0).specification, "bucket is 0"),
+        (QSGD().specification.replace("l2", "l1"), "norm is l1; it must be l2 or max"),
+        (OneBit(bucket=0).specification, "bucket is 0"),
+        (DGC(final_ratio=0).specification, "ratio is 0; it must be a number above 0 to 1"),
+        (DGC(final_ratio=1.5).specification, r"ratio is 1\.5"),
+        (SignSGD(scale=0).specification, "scale is 0; it must be a number above 0"),
+        ("2bit", "2bit.*threshold is missing"),
+        ("2bit threshold=", "threshold is ; it must be a number above 0"),
+        ("2bit threshold", "threshold is ; it must be a number above 0"),
     ],
 )
 def test_unknown_specifications_are_refused(specification: str, named_in_the_error: str) -> None:
@@ -152,12 +164,12 @@ def test_sparse_bytes_that_do_not_fit_the_slice_are_refused(
     elements: int, data: bytes, way: str
 ) -> None:
     with pytest.raises(ValueError, match=r"\d"):
-        read(_core.Codec("dgc 0.001 0 4 0", WORKERS), way, elements, data)
+        read(_core.Codec(DGC().specification, WORKERS), way, elements, data)
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_bytes_that_no_ternary_digits_make_are_refused_or_taken_as_some(name: str) -> None:
-    codec = _core.Codec("terngrad 2.5 1 0", WORKERS)
+    codec = core_codec(TernGrad())
     with kernels(name):
         for value in range(256):
             refused = contextlib.suppress(ValueError) if value > 242 else contextlib.nullcontext()
@@ -189,9 +201,9 @@ def test_no_bytes_of_the_right_size_write_beside_the_slice(
             assert (beside[-64:] == 7).all()
 
 
-@pytest.mark.parametrize("specification", ["terngrad 2.5 1 0", "terngrad 0 1 0"])
-def test_a_sum_over_the_largest_float_travels_as_the_largest_level(specification: str) -> None:
-    codec = _core.Codec(specification, WORKERS)
+@pytest.mark.parametrize("clip_sigma", [2.5, 0.0])
+def test_a_sum_over_the_largest_float_travels_as_the_largest_level(clip_sigma: float) -> None:
+    codec = core_codec(TernGrad(clip_sigma))
     total = np.array([np.inf, -np.inf, FLOAT_MAX, -FLOAT_MAX, 0], np.float32)
     for name in KERNELS:
         with kernels(name):
@@ -208,7 +220,7 @@ def test_a_key_of_equal_values_is_not_clipped() -> None:
 def test_a_limit_below_the_smallest_float_does_not_clip() -> None:
     values = np.zeros(1000, np.float32)
     values[7] = np.float32(2.0**-149)
-    assert _core.Codec("terngrad 0.001 1 0", 1).scaler(values) == np.float32(2.0**-149)
+    assert _core.Codec(TernGrad(0.001).specification, 1).scaler(values) == np.float32(2.0**-149)
 
 
 def test_one_bit_of_minus_zero_is_that_of_zero() -> None:

@@ -21,7 +21,16 @@ from tests.support.codec_checks import (
     kernels,
     named,
 )
-from tests.support.reference.codecs import DGC, Chosen, Levels, Method, Scaled, Signs, TernGrad
+from tests.support.reference.codecs import (
+    DGC,
+    Chosen,
+    Levels,
+    Method,
+    Scaled,
+    Signs,
+    TernGrad,
+    Votes,
+)
 from tests.support.reference.formulas import FLOAT_MAX, Draws
 from tests.support.reference.rounds import make_encoder
 
@@ -54,6 +63,8 @@ def part_of(reduced: object, offset: int, length: int, alignment: int) -> object
     if isinstance(reduced, Signs):
         above, below = reduced.above[first:last], reduced.below[first:last]
         return Signs(reduced.positive[offset:end], above, below)
+    if isinstance(reduced, Votes):
+        return Votes(reduced.positive[offset:end], reduced.worth)
     if isinstance(reduced, Chosen):
         inside = (reduced.indices >= offset) & (reduced.indices < end)
         return Chosen(reduced.values[offset:end], reduced.indices[inside] - offset)
@@ -133,7 +144,7 @@ def test_a_worker_clips_at_its_own_limit_also_where_anothers_scaler_is_larger(
         encoder.prepare(gradient, 1)
         draws = core_draws(Draws(seed, 0, 0, 1))
         data = encoder.encode(0, gradient.size, shared, draws)
-        sums += decoded(_core.Codec("terngrad 2.5 1 0", 1), gradient.size, data)[17]
+        sums += decoded(_core.Codec(TernGrad().specification, 1), gradient.size, data)[17]
     # A quarter of 400, whose deviation is 8.7; all 400 where it is clipped at the shared scaler.
     assert 40 < sums[0] / shared < 160
 
@@ -233,7 +244,7 @@ def test_a_round_that_travels_as_it_is_takes_along_what_was_carried_over(method:
 
 
 def test_dgc_keeps_what_a_discarded_round_would_have_sent() -> None:
-    encoder = _core.KeyEncoder("dgc 0.01 0 4 0", 2, 500)
+    encoder = _core.KeyEncoder(DGC(final_ratio=0.01).specification, 2, 500)
     encoder.set_momentum(0.9)
     values = np.random.RandomState(1).standard_normal((2, 500)).astype(np.float32)
     encode(encoder, values[0], 1)
@@ -245,7 +256,7 @@ def test_dgc_keeps_what_a_discarded_round_would_have_sent() -> None:
 
 
 def test_dgc_without_selection_is_sgd_with_momentum() -> None:
-    encoder = _core.KeyEncoder("dgc 0.01 0 4 0", 2, 500)
+    encoder = _core.KeyEncoder(DGC(final_ratio=0.01).specification, 2, 500)
     encoder.set_momentum(0.9)
     velocity = np.zeros(500, np.float32)
     for number in range(1, 5):

@@ -6,7 +6,16 @@ import pytest
 from kvstore_ext import _core
 
 from tests.support.codec_checks import METHODS, assert_same, kernels, named
-from tests.support.reference.codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit
+from tests.support.reference.codecs import (
+    DGC,
+    QSGD,
+    Half,
+    Method,
+    OneBit,
+    SignSGD,
+    TernGrad,
+    TwoBit,
+)
 from tests.support.reference.formulas import Draws, average
 from tests.support.reference.rounds import Simulation
 
@@ -139,3 +148,38 @@ def test_the_average_of_many_rounds_is_that_of_the_clipped_gradients(method: Met
     assert abs((found - expected).mean()) < 6 * deviation + 1e-6
     bound = 6 * found.std(axis=0).max() / np.sqrt(times) + 2e-5
     assert np.abs(found.mean(axis=0) - expected).max() < bound
+
+
+@pytest.mark.parametrize("name", _core.kernels())
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 7])
+def test_signsgd_answers_with_the_majoritys_sign_and_breaks_ties_fairly(
+    workers: int, name: str
+) -> None:
+    rounds = CoreRounds(SignSGD(scale=0.3), workers)
+    worth = np.float32(0.3)
+    with kernels(name):
+        for number in range(1, 5):
+            gradients = gradients_of(workers, number)
+            found = rounds.round(gradients, number)
+            assert set(found.tolist()) == {float(worth), -float(worth)}
+            votes = np.sum(np.sign(gradients), axis=0)
+            decided = votes != 0
+            assert_same(found[decided], worth * np.sign(votes[decided]).astype(np.float32))
+            ties = found[~decided]
+            assert (ties.size == 0) == (workers % 2 == 1)
+            # Six deviations of a sum of as many fair coins.
+            assert abs(np.sign(ties).sum()) <= 6 * np.sqrt(ties.size)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_signsgd_moves_what_has_no_gradient_either_way_alike(workers: int) -> None:
+    rounds = CoreRounds(SignSGD(), workers)
+    zeros = [np.zeros(ELEMENTS, np.float32), np.full(ELEMENTS, -0.0, np.float32)]
+    total = np.zeros(ELEMENTS)
+    for number in range(1, 101):
+        found = rounds.round([zeros[(rank + number) % 2] for rank in range(workers)], number)
+        assert set(found.tolist()) == {1.0, -1.0}
+        total += found
+    assert abs(total.sum()) <= 6 * np.sqrt(100 * ELEMENTS)
+    # Each element's own walk, of 100 fair steps, whose square has a mean of 100.
+    assert (total**2).mean() == pytest.approx(100, abs=6 * 100 * np.sqrt(2 / ELEMENTS))

@@ -21,7 +21,7 @@ from tests.support.paths import ROOT, python_path
 from tests.support.processes import LIMIT
 
 P3_SERVER = ("-m", "kvstore_ext.server")
-STOCK_SERVER = (str(ROOT / "tests" / "test_launch" / "stock.py"),)
+STOCK_SERVER = (str(ROOT / "tests" / "launch" / "stock.py"),)
 
 
 class Process:

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from kvstore_ext import _core
 
-from tests.support.reference.codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit
+from tests.support.reference.codecs import (
+    DGC,
+    QSGD,
+    Half,
+    Method,
+    OneBit,
+    SignSGD,
+    TernGrad,
+    TwoBit,
+)
 from tests.support.reference.formulas import FLOAT_MAX, Draws
 
 METHODS: list[Method] = [
@@ -22,6 +31,8 @@ METHODS: list[Method] = [
     QSGD(bits=2, bucket=7, euclidean=False),
     OneBit(),
     OneBit(bucket=40, feedback=False),
+    SignSGD(),
+    SignSGD(scale=0.3, seed=11),
     Half(),
     Half(feedback=True),
     TwoBit(0.001),

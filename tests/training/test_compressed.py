@@ -17,7 +17,16 @@ from mxnet import autograd, gluon
 from tests.support.checks.values import DEVICES
 from tests.support.cluster import Cluster
 from tests.support.paths import SCRIPTS
-from tests.support.reference.codecs import DGC, QSGD, Half, Method, OneBit, TernGrad, TwoBit
+from tests.support.reference.codecs import (
+    DGC,
+    QSGD,
+    Half,
+    Method,
+    OneBit,
+    SignSGD,
+    TernGrad,
+    TwoBit,
+)
 from tests.support.reference.rounds import Simulation
 from tests.support.results import Arrays, assert_same_bits, load_all
 from tests.support.tasks.compressed import Case, gradient_of_worker
@@ -55,6 +64,11 @@ CASES: dict[str, tuple[Case, Callable[[tuple], Method]]] = {
     "onebit by columns": (
         Case("onebit", {"bucket": 0}),
         lambda shape: OneBit(bucket=int(np.prod(shape[1:])) if len(shape) > 1 else 512),
+    ),
+    "signsgd": (Case("signsgd"), lambda shape: SignSGD()),
+    "signsgd of float16, with a scale": (
+        Case("signsgd", {"scale": 0.25, "seed": 9}, dtype="float16", devices=2),
+        lambda shape: SignSGD(0.25, seed=9),
     ),
     "fp16": (Case("fp16"), lambda shape: Half()),
     "fp16 with feedback": (Case("fp16", {"error_feedback": True}), lambda shape: Half(True)),
@@ -100,6 +114,7 @@ TRAININGS: dict[str, Method] = {
     "trainer:sgd:1:dgc": DGC(),
     "trainer:adam:1:qsgd": QSGD(),
     "bare:lamb:1:onebit": OneBit(),
+    "trainer:sgd:1:signsgd": SignSGD(),  # two workers often tie
     "module:sgd:1:fp16": Half(),
 }
 
@@ -215,7 +230,7 @@ def test_the_layer_needed_last_can_be_excluded(cluster: Cluster, sharing: str) -
 @pytest.mark.parametrize("kind", compression.TYPES)
 def test_what_is_carried_over_is_saved_and_loaded(kind: str) -> None:
     values = [np.random.RandomState(i).randn(*SHAPE).astype(np.float32) for i in range(6)]
-    feedback = {} if kind in ("dgc", "2bit", "slim_dp") else {"error_feedback": True}
+    feedback = {} if kind in ("dgc", "signsgd", "2bit", "slim_dp") else {"error_feedback": True}
     results = []
     for stops in (False, True):
         trainer = make_trainer(kind, **feedback)

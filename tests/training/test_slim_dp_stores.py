@@ -6,6 +6,7 @@ from typing import Any
 import mxnet as mx
 import pytest
 from kvstore_ext import OptionError, compression
+from kvstore_ext.methods import SlimDP
 
 from tests.support.checks.slim_dp import CHECKS
 from tests.support.cluster import Cluster, Job
@@ -106,7 +107,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], texts: list[s
 
 
 def test_shares_that_come_to_no_parameter_are_refused() -> None:
-    method = compression.SlimDP(alpha=0.3, beta=0.01)
+    method = SlimDP(alpha=0.3, beta=0.01)
     assert method.sizes(1000) == (10, 300)
     with pytest.raises(OptionError, match=r"beta is 0\.01, of 99 parameters none"):
         method.sizes(99)
@@ -147,3 +148,33 @@ def test_other_options_on_a_worker_end_the_job(cluster: Cluster) -> None:
 def test_a_key_that_is_never_pushed_is_named(cluster: Cluster) -> None:
     job = cluster.start(a_key_that_is_never_pushed, options={"timeout": 5})
     job.await_output("round 2 of key 1 is not complete.*exclude")
+
+
+SPECIFICATION = "slim_dp alpha=0.3 beta=0.15 q=4 core_delay=0 server_lr=1.0 seed=0 explorer=seed"
+
+
+@pytest.mark.parametrize(
+    ("found", "instead", "text"),
+    [
+        ("alpha=0.3", "alpha=0", "alpha is 0; it must be a number above 0 to 1"),
+        ("beta=0.15", "beta=0.4", "beta must be at most alpha"),
+        ("q=4", "q=0", "q is 0; it must be a whole number 1 to 2147483648"),
+        ("explorer=seed", "explorer=ids", "explorer is ids; it must be seed or keys"),
+        (" seed=0", "", "seed is missing"),
+        ("seed=0", "seeds=0", "no option 'seeds'; the options are alpha, beta, q,"),
+        ("=seed", "=seed values: qsgd bits=8", "compression 'qsgd bits=8': bucket is missing"),
+        ("=seed", "=seed values: 3bit", "no compression '3bit'; there are terngrad"),
+        ("=seed", "=seed qsgd bits=8", "no option 'qsgd'"),
+    ],
+)
+def test_specifications_that_cannot_be_are_refused_by_the_core(
+    monkeypatch: pytest.MonkeyPatch, found: str, instead: str, text: str
+) -> None:
+    method = SlimDP(q=4)
+    assert method.specification((1000,)) == SPECIFICATION
+    wrong = SPECIFICATION.replace(found, instead)
+    monkeypatch.setattr(SlimDP, "specification", lambda *_: wrong)
+    store = mx.kv.create("slim_dp")
+    with pytest.raises(ValueError, match=text):
+        store.init(0, mx.nd.zeros((1000,)))
+    store.close()

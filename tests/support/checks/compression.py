@@ -40,7 +40,9 @@ def every_compression_is_a_stores_name(_: KVStore) -> None:
         assert store.type == ("dist_slim_dp" if slim else f"dist_sync_{kind}")
         assert store.is_capable("optimizer") == (slim or kind == "2bit")
         store.init(0, mx.nd.zeros(SHAPE))
-        if kind not in ("qsgd", "dgc", "2bit", "slim_dp"):
+        if kind == "signsgd":
+            assert (pushed(store, 0, EVEN) == np.sign(EVEN)).all()
+        elif kind not in ("qsgd", "dgc", "2bit", "slim_dp"):
             assert (pushed(store, 0, EVEN) == EVEN * store.num_workers).all()
         store.close()
 
@@ -56,6 +58,7 @@ def options_that_cannot_be_are_refused(_: KVStore) -> None:
         ({"type": "qsgd", "norm": "l1"}, ["'l1'", "l2 or max"]),
         ({"type": "dgc", "ratio": 1.5}, ["ratio", "1.5", "above 0 to 1"]),
         ({"type": "onebit", "bucket": -1}, ["bucket", "-1", "0 to"]),
+        ({"type": "signsgd", "scale": 0}, ["scale", "0.0", "above 0"]),
         ({"type": "fp16", "exclude": "conv*"}, ["'conv*'", "patterns"]),
         ({"type": "qsgd", "non_finite": "warn"}, ["'warn'", "skip or raise"]),
     ):
@@ -106,7 +109,7 @@ def keys_can_be_excluded_by_their_parameters_names(_: KVStore) -> None:
 
 
 def gradients_that_are_not_finite_do_not_count(_: KVStore) -> None:
-    for kind in ("terngrad", "qsgd", "dgc", "onebit", "fp16"):
+    for kind in ("terngrad", "qsgd", "dgc", "onebit", "signsgd", "fp16"):
         store = open_store(kind)
         before = store.stats()["non_finite"]  # the lane is shared by all stores
         for key in ("bad", "good"):
@@ -136,6 +139,22 @@ def servers_do_not_update_by_gradients_that_are_not_finite(_: KVStore) -> None:
     poisoned = np.full(SHAPE, np.nan, np.float32)
     np.testing.assert_allclose(pushed(store, "key", poisoned), expected, 1e-5)
     assert store.stats()["non_finite"] == before + 1
+    store.close()
+
+
+def a_majoritys_sign_is_what_an_optimizer_gets(_: KVStore) -> None:
+    store = open_store("signsgd", scale=0.25, exclude=["whole"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))  # which workers run
+    for key in ("key", "whole"):
+        store.init(key, mx.nd.ones(SHAPE))
+    mine = EVEN * (1 + store.rank)
+    for step in (1, 2):
+        expected = 1 - step * 0.5 * 0.25 * np.sign(EVEN)
+        assert (pushed(store, "key", mine) == expected).all()
+    total = EVEN * sum(1 + rank for rank in range(store.num_workers))
+    np.testing.assert_allclose(pushed(store, "whole", mine), 1 - 0.5 * total, 1e-6)
     store.close()
 
 
@@ -262,6 +281,7 @@ CHECKS = {
         keys_can_be_excluded_by_their_parameters_names,
         gradients_that_are_not_finite_do_not_count,
         servers_do_not_update_by_gradients_that_are_not_finite,
+        a_majoritys_sign_is_what_an_optimizer_gets,
         unusual_gradients_give_right_sums,
         dgc_takes_over_an_optimizers_momentum,
         dgc_refuses_an_optimizer_whose_momentum_it_does_not_know,

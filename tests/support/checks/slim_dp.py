@@ -22,18 +22,18 @@ ONLY_PUSHPULL = r"pushpull\(key, gradients, out=parameters\)"
 
 def a_worker_whose_core_differs_is_given_the_right_one(_: KVStore) -> None:
     script = Bare(open_store(p=1))
-    worker, rank = script.store._worker, script.store.rank
+    rank = script.store.rank
     script.train(0, 5)
     mx.nd.waitall()
-    key = script.store._exchange.keys[0].identity
-    before = worker.slim_cores(key)
+    codec = script.store._exchange.keys[0].codec
+    before = codec.cores()
     if rank == 1:
         members = before[1][0]
-        worker.set_slim_core(key, 0, 1, bytes(255 - byte for byte in members[:8]) + members[8:])
-        assert worker.slim_cores(key) != before
+        codec.set_core(0, 1, bytes(255 - byte for byte in members[:8]) + members[8:])
+        assert codec.cores() != before
     script.train(5, 6)
     mx.nd.waitall()
-    assert worker.slim_cores(key) == before
+    assert codec.cores() == before
     script.store.pull(0, out=script.parameters[0])
     assert np.isfinite(script.parameters[0].asnumpy()).all()
 
@@ -47,10 +47,10 @@ def an_update_with_a_wrong_core_counts_in_its_own_round(_: KVStore) -> None:
     there = mx.nd.zeros_like(value)
     for step in range(1, 8):
         if step == 5 and store.rank == 1:
-            key = store._exchange.keys[0].identity
-            while 2 not in store._worker.slim_cores(key):
+            codec = store._exchange.keys[0].codec
+            while 2 not in codec.cores():
                 time.sleep(0.01)  # the server chooses it
-            store._worker.set_slim_core(key, 0, 2, b"\x00" * 8 + b"\xff" * 8)
+            codec.set_core(0, 2, b"\x00" * 8 + b"\xff" * 8)
         store.pushpull(0, mx.nd.ones((128,)), out=value)
         store.pull(0, out=there)
         assert (there.asnumpy()[:64] == 1000 - step).all(), (step, there.asnumpy())

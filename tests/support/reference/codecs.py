@@ -19,7 +19,7 @@ class Method:
 
     @property
     def specification(self) -> str:
-        """For the core (csrc/codec.h)."""
+        """For the core (csrc/method_options.h)."""
         raise NotImplementedError
 
     @property
@@ -80,7 +80,10 @@ class TernGrad(Method):
 
     @property
     def specification(self) -> str:
-        return f"terngrad {self.clip_sigma} {self.sharing:d} {self.seed} {self.feedback:d}"
+        return (
+            f"terngrad clip_sigma={self.clip_sigma} scaler_sharing={self.sharing:d} "
+            f"seed={self.seed} error_feedback={self.feedback:d}"
+        )
 
     @property
     def shares_scaler(self) -> bool:
@@ -128,8 +131,11 @@ class QSGD(Method):
 
     @property
     def specification(self) -> str:
-        norm = 2 if self.euclidean else 0
-        return f"qsgd {self.bits} {self.bucket} {norm} {self.seed} {self.feedback:d}"
+        norm = "l2" if self.euclidean else "max"
+        return (
+            f"qsgd bits={self.bits} bucket={self.bucket} norm={norm} seed={self.seed} "
+            f"error_feedback={self.feedback:d}"
+        )
 
     @property
     def alignment(self) -> int:
@@ -167,7 +173,7 @@ class OneBit(Method):
 
     @property
     def specification(self) -> str:
-        return f"onebit {self.bucket} {self.feedback:d}"
+        return f"onebit bucket={self.bucket} error_feedback={self.feedback:d}"
 
     @property
     def alignment(self) -> int:
@@ -186,13 +192,44 @@ class OneBit(Method):
         return packing.floats(reduced.above) + packing.floats(reduced.below) + bits
 
 
+class Votes(NamedTuple):
+    """Which elements are positive, and what a sign is worth."""
+
+    positive: np.ndarray
+    worth: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SignSGD(Method):
+    scale: float = 1.0
+    seed: int = 0
+
+    @property
+    def specification(self) -> str:
+        return f"signsgd scale={self.scale} seed={self.seed}"
+
+    def reduce(self, values: np.ndarray, scaler: np.float32, draws: np.ndarray) -> Votes:
+        return Votes(formulas.signs(values, draws), 1.0)
+
+    def expand(self, reduced: Votes) -> np.ndarray:
+        return np.where(reduced.positive, reduced.worth, -reduced.worth).astype(np.float32)
+
+    def pack(self, reduced: Votes) -> bytes:
+        return packing.pack_bits(reduced.positive, 1)
+
+    def reduce_sum(
+        self, total: np.ndarray, scaler: np.float32, draws: np.ndarray, workers: int
+    ) -> Votes:
+        return Votes(formulas.signs(total, draws), self.scale)
+
+
 @dataclasses.dataclass(frozen=True)
 class Half(Method):
     feedback: bool = False
 
     @property
     def specification(self) -> str:
-        return f"fp16 {self.feedback:d}"
+        return f"fp16 error_feedback={self.feedback:d}"
 
     def reduce(self, values: np.ndarray, scaler: np.float32, draws: np.ndarray) -> np.ndarray:
         return formulas.halve(values)
@@ -211,7 +248,7 @@ class TwoBit(Method):
 
     @property
     def specification(self) -> str:
-        return f"2bit {self.threshold}"
+        return f"2bit threshold={self.threshold}"
 
     def reduce(self, values: np.ndarray, scaler: np.float32, draws: np.ndarray) -> np.ndarray:
         return formulas.threshold_codes(values, np.float32(self.threshold))
@@ -244,7 +281,10 @@ class DGC(Method):
 
     @property
     def specification(self) -> str:
-        return f"dgc {self.final_ratio} {self.warmup} {self.stages} {self.clip}"
+        return (
+            f"dgc ratio={self.final_ratio} warmup_rounds={self.warmup} "
+            f"warmup_stages={self.stages} clip_norm={self.clip}"
+        )
 
     def reduce(self, values: np.ndarray, scaler: np.float32, draws: np.ndarray) -> Chosen:
         return Chosen(values, np.flatnonzero(values))

@@ -181,6 +181,15 @@ def reconstruct(
     return np.where(positive, spread(above, bucket, size), spread(below, bucket, size))
 
 
+# --- signSGD: Bernstein et al., ICML 2018
+
+
+def signs(values: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Whether each is above zero; of a zero a fair coin says so."""
+    coins = happens(np.full(values.shape, 0.5, np.float32), draws)
+    return np.where(values == 0, coins, values > 0)
+
+
 # --- float16, and MXNet's own "2bit"
 
 

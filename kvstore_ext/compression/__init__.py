@@ -1,0 +1,35 @@
+"""Ways to make gradients small on their way to the servers, and their sums on the way back.
+
+A method is one file here, which says what users can tell it and where it comes from, and one codec
+in the core, a pair of C++ files, which does the work. What this room promises: nothing outside asks
+which method a store has, only what `Compression` says of it. In reading order:
+
+    method.py     Compression: what every method says of itself
+    options.py    how an option is declared and checked; ranges are the core's
+    terngrad.py, qsgd.py, dgc.py, one_bit.py, sign_sgd.py, half.py, two_bit.py    the methods
+    registry.py   the methods by name; what set_gradient_compression takes
+
+To add a method: its file here, its codec in the core with an entry in csrc/codec_list.cc, and its
+class in ../methods.py, which registers all. This package imports errors, config, keys, protocol and
+_core, and nothing else of kvstore_ext.
+"""
+from .method import Compression, GradientCompression
+from .registry import (
+    TYPES,
+    describe,
+    option_names,
+    options_of_environment,
+    parse,
+    register,
+)
+
+__all__ = [
+    "TYPES",
+    "Compression",
+    "GradientCompression",
+    "describe",
+    "option_names",
+    "options_of_environment",
+    "parse",
+    "register",
+]

@@ -1,0 +1,100 @@
+"""What a method of compression is: its options, and what the rest of the store asks of it."""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fnmatch import fnmatch
+from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
+
+import numpy as np
+
+from .. import _core
+from .options import Rule, check, choice, flag, option, rules, specification
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What all methods have in common."""
+
+    name: ClassVar[str]
+    # Of the arrays that it takes.
+    dtypes: ClassVar[Tuple[type, ...]] = (np.float32, np.float16)
+    # Whether row-sparse arrays travel uncompressed; otherwise they are refused.
+    sparse_travels_plain: ClassVar[bool] = True
+    # Whether it applies SGD's momentum in the optimizer's stead, also of excluded keys.
+    applies_momentum: ClassVar[bool] = False
+    # Whether an optimizer had better run on the workers, so that sums travel back compressed.
+    prefers_workers: ClassVar[bool] = True
+    # Whether it has to: servers that update do so by sums that workers would not get.
+    updates_on_workers: ClassVar[bool] = False
+
+    exclude: Tuple[Union[int, str], ...] = option(
+        (),
+        tuple,
+        Rule(
+            "keys, or patterns of names",
+            lambda value: all(type(element) in (int, str) for element in value),
+        ),
+        "keys that travel uncompressed: [0, 'fc*', '*_bias']",
+    )
+
+    @property
+    def non_finite_ends_job(self) -> bool:
+        """Whether values that are not finite end the job, where they cannot be compressed."""
+        return True
+
+    @property
+    def exclude_last(self) -> bool:
+        """Whether the layer that is needed last travels uncompressed."""
+        return False
+
+    def __post_init__(self) -> None:
+        allowed = self.rules()
+        for known in fields(self):
+            check(self.name, known, allowed[known.name], getattr(self, known.name))
+
+    @classmethod
+    def core_options(cls) -> List[_core.MethodOption]:
+        """The options that the core knows, and what each may be."""
+        return _core.codec_options(cls.name)
+
+    @classmethod
+    def rules(cls) -> Dict[str, Rule]:
+        """What each option may be, by name."""
+        return rules(fields(cls), cls.core_options())
+
+    def excludes(self, key: Union[int, str], name: Optional[str]) -> bool:
+        """Whether a key, with the name of its parameter where it is known, stays uncompressed."""
+        for excluded in self.exclude:
+            if key == excluded:
+                return True
+            names = [text for text in (key, name) if isinstance(text, str)]
+            if isinstance(excluded, str) and any(fnmatch(text, excluded) for text in names):
+                return True
+        return False
+
+    def core_values(self, shape: Tuple[int, ...]) -> Dict[str, Any]:
+        """What the core is told of each option that it knows, for a key of this shape."""
+        del shape
+        return {known.name: getattr(self, known.name) for known in self.core_options()}
+
+    def specification(self, shape: Tuple[int, ...]) -> str:
+        """All that the core is told, for a key of this shape (csrc/method_options.h)."""
+        return specification(self.name, self.core_values(shape))
+
+
+@dataclass(frozen=True)
+class GradientCompression(Compression):
+    """What the methods have in common that make gradients small."""
+
+    non_finite: str = choice(
+        "skip",
+        "a gradient with NaN or infinity: skip the key's round on all workers, or end the job",
+        ("skip", "raise"),
+    )
+    exclude_last: bool = flag(
+        False, "let the layer that is needed last travel uncompressed, once the order is learned"
+    )
+
+    @property
+    def non_finite_ends_job(self) -> bool:
+        return self.non_finite == "raise"

@@ -1,0 +1,83 @@
+"""The methods that there are, by name, and the forms in which users ask for one."""
+from __future__ import annotations
+
+from dataclasses import Field, fields
+from typing import Any, Dict, List, Type
+
+from ..config import environment_options
+from ..errors import OptionError
+from .method import Compression
+from .options import converted
+
+# In the order in which they were registered; methods.py registers all.
+TYPES: Dict[str, Type[Compression]] = {}
+
+
+def register(kind: Type[Compression]) -> None:
+    """Makes a method known by its name.
+
+    Raises
+    ------
+    ValueError
+        For a name that another method has.
+    """
+    if kind.name in TYPES:
+        raise ValueError(f"{kind.name} is the name of {TYPES[kind.name]} already, not of {kind}")
+    TYPES[kind.name] = kind
+
+
+def parse(parameters: Dict[str, Any]) -> Compression:
+    """A compression from MXNet's form: {'type': 'terngrad', 'clip_sigma': 2.5}.
+
+    Raises
+    ------
+    OptionError
+        For an unknown type, an option that does not exist, or a value out of range.
+    """
+    options = dict(parameters)
+    kind = options.pop("type", None)
+    if kind not in TYPES:
+        raise OptionError(
+            f"compression type is {kind!r}; it must be one of {', '.join(map(repr, TYPES))}"
+        )
+    known = {known.name: known for known in fields(TYPES[kind])}
+    for name, value in options.items():
+        if name not in known:
+            raise OptionError(
+                f"compression {kind} has no option {name!r}; its options are {', '.join(known)}"
+            )
+        if _is_method(known[name]) and value is not None:
+            options[name] = parse({"type": value} if isinstance(value, str) else value)
+        else:
+            options[name] = converted(known[name], value)
+    return TYPES[kind](**options)
+
+
+def _is_method(known: Field) -> bool:
+    """Whether an option is itself a method, with options of its own."""
+    kind = known.metadata["kind"]
+    return isinstance(kind, tuple) and Compression in kind
+
+
+def option_names() -> List[str]:
+    """The options of all types, each once."""
+    return list({known.name: None for kind in TYPES.values() for known in fields(kind)})
+
+
+def options_of_environment() -> Dict[str, Any]:
+    """What KVSTORE_EXT_OPTIONS says of the compression, whichever the store has."""
+    others = option_names()
+    return {name: value for name, value in environment_options().items() if name in others}
+
+
+def describe() -> str:
+    """All types with their options, defaults and what these may be, for reading."""
+    lines: List[str] = []
+    for name, kind in TYPES.items():
+        lines += [f"{name}: {(kind.__doc__ or '').splitlines()[0]}"]
+        rules = kind.rules()
+        for known in fields(kind):
+            lines.append(f"  {known.name} = {known.default!r}  ({rules[known.name].allowed})")
+            lines.append(f"      {known.metadata['why']}")
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,33 @@
+"""TernGrad: three values an element (csrc/terngrad.h)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .method import GradientCompression
+from .options import flag, number
+
+
+@dataclass(frozen=True)
+class TernGrad(GradientCompression):
+    """Three values an element, drawn at random about the gradient (Wen et al., NeurIPS 2017).
+
+    A gradient is clipped (equation 21), scaled by its key's largest element (equation 2; layer by
+    layer, a bias being a key of its own), and each element rounded at random to -1, 0 or 1 so that
+    the mean is right (equations 1 and 3). With a shared scaler (equation 4) the sum has 2N + 1
+    values for N workers, and travels back as such; workers apply it to parameters of their own
+    (section 3.1). Beyond the paper: error feedback.
+    """
+
+    name: ClassVar[str] = "terngrad"
+
+    clip_sigma: float = number(
+        2.5, "gradients are clipped at so many standard deviations of their key's; 0: not at all"
+    )
+    scaler_sharing: bool = flag(
+        True, "scale by the largest of the workers' scalers; without it sums travel back as floats"
+    )
+    seed: int = number(0, "of the random numbers; equal on all workers")
+    error_feedback: bool = flag(
+        False, "add what rounding and clipping left out to the next round's gradient"
+    )

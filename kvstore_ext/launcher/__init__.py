@@ -1,0 +1,37 @@
+"""Starts a distributed job and ends it: no process of a job outlives its launcher.
+
+`kvstore-launch`, `python -m kvstore_ext.launcher` and, in a checkout, `tools/launch.py` take the
+same arguments and do the same. To follow a job, read in this order:
+
+    __main__     how the launcher and the far ends of a job start
+    main         from the command line to the exit status
+    options      the command line, checked
+    worker_command
+                 the workers' command, with python -m kvstore_ext put into it
+    hosts        the hostfile, and which process goes to which host
+    processes    one Process for the scheduler, every server and every worker
+    environment  what each of them finds in its environment
+    far_ends     the commands that start a supervisor or an agent
+    ssh, mpi, slurm
+                 the command that starts one of them on another host
+    direct       starts a supervisor beside each process: here, or by one ssh each
+    gathering    starts them all by one mpirun or srun, whose tasks report to the launcher
+    protocol     what the launcher and a supervisor say to each other
+    running      one process that has been started
+    ranks        which number MXNet will give to which process
+    job          start, follow, notice the first failure, end everything
+    output       prefix, log files, last lines
+
+On the host of the process:
+
+    agent        finds its number among mpirun's or srun's tasks, then starts a supervisor
+    supervisor   runs one process and ends it, with all it started, when the launcher is gone
+    process_tree who descends from whom, by /proc
+    network      the host's own addresses and free ports
+
+A supervisor lives as long as its input is open. The kernel closes that input however the launcher
+ends, by SIGKILL too, so no process outlives the job and no list of process ids has to be kept.
+
+These files import the standard library and, with a dot, each other; never kvstore_ext or mxnet.
+So the launcher works where neither can be imported, and a supervisor starts fast and stays small.
+"""

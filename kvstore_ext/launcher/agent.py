@@ -1,0 +1,80 @@
+"""What mpirun and srun start: finds its number among the tasks and reports to the launcher.
+
+The supervisor it then starts is in a session of its own and holds the connection as its input and
+output. So it is the launcher that ends it, also after mpirun or srun killed the agent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import Mapping
+
+from . import network
+from .far_ends import supervisor_command
+
+TOKEN_NAME = "KVSTORE_EXT_LAUNCH_TOKEN"
+
+# Open MPI; MPICH, Intel MPI and others with Hydra; Slurm.
+_NUMBER_NAMES = {
+    "mpi": ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"),
+    "slurm": ("SLURM_PROCID",),
+}
+_CONNECT_LIMIT = 5.0
+
+
+def main(arguments: list[str]) -> int:
+    """`arguments` are "mpi" or "slurm" and the launcher's addresses, "host:port,host:port"."""
+    launcher, addresses = arguments
+    try:
+        number = task_number(launcher, os.environ)
+        connection = connect(addresses.split(","))
+    except ValueError as error:
+        print(f"launch: {error}", file=sys.stderr)
+        return 1
+    hello = {"token": os.environ.pop(TOKEN_NAME, ""), "number": number}
+    connection.sendall(json.dumps(hello).encode() + b"\n")
+    with connection:
+        supervisor = subprocess.Popen(
+            supervisor_command(sys.executable),
+            stdin=connection.fileno(),
+            stdout=connection.fileno(),
+            start_new_session=True,
+        )
+    # Whoever ends the tasks, as Slurm's scancel does, is soon to kill what is still there.
+    signal.signal(signal.SIGTERM, lambda number, frame: supervisor.terminate())
+    supervisor.wait()
+    # The launcher has learned how the process ended and ends the job if need be: a status of
+    # ours would only have mpirun or srun do so first, with less to say.
+    return 0
+
+
+def task_number(launcher: str, environment: Mapping[str, str]) -> int:
+    """Returns this task's number from 0; ValueError when it was not started as a task."""
+    names = _NUMBER_NAMES[launcher]
+    for name in names:
+        if name in environment:
+            return int(environment[name])
+    raise ValueError(f"none of {', '.join(names)} is in the environment of this task")
+
+
+def connect(addresses: list[str]) -> socket.socket:
+    """Returns a connection to the first address that answers; ValueError when none does."""
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            connection = socket.create_connection((host, int(port)), _CONNECT_LIMIT)
+        except OSError as error:
+            reason = error
+            continue
+        connection.settimeout(None)
+        network.notice_silence(connection)
+        return connection
+    raise ValueError(
+        f"{socket.gethostname()} reaches the launcher at none of {', '.join(addresses)} "
+        f"({reason}); choose the network with --interface"
+    )

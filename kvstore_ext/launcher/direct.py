@@ -1,0 +1,96 @@
+"""Starts one command a process: a supervisor on this host, or ssh that runs one on another."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from typing import Any, Callable
+
+from .hosts import Host
+from .output import Sink
+from .processes import Process
+from .protocol import Link
+from .running import Running, StartError
+
+# sshd begins to refuse connections when 10 of them have not logged in yet (MaxStartups).
+_STARTS_A_HOST = 4
+# Longer than a supervisor takes from the end of its input to its own (GRACE + GIVE_UP).
+END_LIMIT = 10.0
+
+
+class DirectStarter:
+    """Starts one command a process, for the launchers local and ssh."""
+
+    def __init__(self, command_for: Callable[[Host], list[str]]) -> None:
+        self._command_for = command_for
+        self._starting: defaultdict[Host, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(_STARTS_A_HOST)
+        )
+        self._children: list[asyncio.subprocess.Process] = []
+        self._pumps: list[asyncio.Future[None]] = []
+
+    async def open(self) -> Running | None:
+        """Returns the process that starts the others, of which there is none here."""
+        return None
+
+    async def start(self, number: int, process: Process, sink: Sink) -> Running:
+        """Returns the process, its supervisor ready to run it; raises StartError."""
+        async with self._starting[process.host]:
+            command = self._command_for(process.host)
+            child = await self._spawn(command)
+            assert child.stdin is not None
+            assert child.stdout is not None
+            assert child.stderr is not None
+            pump = asyncio.ensure_future(_pump(child.stderr, sink))
+            self._pumps.append(pump)
+            link = Link(child.stdout, child.stdin)
+            try:
+                greeting = await link.greeting(sink.complain)
+            except asyncio.CancelledError:
+                # Nothing runs yet that would have to be ended with care.
+                child.kill()
+                raise
+            if greeting is not None:
+                return Running(process, process.host.name, link, sink)
+            await pump
+            status = await child.wait()
+            title = f"{process.name} on {process.host.name}"
+            how = f"{os.path.basename(command[0])} ended with exit status {status}"
+            raise StartError(f"{title} could not be started: {how}", abs(status) or 1, sink)
+
+    async def close(self) -> None:
+        """Ends what is left, which is nothing unless a supervisor or ssh does not answer."""
+        for child in self._children:
+            if child.stdin:
+                child.stdin.close()
+        waits = [asyncio.ensure_future(child.wait()) for child in self._children]
+        if waits:
+            await asyncio.wait(waits, timeout=END_LIMIT)
+        for child in self._children:
+            if child.returncode is None:
+                child.kill()
+        tasks: list[asyncio.Future[Any]] = [*waits, *self._pumps]
+        if tasks:
+            await asyncio.wait(tasks, timeout=1.0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _spawn(self, command: list[str]) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        # In a session of its own, or Ctrl-C would reach it before the launcher decides.
+        child = await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+        self._children.append(child)
+        return child
+
+
+async def _pump(stream: asyncio.StreamReader, sink: Sink) -> None:
+    """What ssh or the interpreter complains about goes where the process's own output goes."""
+    while True:
+        data = await stream.read(65536)
+        if not data:
+            return
+        sink.complain(data)

@@ -1,0 +1,83 @@
+"""What a process of the job finds in its environment."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from .ranks import Endpoint
+
+# These come from -n, -s, --port and the process itself, so --env must not contradict them.
+OWN_NAMES = (
+    "DMLC_ROLE",
+    "DMLC_NUM_WORKER",
+    "DMLC_NUM_SERVER",
+    "DMLC_PS_ROOT_PORT",
+    "KVSTORE_EXT_LAUNCH_RANK",
+)
+
+# Passed along to other hosts. PATH and its kin, so that `python` is the same one everywhere.
+_PREFIXES = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_", "OMP_")
+_NAMES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+
+# Each is right on one host or in one job only.
+_NEVER_FORWARDED = (*OWN_NAMES, "DMLC_PS_ROOT_URI", "DMLC_NODE_HOST", "KVSTORE_EXT_LAUNCH_TOKEN")
+
+_DEFAULTS = {
+    # MXNet reads it when it is imported. By default it runs many operators as one, which then
+    # waits for all their parameters, and nothing of the communication overlaps with them.
+    "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "1",
+    # Python holds back what it prints into a pipe, here until minutes after the fact.
+    "PYTHONUNBUFFERED": "1",
+}
+
+
+def forwarded(ambient: Mapping[str, str]) -> dict[str, str]:
+    """Returns those of the launcher's own variables that go along to other hosts."""
+    return {
+        name: value
+        for name, value in ambient.items()
+        if (name.startswith(_PREFIXES) or name in _NAMES) and name not in _NEVER_FORWARDED
+    }
+
+
+def process_environment(
+    role: str,
+    counts: Mapping[str, int],
+    given: Mapping[str, str],
+    ambient: Mapping[str, str],
+    remote: bool,
+    interface: str | None,
+) -> dict[str, str]:
+    """Returns what is laid over the environment that the process's host has anyway.
+
+    `counts` holds the numbers of "worker" and "server", `given` comes from --env, `ambient` is
+    the launcher's own environment. Ranks and addresses are not known yet.
+    """
+    environment = forwarded(ambient) if remote else {}
+    environment.update({k: v for k, v in _DEFAULTS.items() if k not in ambient})
+    if interface is not None:
+        environment["DMLC_INTERFACE"] = interface
+    environment.update(given)
+    environment["DMLC_ROLE"] = role
+    environment["DMLC_NUM_WORKER"] = str(counts["worker"])
+    environment["DMLC_NUM_SERVER"] = str(counts["server"])
+    return environment
+
+
+def with_addresses(
+    environment: Mapping[str, str], rank: int, scheduler: Endpoint, own: Endpoint
+) -> dict[str, str]:
+    """Returns the environment with the process's rank and the addresses that lead to it.
+
+    What --env has set stays; a rank may then differ from the one that MXNet gives.
+    """
+    return {
+        "DMLC_PS_ROOT_URI": scheduler.address,
+        "DMLC_PS_ROOT_PORT": str(scheduler.port),
+        # Otherwise ps-lite takes the first network interface that is not the loopback, and any
+        # port.
+        "DMLC_NODE_HOST": own.address,
+        "PORT": str(own.port),
+        **environment,
+        "KVSTORE_EXT_LAUNCH_RANK": str(rank),
+    }

@@ -1,0 +1,115 @@
+"""Starts one command for all processes, mpirun or srun, and waits for its tasks to report.
+
+Neither forwards input to all tasks or tells their outputs apart, so each task connects to the
+launcher by itself (see agent) and has two streams of its own from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+from collections import defaultdict
+from typing import Callable
+
+from . import network
+from .agent import TOKEN_NAME
+from .direct import END_LIMIT, DirectStarter
+from .far_ends import supervisor_command
+from .hosts import Host
+from .output import Sink
+from .processes import Process
+from .protocol import Link
+from .running import Running, StartError
+
+_HELLO_LIMIT = 10.0
+# mpirun and srun end by themselves after their tasks. When they are ended before, they kill what
+# is on their hosts, the supervisors too, which is one way for a process to stay.
+_PATIENCE = 5.0
+
+
+class GatheringStarter:
+    """Starts `name` once for all processes, for the launchers mpi and slurm.
+
+    `command_for` makes its command from the addresses, "host:port", that the tasks may try.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command_for: Callable[[list[str]], list[str]],
+        interface: str | None,
+        python: str,
+        sink: Sink,
+    ) -> None:
+        self._name = name
+        self._command_for = command_for
+        self._interface = interface
+        self._sink = sink
+        self._direct = DirectStarter(lambda host: supervisor_command(python))
+        # Only this job's tasks know it; it travels in the environment, which ps does not show.
+        self._token = secrets.token_hex(16)
+        self._links: defaultdict[int, asyncio.Future[Link]] = defaultdict(
+            lambda: asyncio.get_running_loop().create_future()
+        )
+        self._server: asyncio.AbstractServer | None = None
+        self._spawner: Running | None = None
+
+    async def open(self) -> Running:
+        """Returns the running mpirun or srun; raises StartError."""
+        try:
+            addresses = (
+                [network.address_of(self._interface)]
+                if self._interface
+                else network.outward_addresses()
+            )
+        except ValueError as error:
+            raise StartError(str(error), 1) from None
+        listen_at = addresses[0] if len(addresses) == 1 else "0.0.0.0"
+        self._server = await asyncio.start_server(self._welcome, listen_at, 0)
+        assert self._server.sockets
+        port = self._server.sockets[0].getsockname()[1]
+        command = self._command_for([f"{address}:{port}" for address in addresses])
+        process = Process(self._name, None, Host("localhost"), tuple(command), {})
+        self._spawner = await self._direct.start(0, process, self._sink)
+        # The launcher's own address is not that of the hosts that mpirun or srun goes to.
+        environment = {TOKEN_NAME: self._token, "DMLC_NODE_HOST": None}
+        self._spawner.run(environment, _PATIENCE)
+        return self._spawner
+
+    async def start(self, number: int, process: Process, sink: Sink) -> Running:
+        """Returns the process once task `number` has reported; raises StartError."""
+        link = await self._links[number]
+        hello = await link.greeting(sink.complain)
+        if hello is None:
+            text = f"{process.name} could not be started: its supervisor has gone"
+            raise StartError(text, 1, sink)
+        return Running(process, hello["host"], link, sink)
+
+    async def close(self) -> None:
+        if self._server:
+            self._server.close()
+        for arrived in self._links.values():
+            if arrived.done() and not arrived.cancelled():
+                arrived.result().close()
+        if self._spawner:
+            self._spawner.link.hang_up()
+            await asyncio.wait([self._spawner.gone], timeout=_PATIENCE + END_LIMIT)
+        await self._direct.close()
+        self._sink.close()
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Takes in a task that knows the token; anybody else is turned away."""
+        try:
+            line = await asyncio.wait_for(reader.readline(), _HELLO_LIMIT)
+            hello = json.loads(line.decode())
+            number = int(hello["number"])
+            known = hmac.compare_digest(hello["token"], self._token)
+        except (asyncio.TimeoutError, OSError, ValueError, KeyError, TypeError):
+            known = False
+        if known and not self._links[number].done():
+            network.notice_silence(writer.get_extra_info("socket"))
+            self._links[number].set_result(Link(reader, writer))
+        else:
+            writer.close()

@@ -1,0 +1,202 @@
+"""A job from its start until none of its processes is left."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Coroutine, Protocol, TypeVar
+
+from .direct import END_LIMIT
+from .environment import with_addresses
+from .options import Options
+from .output import Sink, note, rename
+from .processes import Ending, Process
+from .ranks import Endpoint, ranked
+from .running import Running, StartError
+
+T = TypeVar("T")
+
+_EARLY = 5.0
+
+
+class Starter(Protocol):
+    """A way to get a supervisor beside each process."""
+
+    async def open(self) -> Running | None: ...
+
+    async def start(self, number: int, process: Process, sink: Sink) -> Running: ...
+
+    async def close(self) -> None: ...
+
+
+class JobError(Exception):
+    """The job's first failure.
+
+    `status` is what the launcher exits with, `sink` has the last lines of the process to blame.
+    """
+
+    def __init__(self, text: str, status: int, sink: Sink | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.sink = sink
+
+
+class Job:
+    """One run of a list of processes. Make it inside the event loop."""
+
+    def __init__(self, options: Options, processes: list[Process], starter: Starter) -> None:
+        self._options = options
+        self._processes = processes
+        self._starter = starter
+        self._sinks = [Sink(process.name, options.log_dir) for process in processes]
+        self._running: list[Running] = []
+        self._over = False
+        self._failed: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Returns when all workers have ended with status 0; raises JobError otherwise.
+
+        Either way no process of the job is left.
+        """
+        try:
+            spawner = await self._unless_failed(self._starter.open())
+            if spawner:
+                spawner.ended.add_done_callback(lambda end: self._spawner_ended(spawner, end))
+            await self._unless_failed(self._start())
+            await self._unless_failed(self._give_orders())
+            await self._unless_failed(asyncio.wait(self._endings("worker")))
+            others = self._endings("server", "scheduler")
+            await self._unless_failed(asyncio.wait(others, timeout=self._options.grace))
+            for running in self._running:
+                if not running.ended.done():
+                    after = f"{self._options.grace:g} s after the last worker"
+                    note(f"{running.title} is still there {after} and will be ended")
+        finally:
+            self._over = True
+            await self._end()
+
+    def fail(self, failure: JobError) -> None:
+        """Ends the job with this failure, unless it is ending already."""
+        if not self._failed.done() and not self._over:
+            self._failed.set_result(failure)
+
+    async def _unless_failed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Returns what `work` returns; raises the first failure as soon as there is one."""
+        task = asyncio.ensure_future(work)
+        either: list[asyncio.Future[Any]] = [task, self._failed]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                raise self._failed.result()
+            return task.result()
+        except StartError as error:
+            raise JobError(str(error), error.status, error.sink) from None
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _start(self) -> None:
+        starts = [
+            asyncio.ensure_future(self._start_one(number, process))
+            for number, process in enumerate(self._processes)
+        ]
+        try:
+            await asyncio.gather(*starts)
+        finally:
+            for start in starts:
+                start.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+        self._running.sort(key=lambda running: self._processes.index(running.process))
+
+    async def _start_one(self, number: int, process: Process) -> None:
+        limit = self._options.start_timeout
+        sink = self._sinks[number]
+        try:
+            start = self._starter.start(number, process, sink)
+            running = await asyncio.wait_for(start, limit)
+        except asyncio.TimeoutError:
+            title = f"{process.name} on {process.host.name}"
+            raise StartError(f"{title} did not start within {limit:g} s", 1, sink) from None
+        running.ended.add_done_callback(lambda ended: self._process_ended(running, ended))
+        self._running.append(running)
+
+    async def _give_orders(self) -> None:
+        """Finds addresses and ranks, then has every supervisor run its process."""
+        *others, scheduler = self._running
+        address = self._options.environment.get("DMLC_PS_ROOT_URI")
+        one_host = self._options.launcher == "local" and self._options.interface is None
+        if one_host and address is None:
+            address = "127.0.0.1"
+        at = await self._reserve(scheduler, address, None, self._options.port)
+        same = at.address if one_host else None
+        endpoints = await asyncio.gather(
+            *(self._reserve(each, same, at.address) for each in others)
+        )
+        own = dict(zip(others, endpoints))
+        for role in ("worker", "server"):
+            members = [each for each in others if each.process.role == role]
+            numbers = ranked([own[each] for each in members])
+            for running, (rank, endpoint) in zip(members, numbers):
+                running.process = replace(running.process, rank=rank)
+                own[running] = endpoint
+        rename({each.sink: each.process.name for each in others})
+        for running in self._running:
+            process = running.process
+            assert process.rank is not None
+            endpoint = own.get(running, at)
+            running.run(with_addresses(process.environment, process.rank, at, endpoint))
+
+    async def _reserve(
+        self, running: Running, address: str | None, towards: str | None, port: int = 0
+    ) -> Endpoint:
+        request = {
+            "address": address,
+            "interface": self._options.interface,
+            "towards": towards,
+            "port": port,
+            "share": self._running.index(running),
+            "shares": len(self._running),
+        }
+        return await running.reserve(request, self._options.start_timeout)
+
+    def _endings(self, *roles: str) -> list[asyncio.Future[Ending]]:
+        return [running.ended for running in self._running if running.process.role in roles]
+
+    def _process_ended(self, running: Running, ended: asyncio.Future[Ending]) -> None:
+        if ended.result().status != 0:
+            self._blame(running, ended.result())
+        elif running.process.role != "worker":
+            # At the end of a job all processes end at about the same time, in any order.
+            loop = asyncio.get_running_loop()
+            loop.call_later(_EARLY, self._note_early, running)
+
+    def _note_early(self, running: Running) -> None:
+        workers = [each for each in self._running if each.process.role == "worker"]
+        left = [each.process.name for each in workers if not each.ended.done()]
+        if left and not self._over:
+            note(f"{running.title} has ended with exit status 0; {', '.join(left)} still runs")
+
+    def _spawner_ended(self, spawner: Running, ended: asyncio.Future[Ending]) -> None:
+        if ended.result().status != 0:
+            self._blame(spawner, ended.result())
+        elif len(self._running) < len(self._processes):
+            missing = len(self._processes) - len(self._running)
+            text = f"{spawner.title} has ended, but {missing} of its processes never reported"
+            self.fail(JobError(text, 1, spawner.sink))
+
+    def _blame(self, running: Running, ending: Ending) -> None:
+        self.fail(JobError(f"{running.title} {ending.text}", ending.status, running.sink))
+
+    async def _end(self) -> None:
+        """Ends all processes; returns when they are gone, or have not answered for too long."""
+        for running in self._running:
+            running.link.hang_up()
+        if self._running:
+            await asyncio.wait([running.gone for running in self._running], timeout=END_LIMIT)
+        for running in self._running:
+            if not running.gone.done():
+                note(f"{running.title} has not confirmed its end within {END_LIMIT:g} s")
+                running.gone.cancel()
+        await self._starter.close()
+        for sink in self._sinks:
+            sink.close()

@@ -1,0 +1,83 @@
+"""The launcher itself: from the command line to the exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+
+from .direct import DirectStarter
+from .far_ends import supervisor_command
+from .gathering import GatheringStarter
+from .job import Job, JobError, Starter
+from .mpi import is_open_mpi, mpirun_command
+from .options import Options, parse
+from .output import Sink, note
+from .processes import plan
+from .slurm import srun_command
+from .ssh import ssh_command
+
+_PROGRAMS = {
+    "ssh": ("ssh", "openssh-client"),
+    "mpi": ("mpirun", "openmpi-bin"),
+    "slurm": ("srun", "slurm-client"),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Returns 0, 2 for what is wrong before the start, or the status of the first failure."""
+    options = parse(arguments)
+    try:
+        check_program(options.launcher)
+        os.makedirs(options.log_dir, exist_ok=True)
+    except OSError as error:
+        note(str(error))
+        return 2
+    return asyncio.run(run(options))
+
+
+def check_program(launcher: str) -> None:
+    """Raises FileNotFoundError, naming Debian's package, without the launcher's program."""
+    program, package = _PROGRAMS.get(launcher, (sys.executable, ""))
+    if not shutil.which(program):
+        raise FileNotFoundError(f"no program {program} on the PATH (Debian package: {package})")
+
+
+async def run(options: Options) -> int:
+    """Runs the job; a signal to the launcher counts as its failure and so ends it."""
+    processes = plan(options, os.environ)
+    job = Job(options, processes, make_starter(options, len(processes)))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        failure = JobError(f"{number.name} has ended the job", 128 + number)
+        loop.add_signal_handler(number, job.fail, failure)
+    note(f"workers: {options.workers}, servers: {options.servers}, logs: {options.log_dir}")
+    try:
+        await job.run()
+    except JobError as failure:
+        note(str(failure))
+        lines = failure.sink.last_lines() if failure.sink else []
+        if failure.sink and lines:
+            note("\n    ".join([f"its last lines (all are in {failure.sink.path}):", *lines]))
+        return failure.status
+    return 0
+
+
+def make_starter(options: Options, tasks: int) -> Starter:
+    """Returns the way to start processes that --launcher names."""
+    python, extra = options.python, options.launcher_options
+    if options.launcher == "local":
+        return DirectStarter(lambda host: supervisor_command(python))
+    if options.launcher == "ssh":
+        return DirectStarter(lambda host: ssh_command(host, python, extra))
+
+    def command_for(addresses: list[str]) -> list[str]:
+        if options.launcher == "slurm":
+            return srun_command(tasks, options.hosts, python, extra, addresses)
+        return mpirun_command(tasks, options.hosts, python, extra, addresses, is_open_mpi())
+
+    name = "srun" if options.launcher == "slurm" else "mpirun"
+    sink = Sink(name, options.log_dir)
+    return GatheringStarter(name, command_for, options.interface, python, sink)

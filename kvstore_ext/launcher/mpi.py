@@ -1,0 +1,44 @@
+"""The mpirun command that starts an agent for every process of the job."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Sequence
+
+from .agent import TOKEN_NAME
+from .far_ends import agent_command
+from .hosts import Host
+
+
+def is_open_mpi() -> bool:
+    """Returns whether mpirun is Open MPI's; all others in use have MPICH's options."""
+    answer = subprocess.run(
+        ["mpirun", "--version"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=30,
+    )
+    return b"Open MPI" in answer.stdout or b"OpenRTE" in answer.stdout
+
+
+def mpirun_command(
+    tasks: int,
+    hosts: Sequence[Host],
+    python: str,
+    options: Sequence[str],
+    addresses: Sequence[str],
+    open_mpi: bool,
+) -> list[str]:
+    """Returns the command; without hosts mpirun takes those of the batch job it runs in."""
+    names = ",".join(host.name for host in hosts)
+    command = ["mpirun", "-n", str(tasks)]
+    if open_mpi:
+        # In turn over the hosts; a server and a worker share a slot, and neither is tied to the
+        # few cores that Open MPI would give it; only MPICH passes the environment by itself.
+        command += ["--map-by", "node:OVERSUBSCRIBE", "--bind-to", "none", "-x", TOKEN_NAME]
+        command += ["--host", names] if names else []
+    else:
+        command += ["-ppn", "1"]
+        command += ["-hosts", names] if names else []
+    return [*command, *options, *agent_command(python, "mpi", addresses)]

@@ -1,0 +1,91 @@
+"""What the processes print: prefixed on the terminal, raw in a log file each."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections import deque
+from typing import Mapping
+
+from .protocol import write_all
+
+LAST_LINES = 20
+# A line longer than this is shown in pieces, so that no process can fill the launcher's memory.
+_LONGEST = 65536
+
+
+def note(text: str) -> None:
+    """Says something in the launcher's own name."""
+    with contextlib.suppress(OSError):
+        print(f"launch: {text}", file=sys.stderr, flush=True)
+
+
+class Sink:
+    """Takes the output of one process, in pieces as they come."""
+
+    def __init__(self, name: str, log_dir: str) -> None:
+        self.path = _log_path(name, log_dir)
+        self._prefix = _prefix(name)
+        self._log = io.FileIO(self.path, "w")
+        self._unfinished = b""
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)
+
+    def write(self, data: bytes) -> None:
+        """Raises OSError when the terminal or the log file takes nothing more."""
+        self._log.write(data)
+        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        if len(self._unfinished) > _LONGEST:
+            lines.append(self._unfinished)
+            self._unfinished = b""
+        self._show(lines)
+
+    def complain(self, data: bytes) -> None:
+        """Takes what ssh or the interpreter says: worth showing, not worth failing for."""
+        with contextlib.suppress(OSError):
+            self.write(data)
+
+    def close(self) -> None:
+        if not self._log.closed:
+            self._log.close()
+            with contextlib.suppress(OSError):
+                self._show([self._unfinished] if self._unfinished else [])
+            self._unfinished = b""
+
+    def last_lines(self) -> list[str]:
+        """Returns the last lines, the unfinished one too."""
+        lines = [*self._last, self._unfinished] if self._unfinished else [*self._last]
+        return [line.decode(errors="replace") for line in lines[-LAST_LINES:]]
+
+    def _show(self, lines: list[bytes]) -> None:
+        # A progress bar draws over itself after each "\r"; what counts is how it looked last.
+        lines = [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
+        self._last.extend(lines)
+        if lines:
+            text = b"".join(self._prefix + line + b"\n" for line in lines)
+            write_all(sys.stdout.fileno(), text)
+
+    def move(self, path: str, name: str) -> None:
+        """Goes on as the sink of this name, with its log file under this path."""
+        os.rename(self.path, path)
+        self.path = path
+        self._prefix = _prefix(name)
+
+
+def rename(names: Mapping[Sink, str]) -> None:
+    """Gives sinks of one directory new names, which others of them may have had."""
+    paths = {sink: _log_path(name, os.path.dirname(sink.path)) for sink, name in names.items()}
+    changed = {sink: path for sink, path in paths.items() if path != sink.path}
+    for sink, path in changed.items():
+        sink.move(f"{path}.new", names[sink])
+    for sink, path in changed.items():
+        sink.move(path, names[sink])
+
+
+def _log_path(name: str, log_dir: str) -> str:
+    return os.path.join(log_dir, name.replace(" ", "-") + ".log")
+
+
+def _prefix(name: str) -> bytes:
+    return f"[{name}] ".encode()

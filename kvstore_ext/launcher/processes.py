@@ -1,0 +1,79 @@
+"""The processes of a job, and how one of them can end."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import Mapping, Sequence
+
+from .environment import process_environment
+from .hosts import Host, deal_servers, deal_workers
+from .options import Options
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process to start. `rank` counts within its role, and is final once addresses are known.
+
+    mpirun and srun are processes too, of a role of that name and without a rank.
+    """
+
+    role: str
+    rank: int | None
+    host: Host
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.role if self.rank is None else f"{self.role} {self.rank}"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process ended: `status` as a shell would give it, 128 + n for signal n."""
+
+    status: int
+    text: str
+
+
+def ended_with(status: int) -> Ending:
+    return Ending(status, f"ended with exit status {status}")
+
+
+def killed_by(number: int) -> Ending:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = "no name"
+    return Ending(128 + number, f"was killed by signal {number} ({name})")
+
+
+def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
+    """Returns the job's processes: workers, servers, scheduler.
+
+    In this order mpirun and srun, which deal their tasks to the hosts in turn too, put worker i
+    where ssh puts it.
+    """
+    hosts: Sequence[Host] = options.hosts or [Host("localhost")]
+    counts = {"worker": options.workers, "server": options.servers}
+
+    def process(role: str, rank: int, host: Host) -> Process:
+        command = options.command if role == "worker" else options.server_command
+        environment: dict[str, str] = process_environment(
+            role,
+            counts,
+            options.environment,
+            ambient,
+            remote=options.launcher != "local",
+            interface=options.interface,
+        )
+        return Process(role, rank, host, command, environment)
+
+    workers = enumerate(deal_workers(hosts, options.workers))
+    servers = enumerate(deal_servers(hosts, options.servers))
+    return [
+        *(process("worker", rank, host) for rank, host in workers),
+        *(process("server", rank, host) for rank, host in servers),
+        process("scheduler", 0, hosts[0]),
+    ]

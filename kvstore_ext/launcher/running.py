@@ -1,0 +1,99 @@
+"""A process that has been started, followed through its supervisor until it has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from .output import Sink
+from .processes import Ending, Process, ended_with, killed_by
+from .protocol import Link, Message
+from .ranks import Endpoint
+
+
+class StartError(Exception):
+    """A process could not be started.
+
+    `status` is what the launcher is to exit with, `sink` has what was printed instead.
+    """
+
+    def __init__(self, text: str, status: int, sink: Sink | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.sink = sink
+
+
+class Running:
+    """One process of the job.
+
+    `ended` is set to the Ending as soon as the process itself has ended, after all of its output.
+    `gone` is done when nothing it started is left either.
+    """
+
+    def __init__(self, process: Process, host: str, link: Link, sink: Sink) -> None:
+        self.process = process
+        self.host = host
+        self.link = link
+        self.sink = sink
+        self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.gone.set_result(None)
+
+    @property
+    def title(self) -> str:
+        return f"{self.process.name} on {self.host}"
+
+    async def reserve(self, request: Message, limit: float) -> Endpoint:
+        """Asks for an address and port on the process's host; raises StartError with why not."""
+        self.link.send({"reserve": request})
+        try:
+            received = await asyncio.wait_for(self.link.receive(), limit)
+        except asyncio.TimeoutError:
+            raise StartError(f"{self.title} does not answer", 1, self.sink) from None
+        if received is None:
+            raise StartError(f"{self.title}: its supervisor has gone", 1, self.sink)
+        if "error" in received[0]:
+            message = received[0]
+            raise StartError(f"{self.title}: {message['error']}", message["status"])
+        return Endpoint(**received[0]["reserved"])
+
+    def run(self, environment: Message, patience: float = 0.0) -> None:
+        """Has the supervisor start the process, in the launcher's working directory.
+
+        At the end the process has `patience` seconds to end by itself.
+        """
+        order = {
+            "command": self.process.command,
+            "environment": environment,
+            "directory": os.getcwd(),
+            "patience": patience,
+        }
+        self.link.send({"run": order})
+        self.gone = asyncio.ensure_future(self._follow())
+
+    async def _follow(self) -> None:
+        while True:
+            received = await self.link.receive()
+            if received is None:
+                break
+            message, payload = received
+            if "output" in message:
+                self._take(payload)
+            elif "error" in message:
+                text = f"could not be started: {message['error']}"
+                self._set_ended(Ending(message["status"], text))
+            elif "status" in message["ended"]:
+                self._set_ended(ended_with(message["ended"]["status"]))
+            else:
+                self._set_ended(killed_by(message["ended"]["signal"]))
+        self._set_ended(Ending(1, "is lost: the connection to its supervisor has ended"))
+
+    def _take(self, output: bytes) -> None:
+        try:
+            self.sink.write(output)
+        except OSError as error:
+            self._set_ended(Ending(1, f"printed what could not be written: {error}"))
+
+    def _set_ended(self, ending: Ending) -> None:
+        if not self.ended.done():
+            self.ended.set_result(ending)

@@ -1,0 +1,225 @@
+"""Runs one process for the launcher and ends it, with all it started, when the launcher is gone.
+
+Standard input and output lead to the launcher (see protocol). They are a pipe here, an ssh
+connection to another host, or a socket. Whatever happens to the launcher, the input ends, and then
+the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. With "patience" they
+get SIGTERM only if they have not ended by themselves after so many seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+from . import network, process_tree
+from .protocol import GREETING, Message, encode, write_all
+
+GRACE = 3.0
+# A process in the middle of a system call on a dead disk does not even obey SIGKILL.
+GIVE_UP = 5.0
+
+_INPUT, _OUTPUT = 0, 1
+# A pipe holds 64 KiB, and 1 MiB at most. Reading just as much leaves nothing of what a process
+# wrote before its end, and does not go on for ever when its descendants keep writing.
+_PIECE = 65536
+_PIPE_PIECES = 16
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def main() -> int:
+    """Returns 0 once no descendant is left, 1 when one could not be ended."""
+    process_tree.adopt_orphans()
+    write_all(_OUTPUT, GREETING + encode({"host": socket.gethostname()}))
+    for line in iter(sys.stdin.buffer.readline, b""):
+        order = json.loads(line.decode())
+        try:
+            if "run" in order:
+                return Supervisor(**order["run"]).supervise()
+            write_all(_OUTPUT, encode({"reserved": reserve(**order["reserve"])}))
+        except ValueError as error:
+            write_all(_OUTPUT, encode({"error": str(error), "status": 1}))
+        except OSError as error:
+            status = 127 if isinstance(error, FileNotFoundError) else 126
+            text = f"{error.strerror}: {error.filename}"
+            write_all(_OUTPUT, encode({"error": text, "status": status}))
+    return 0
+
+
+def reserve(
+    address: str | None,
+    interface: str | None,
+    towards: str | None,
+    port: int,
+    share: int,
+    shares: int,
+) -> Message:
+    """Returns the address and port that a process on this host is to have.
+
+    The address is the one given, or the interface's, or the one seen from `towards`, or this host's
+    own. Raises ValueError when the interface is unknown or the port taken.
+    """
+    if address is None and interface is not None:
+        address = network.address_of(interface)
+    if address is None and towards is not None:
+        address = network.address_towards(towards)
+    if address is None:
+        address = network.own_address(os.environ.get("SSH_CONNECTION"))
+    return {"address": address, "port": network.free_port(address, port, share, shares)}
+
+
+class Supervisor:
+    """One process, from its start until none of its descendants is left.
+
+    `environment` is laid over the supervisor's own; None takes a variable away. Raises OSError
+    when the command cannot be run or the directory is not there.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str | None],
+        directory: str,
+        patience: float = 0.0,
+    ) -> None:
+        merged: dict[str, Any] = {**os.environ, **environment}
+        self._patience = patience
+        self._launcher_there = True
+        self._end_asked = False
+        self._wakeup = self._catch_signals()
+        # A pipe of our own, rather than our output itself, as that may be a socket: a script
+        # that opens /dev/stderr gets an error from a socket.
+        self._pipe, write_end = os.pipe()
+        os.set_blocking(self._pipe, False)
+        try:
+            self._child = subprocess.Popen(
+                command,
+                cwd=directory,
+                env={name: value for name, value in merged.items() if value is not None},
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                start_new_session=True,
+                preexec_fn=process_tree.die_with_parent,
+            )
+        finally:
+            os.close(write_end)
+
+    def supervise(self) -> int:
+        """Returns 0 once no descendant is left, 1 when one could not be ended."""
+        while not self._end_asked and self._child.returncode is None:
+            self._wait(None)
+            self._reap()
+        left = self._end_descendants()
+        self._reap()
+        self._forward_output(_PIPE_PIECES)
+        signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
+        return 1 if left else 0
+
+    def _end_descendants(self) -> list[int]:
+        """Returns those that are still there when even SIGKILL has not ended them in time."""
+        begun = time.monotonic() + self._patience
+        told: set[int] = set()
+        while True:
+            left = process_tree.descendants(os.getpid())
+            passed = time.monotonic() - begun
+            if not left or passed > GRACE + GIVE_UP:
+                return left
+            # SIGTERM first also when the process itself has ended: Python's resource tracker,
+            # for one, ignores it, and gives back the shared memory of a process that was killed.
+            if passed >= 0:
+                new = [process for process in left if process not in told]
+                process_tree.signal_all(new, signal.SIGTERM)
+                told.update(new)
+            if passed > GRACE:
+                process_tree.signal_all(left, signal.SIGKILL)
+            self._wait(0.05)
+            self._reap()
+
+    def _catch_signals(self) -> socket.socket:
+        """Returns a socket on which the number of each signal arrives as a byte."""
+        receiver, sender = socket.socketpair()
+        receiver.setblocking(False)
+        sender.setblocking(False)
+        self._signal_sender = sender
+        signal.set_wakeup_fd(sender.fileno())
+        # Handlers, not SIG_IGN, which the process would inherit.
+        for number in (signal.SIGCHLD, *_END_SIGNALS):
+            signal.signal(number, _do_nothing)
+        return receiver
+
+    def _wait(self, limit: float | None) -> None:
+        """Waits until something happens, takes it in, and passes output on."""
+        wakeup = self._wakeup.fileno()
+        watched = [wakeup, self._pipe, _INPUT if not self._end_asked else -1]
+        ready = select.select([each for each in watched if each != -1], [], [], limit)[0]
+        if self._pipe in ready:
+            self._forward_output()
+        if wakeup in ready:
+            numbers = self._wakeup.recv(4096)
+            self._end_asked |= any(number in numbers for number in _END_SIGNALS)
+        if _INPUT in ready and not _read(_INPUT):
+            self._end_asked = True
+
+    def _forward_output(self, pieces: int = 1) -> None:
+        """Passes on what the process has written, at most so many pieces of it."""
+        for _ in range(pieces):
+            if self._pipe == -1:
+                return
+            try:
+                data = os.read(self._pipe, _PIECE)
+            except BlockingIOError:
+                return
+            if not data:
+                os.close(self._pipe)
+                self._pipe = -1
+            else:
+                self._say({"output": True}, data)
+
+    def _say(self, message: Message, payload: bytes = b"") -> None:
+        """Tells the launcher; a launcher that no longer listens has ended."""
+        if not self._launcher_there:
+            return
+        try:
+            write_all(_OUTPUT, encode(message, payload))
+        except OSError:
+            self._launcher_there = False
+            self._end_asked = True
+
+    def _reap(self) -> None:
+        """Collects the children, own and adopted, that have ended, and reports the own one."""
+        while True:
+            try:
+                process, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if process == 0:
+                return
+            if process == self._child.pid:
+                self._forward_output(_PIPE_PIECES)
+                self._say({"ended": self._set_returncode(status)})
+
+    def _set_returncode(self, status: int) -> Message:
+        if os.WIFSIGNALED(status):
+            self._child.returncode = -os.WTERMSIG(status)
+            return {"signal": os.WTERMSIG(status)}
+        self._child.returncode = os.WEXITSTATUS(status)
+        return {"status": os.WEXITSTATUS(status)}
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """Python calls it after the signal's number has gone to the wake-up socket."""
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""

@@ -1,0 +1,149 @@
+"""A job started by the launcher, watched from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import IO, Callable
+
+import pytest
+
+LAUNCH = Path(__file__).resolve().parents[2] / "tools" / "launch.py"
+STOCK = str(Path(__file__).with_name("stock.py"))
+LIMIT = 120.0  # seconds, as in cluster.py: the machine may be busy
+
+# Servers that stay until they are ended, and workers that do and have two descendants that are
+# hard to find or to end: one in a session of its own, one that ignores SIGTERM.
+STAY = "sh -c 'echo up; exec sleep 1000'"
+STUBBORN = "setsid sleep 1000 & sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000'"
+
+
+def need(program: str, package: str) -> str:
+    """Returns the program's path; fails the test, naming Debian's package, without it."""
+    path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    if path is None:
+        pytest.fail(f"this test needs {program}, from the Debian package {package}")
+    return path
+
+
+class Job:
+    """One run of the launcher. `mark` is in the environment of every process of the job.
+
+    `entry` is the command that starts the launcher, without arguments.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.entry = [sys.executable, str(LAUNCH)]
+        self.mark = uuid.uuid4().hex
+        self.log_dir = directory / "logs"
+        self.lines: list[str] = []
+        self.errors: list[str] = []
+        self._launcher: subprocess.Popen[str] | None = None
+        self._output: queue.Queue[str] = queue.Queue()
+        self._threads: list[threading.Thread] = []
+
+    def start(
+        self,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        stdout: int = subprocess.PIPE,
+    ) -> None:
+        self._launcher = subprocess.Popen(
+            [*self.entry, "--log-dir", str(self.log_dir), *arguments],
+            cwd=str(self.directory),
+            env={**_clean(), **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+            start_new_session=True,
+        )
+        for stream, take in (
+            (self._launcher.stdout, self._output.put),
+            (self._launcher.stderr, self.errors.append),
+        ):
+            if stream is not None:
+                self._threads.append(threading.Thread(target=_read, args=(stream, take)))
+                self._threads[-1].start()
+
+    def wait_for_line(self, line: str) -> None:
+        """Waits until the launcher has printed the line."""
+        while line not in self.lines:
+            try:
+                self.lines.append(self._output.get(timeout=LIMIT))
+            except queue.Empty:
+                pytest.fail(f"no '{line}' in {self.lines}; it says: {self.errors}")
+
+    def wait(self) -> int:
+        """Returns the launcher's exit status, once all it printed is in `lines` and `errors`."""
+        assert self._launcher is not None
+        status = self._launcher.wait(LIMIT)
+        for thread in self._threads:
+            thread.join(LIMIT)
+        while not self._output.empty():
+            self.lines.append(self._output.get())
+        return status
+
+    def run(self, *arguments: str, environment: dict[str, str] | None = None) -> int:
+        """Starts the job and returns the launcher's exit status."""
+        self.start(*arguments, environment=environment)
+        return self.wait()
+
+    def signal(self, number: int) -> None:
+        """Signals the launcher's process group, as Ctrl-C in a terminal does."""
+        assert self._launcher is not None
+        os.killpg(self._launcher.pid, number)
+
+    def log(self, name: str) -> str:
+        return (self.log_dir / f"{name}.log").read_text()
+
+    def assert_gone(self) -> None:
+        """Waits until no process of the job is left and fails if one stays."""
+        # They are not our children, so there is no event to wait for.
+        limit = time.monotonic() + LIMIT
+        while self.processes() and time.monotonic() < limit:
+            time.sleep(0.05)
+        left = self.processes()
+        assert not left, left
+
+    def processes(self) -> dict[int, str]:
+        """Returns the processes, by id, whose environment has the mark, with their commands."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and self.mark.encode() in (entry / "environ").read_bytes():
+                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+        return found
+
+    def end(self) -> None:
+        """Ends whatever is left of the job, however it went."""
+        if self._launcher is not None and self._launcher.poll() is None:
+            self._launcher.kill()
+            self._launcher.wait()
+        for process in self.processes():
+            with contextlib.suppress(ProcessLookupError):  # its supervisor ends it as well
+                os.kill(process, signal.SIGKILL)
+
+
+def _clean() -> dict[str, str]:
+    """Returns the environment without what the tests' own process or user has set for MXNet."""
+    prefixes = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+
+
+def _read(stream: IO[str], take: Callable[[str], None]) -> None:
+    with stream:
+        for line in stream:
+            take(line.rstrip("\n"))

@@ -1,0 +1,104 @@
+"""What is wrong with a command line or a hostfile is said plainly, before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kvstore_ext.launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
+
+from .jobs import Job
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "0", "true"], "argument -n/--num-workers: found '0', allowed are whole numbers"),
+        (["-n", "two", "true"], "argument -n/--num-workers: found 'two'"),
+        (["-n", "1", "-s", "-1", "true"], "argument -s/--num-servers"),
+        (["true"], "the following arguments are required: -n/--num-workers"),
+        (["-n", "1"], "no command for the workers"),
+        (["-n", "1", "--"], "no command for the workers"),
+        (["-n", "1", "--launcher", "yarn", "true"], "argument --launcher: invalid choice: 'yarn'"),
+        (["-n", "1", "--env", "KEY", "true"], "argument --env: found 'KEY', allowed is KEY=VALUE"),
+        (["-n", "1", "--env", "1K=2", "true"], "found '1K=2', allowed is KEY=VALUE"),
+        (["-n", "1", "--env", "DMLC_ROLE=worker", "true"], "DMLC_ROLE is set by the launcher"),
+        (["-n", "1", "--port", "65536", "true"], "found '65536', allowed are 1 to 65535"),
+        (["-n", "1", "--grace", "0", "true"], "found '0', allowed are seconds above 0"),
+        (["-n", "1", "--server-command", "'", "true"], "No closing quotation"),
+        (["-n", "1", "--launcher", "ssh", "true"], "--launcher ssh needs a hostfile (-H)"),
+        (["-n", "1", "-H", "missing", "true"], "hostfile missing cannot be read"),
+        (["-n", "1", "-H", "hosts", "--launcher", "local", "true"], "takes no hostfile"),
+        (["-n", "4", "-H", "hosts", "true"], "4 workers, but the hostfile has slots for only 3"),
+        (["-n", "1", "-H", "hosts", "--launcher", "mpi", "true"], "for --launcher ssh only"),
+    ],
+)
+def test_usage(job: Job, arguments: list[str], message: str) -> None:
+    (job.directory / "hosts").write_text("one slots=1\ntwo:2222 slots=2\n")
+    assert job.run(*arguments) == 2
+    assert message in job.errors[-1]
+    assert "Traceback" not in "".join(job.errors)
+    assert job.lines == []
+    assert not job.log_dir.exists()
+
+
+def test_log_directory_that_cannot_be_made(job: Job) -> None:
+    (job.directory / "file").write_text("")
+    assert job.run("--log-dir", "file/logs", "-n", "1", "true") == 2
+    assert "Not a directory" in job.errors[0]
+
+
+def test_missing_program(job: Job) -> None:
+    environment = {"PATH": str(job.directory)}
+    assert job.run("-n", "1", "--launcher", "mpi", "true", environment=environment) == 2
+    assert job.errors == ["launch: no program mpirun on the PATH (Debian package: openmpi-bin)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--interface", "none0"], "no network interface 'none0' with an IPv4 address on"),
+        (["--env", "DMLC_PS_ROOT_URI=192.0.2.9"], "cannot listen at 192.0.2.9"),
+        (["--launcher", "mpi", "--interface", "none0"], "no network interface 'none0'"),
+    ],
+)
+def test_unusable_network(job: Job, arguments: list[str], message: str) -> None:
+    assert job.run("-n", "1", *arguments, "true") == 1
+    assert message in job.errors[1]
+    assert job.lines == []
+
+
+def test_hostfile(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("# the cluster\none slots=2  # near the door\n\n  me@two.lan:2222\n10.0.0.3\n")
+    expected = [Host("one", None, 2), Host("me@two.lan", 2222, None), Host("10.0.0.3")]
+    assert read_hostfile(str(path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "names no host"),
+        ("# nothing\n", "names no host"),
+        ("one\n-oProxyCommand=x\n", "line 2: '-oProxyCommand=x' is not the name of a host"),
+        ("one:0\n", "line 1: found port '0', allowed are 1 to 65535"),
+        ("one:ssh\n", "line 1: found port 'ssh', allowed are 1 to 65535"),
+        ("one slots=0\n", "line 1: found 'slots=0', allowed is slots=N with N of 1 or more"),
+        ("one gpus=2\n", "line 1: found 'gpus=2', allowed is slots=N"),
+        ("one\ntwo\none\n", "names one 2 times, not once"),
+    ],
+)
+def test_bad_hostfile(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "hosts"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="hostfile") as error:
+        read_hostfile(str(path))
+    assert message in str(error.value)
+
+
+def test_hosts_are_dealt_in_turn() -> None:
+    one, two, three = Host("one", slots=1), Host("two"), Host("three", slots=2)
+    assert deal_workers([one, two, three], 6) == [one, two, three, two, three, two]
+    assert deal_servers([one, two, three], 4) == [one, two, three, one]
+    with pytest.raises(ValueError, match="4 workers, but the hostfile has slots for only 3"):
+        deal_workers([one, three], 4)

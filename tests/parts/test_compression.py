@@ -1,0 +1,136 @@
+"""A method's options (compression/): Python and the core (csrc/method_options.h) agree on them."""
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Iterator
+
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext import KVStoreError, OptionError, Options, _core, compression
+from kvstore_ext.compression import TYPES
+from kvstore_ext.compression.options import specification
+from kvstore_ext.methods import OneBit, SlimDP, TernGrad
+
+SHAPE = (3, 4)
+
+
+def numbers() -> Iterator[tuple[str, _core.MethodOption]]:
+    """The options of all methods that are numbers."""
+    for name, kind in TYPES.items():
+        for option in kind.core_options():
+            if not option.words:
+                yield name, option
+
+
+NUMBERS = list(numbers())
+# With which every option of a method may have any value of its range, but for core_delay.
+BASE: dict[str, dict[str, Any]] = {"slim_dp": {"alpha": 1.0, "beta": 0.0, "q": 1 << 31}}
+
+
+def told(name: str, option: str, value: Any) -> None:
+    """Has the core read a specification in which one option has a value of the test's."""
+    method = TYPES[name](**BASE.get(name, {}))
+    text = specification(name, {**method.core_values(SHAPE), option: value})
+    if name != "slim_dp":
+        _core.Codec(text, 2)
+        return
+    store = mx.kv.create("slim_dp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SlimDP, "specification", lambda *_: text)
+        try:
+            store.init(0, mx.nd.zeros(SHAPE))
+        finally:
+            store.close()
+
+
+def near(option: _core.MethodOption) -> tuple[list[float], list[float]]:
+    """Values at the ends of a range, and those right beyond."""
+    if option.whole:
+        ends = [int(option.least), int(option.most)]
+        return list(ends), [ends[0] - 1, ends[1] + 2]
+    tiny, huge = 2.0**-149, 3e38
+    inside = [tiny if option.above else option.least]
+    outside = [option.least if option.above else -tiny, math.nan, math.inf, 1e39, 1e-50]
+    if option.most == math.inf:
+        return [*inside, huge], outside
+    return [*inside, option.most], [*outside, np.nextafter(option.most, 2)]
+
+
+@pytest.mark.parametrize(("name", "option"), NUMBERS, ids=lambda what: getattr(what, "name", what))
+def test_a_range_is_the_same_for_python_and_the_core(
+    name: str, option: _core.MethodOption
+) -> None:
+    kind, base = TYPES[name], BASE.get(name, {})
+    inside, outside = near(option)
+    if option.name == "core_delay":
+        inside.pop()  # it is below q
+    # Python's flags are no numbers, and onebit's buckets have a range of their own.
+    alike = not isinstance(getattr(kind(), option.name), bool) and kind is not OneBit
+    for value in inside:
+        told(name, option.name, value)
+        if alike:
+            assert getattr(kind(**{**base, option.name: value}), option.name) == value
+    for value in outside:
+        with pytest.raises(ValueError, match=option.name) as core:
+            told(name, option.name, value)
+        assert option.allowed in str(core.value)
+        if alike:
+            with pytest.raises(OptionError, match=f"{name}: {option.name} is") as python:
+                kind(**{**base, option.name: value})
+            assert option.allowed in str(python.value)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_the_core_is_told_every_option_that_it_knows(name: str) -> None:
+    kind = TYPES[name]
+    method = kind()
+    fields = {field.name for field in dataclasses.fields(kind)}
+    core = [option.name for option in kind.core_options()]
+    assert set(core) <= fields
+    words = method.specification(SHAPE).split()
+    assert words[0] == name
+    assert [word.split("=")[0] for word in words[1:]] == core
+
+
+def test_words_are_those_of_the_core() -> None:
+    assert TYPES["qsgd"].rules()["norm"].allowed == "l2 or max"
+    for norm in ("l2", "max"):
+        text = compression.parse({"type": "qsgd", "norm": norm}).specification(SHAPE)
+        assert f"norm={norm}" in text
+        _core.Codec(text, 2)
+
+
+def test_there_are_no_options_of_a_codec_that_is_not() -> None:
+    with pytest.raises(ValueError, match="no compression '3bit'; there are terngrad, qsgd"):
+        _core.codec_options("3bit")
+
+
+def test_a_name_is_registered_once() -> None:
+    with pytest.raises(ValueError, match="terngrad"):
+        compression.register(TernGrad)
+
+
+def test_options_of_the_environment_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KVSTORE_EXT_OPTIONS", '{"timeout": 7, "clip_sigma": 3, "bits": 4}')
+    assert compression.options_of_environment() == {"clip_sigma": 3, "bits": 4}
+    assert Options.from_environment(compression.option_names()).timeout == 7
+    with pytest.raises(OptionError, match=r"'clip_sigma'; the options are slice_bytes"):
+        Options.from_environment()
+    with pytest.raises(OptionError, match=r"'clip'.*a compression's exclude, .*clip_sigma"):
+        Options.from_dict({"clip": 1}, compression.option_names())
+
+
+def test_a_method_says_what_it_takes() -> None:
+    def said(attribute: str) -> dict[str, Any]:
+        return {name: getattr(kind, attribute) for name, kind in TYPES.items()}
+
+    alone = {"2bit", "slim_dp"}
+    for name, dtypes in said("dtypes").items():
+        assert dtypes == ((np.float32,) if name in alone else (np.float32, np.float16))
+    assert [name for name, plain in said("sparse_travels_plain").items() if not plain] == ["2bit"]
+    assert [name for name, applies in said("applies_momentum").items() if applies] == ["dgc"]
+    assert not SlimDP().exclude_last
+    assert TernGrad(exclude_last=True).exclude_last
+    assert issubclass(OptionError, KVStoreError)

@@ -1,1 +1,0 @@
-"""Tests of tools/launch.py: real jobs, started the way a user starts them."""
