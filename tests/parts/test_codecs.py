@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kvstore_ext import _core
+from kvstore_ext import _core, compression
 
 from tests.support.codec_checks import (
     DRAWS,
