@@ -9,7 +9,8 @@ BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps
 INSTALL := $(BIN)/python -m pip install -qq --no-deps
 
-CPP := $(wildcard kvstore_ext/csrc/*.h kvstore_ext/csrc/*.inc kvstore_ext/csrc/*.cc tests/core/*.cc)
+CPP := $(shell find kvstore_ext/csrc -name '*.h' -o -name '*.inc' -o -name '*.cc')
+CPP_TESTS := $(wildcard tests/core/*.h tests/core/*.cc)
 
 .PHONY: help demo test test-all sanitize lint format clean
 # pip cannot work on one environment twice at a time.
@@ -19,8 +20,8 @@ help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
 	@echo "make test    run the tests; PYTEST_FLAGS='tests/launch -x' for some of them"
 	@echo "make test-all  run them with every model through every store, in every way"
-	@echo "make lint    check the style and the types of Python, the style of C++"
-	@echo "make sanitize  run the core's threads under ThreadSanitizer and AddressSanitizer"
+	@echo "make lint    check style, types, and which room imports which"
+	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
 	@echo "make clean   remove the environment and what was built"
 	@echo "PYTHON=python3.10 chooses the interpreter, 3.8 to 3.12; ENVIRONMENT=.venv the directory."
@@ -34,26 +35,22 @@ test: $(STAMPS)/test $(STAMPS)/package
 test-all: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m pytest --all $(PYTEST_FLAGS))
 
-# Without bindings, ps-lite and MXNet: those are not instrumented.
-CORE := $(filter-out %/bindings.cc %/bindings_codecs.cc %/bindings_key_codecs.cc %/bindings_worker.cc %/bindings_server.cc %/bindings_slim.cc %/pslite.cc %/libmxnet.cc %/engine.cc %/local_transport.cc,\
-          $(filter %.cc,$(CPP)))
-CORE_FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
-              -Ikvstore_ext/csrc
-
+# A makefile of its own, since this one does nothing in parallel.
 sanitize:
-	@mkdir -p build
-	printf '%s\n' 'thread lane_tsan' 'address,undefined lane_asan' | xargs -L 1 -P 2 sh -c \
-	    '$(CXX) $(CORE_FLAGS) -fsanitize=$$0 -fno-sanitize-recover $(CORE) -pthread -o build/$$1'
-	build/lane_tsan
-	build/lane_asan
+	@$(MAKE) -f tests/core/sanitize.mk --no-print-directory -j $$(nproc)
+	build/thread/core_tests --gtest_brief
+	build/address/core_tests --gtest_brief
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check -q
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	@echo "Checking that rooms import and include each other in one direction"
+	@report=$$(PYTHONPATH=. $(BIN)/lint-imports --no-cache 2>&1) || { echo "$$report"; exit 1; }
+	@$(BIN)/python tools/check_includes.py
+	$(BIN)/clang-format --dry-run -Werror $(CPP) $(CPP_TESTS)
 
 format: $(STAMPS)/lint
-	$(BIN)/clang-format -i $(CPP)
+	$(BIN)/clang-format -i $(CPP) $(CPP_TESTS)
 
 clean:
 	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \

@@ -1,13 +1,20 @@
 """Builds the C++ core, kvstore_ext._core; everything else stands in pyproject.toml."""
+import sys
 from glob import glob
+from pathlib import Path
 
-from pybind11.setup_helpers import Pybind11Extension, build_ext
+from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
+
+CORE = "kvstore_ext/csrc"
 
 core = Pybind11Extension(
     "kvstore_ext._core",
-    sorted(glob("kvstore_ext/csrc/*.cc")),
-    depends=sorted(glob("kvstore_ext/csrc/*.h") + glob("kvstore_ext/csrc/*.inc")),
+    sorted(glob(f"{CORE}/**/*.cc", recursive=True)),
+    depends=sorted(
+        name for kind in ("h", "inc") for name in glob(f"{CORE}/**/*.{kind}", recursive=True)
+    ),
+    include_dirs=[CORE],
     cxx_std=17,
     # libmxnet.so was built with the old std::string, which crosses our border to it.
     define_macros=[("_GLIBCXX_USE_CXX11_ABI", "0")],
@@ -25,9 +32,34 @@ core = Pybind11Extension(
         # whose compiler laid some of them out differently.
         "-fvisibility=hidden",
         "-fno-gnu-unique",
+        "-MMD",  # for `changed`
     ],
     extra_link_args=["-Wl,-Bsymbolic"],
     libraries=["dl"],
 )
 
-setup(ext_modules=[core], cmdclass={"build_ext": build_ext})
+
+def changed(target, _source):
+    """Whether an object file is older than anything that it was compiled from, or than this."""
+    made = Path(target)
+    rule = made.with_suffix(".d")
+    if not made.exists() or not rule.exists():
+        return True
+    sources = rule.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+    return any(
+        not Path(source).exists() or Path(source).stat().st_mtime > made.stat().st_mtime
+        for source in [*sources, __file__]
+    )
+
+
+class BuildCore(build_ext):
+    """Compiles what has changed, and on all processors."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        # Where it is found again: pip builds elsewhere each time.
+        self.build_temp = f"build/{sys.implementation.cache_tag}"
+
+
+ParallelCompile(needs_recompile=changed).install()
+setup(ext_modules=[core], cmdclass={"build_ext": BuildCore})

@@ -1,48 +1,36 @@
 """kvstore_ext: faster gradient communication for MXNet's KVStore.
 
-`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. To follow one
-gradient from a script to the server and back, read in this order:
+`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. Every directory is a
+room whose docstring says what it promises, in which order to read it, and what it may import:
 
-    store.py            the KVStore that the script sees
-    exchange.py         its keys: which way each goes, and who updates it
-    arrays.py           gives MXNet's engine an operation on a key's arrays
-    lane.py             how a store gets its worker: a cluster's (local_lane.py: the process's own)
-    csrc/engine.cc      the engine starts the operation when the gradient is computed
-    csrc/worker_rounds.cc  sends its slices, encoded where asked (csrc/key_codec.cc), and takes the
-                        results back; csrc/message.h says what travels
-    csrc/link.cc        sends by priority within a window (csrc/window.h), over csrc/pslite.cc
-    csrc/server_rounds.cc  adds what the workers send (csrc/aggregator.cc), answers all of them
-    optimizer.py        updates the parameters on a server, slice by slice
-    server.py           the process around it: python -m kvstore_ext.server
+    errors.py, config.py, stock_store.py   what everything stands on
+    keys/, protocol/                       keys at a worker; what workers and servers say
+    compression/, optimizer/               methods that make gradients small; who updates parameters
+    server/                                what a server is made of, and its process
+    lane/                                  how a store gets its worker
+    slim_dp/                               Slim-DP, a method of its own
+    store/                                 the KVStore that a script sees
+    mxnet_hooks/                           before and after MXNet's import, names, the runner
+    methods.py                             the list of methods
+    ec_dnn/                                models instead of gradients, over the public store
+    launcher/                              starts jobs; imports nothing of all this
+    csrc/                                  the core in C++; _core.pyi is its typed face
 
-With Slim-DP (slim_options.py) a key turns off that way into slim_dp.py; csrc/slim_key.cc takes out
-what travels of it, csrc/slim_slice.cc is the server's side, and core_selection.py with
-csrc/core_selection.cc, csrc/server_cores.cc and csrc/worker_cores.cc chooses the core;
-slim_states.py saves it all.
-
-Beside that way lie compression/ (ways to make gradients small, each with a codec in csrc/: codec.h;
-methods.py lists them), compressed_keys.py (which keys, and when), carried.py (what is left for
-the next round), report.py (what it came to), csrc/worker.cc and csrc/server.cc (how a job begins,
-fails and ends), settings.py (what servers hear of a changed optimizer), states.py (saving and
-loading what optimizers remember), updates.py (optimizers that have to see whole parameters),
-sparse.py (keys of MXNet's own store), after_mxnet.py (what Trainer and Module have to know), and
-runner.py (python -m kvstore_ext: scripts as they are). broadcasts.py gives one worker's arrays to
-all others, for ec_dnn/, which exchanges models instead of gradients. launcher/ starts jobs, and
-imports nothing of all this.
+docs/architecture.md follows one gradient from the script to the server and back.
 """
 from __future__ import annotations
 
 import sys
 import warnings
 
-from . import before_mxnet
+from .mxnet_hooks import before_import
 
 _mxnet_was_imported = "mxnet" in sys.modules
 if not _mxnet_was_imported:
-    before_mxnet.prepare_engine()
-    before_mxnet.restore_numpy_aliases()
-    before_mxnet.check_distutils()
-elif not before_mxnet.engine_overlaps():
+    before_import.prepare_engine()
+    before_import.restore_numpy_aliases()
+    before_import.check_distutils()
+elif not before_import.engine_overlaps():
     warnings.warn(
         "mxnet was imported before kvstore_ext, so it joins layers into operations that wait for "
         "each other's parameters, and nothing overlaps with the forward pass. Import kvstore_ext "
@@ -50,10 +38,10 @@ elif not before_mxnet.engine_overlaps():
         stacklevel=2,
     )
 
-with before_mxnet.hidden_role():
+with before_import.hidden_role():
     import mxnet
 
-before_mxnet.check_version(mxnet.__version__)
+before_import.check_version(mxnet.__version__)
 
 from . import _core  # noqa: E402
 
@@ -72,17 +60,19 @@ from .errors import (  # noqa: E402
     KVStoreError,
     OptionError,
 )
-from .names import register  # noqa: E402
-from .store import P3  # noqa: E402
+from .mxnet_hooks.after_import import adopt  # noqa: E402
+from .mxnet_hooks.registry import register  # noqa: E402
+from .store.p3_worker import P3Worker  # noqa: E402
 
 register()
+adopt(P3Worker)
 
 __all__ = [
-    "P3",
     "ArrayMismatch",
     "ClusterError",
     "KVStoreError",
     "KeyNotInitialised",
     "OptionError",
     "Options",
+    "P3Worker",
 ]

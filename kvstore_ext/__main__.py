@@ -3,6 +3,6 @@ from __future__ import annotations
 
 import sys
 
-from .runner import main
+from .mxnet_hooks.runner import main
 
 main(sys.argv[1:])

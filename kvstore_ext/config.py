@@ -32,7 +32,7 @@ class Options:
     # Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
     # slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
     deterministic: bool = False
-    # Record what happens on the lane, for `P3.take_trace()`.
+    # Record what happens on the lane, for `P3Worker.take_trace()`.
     trace: bool = False
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from .compression.qsgd import QSGD
 from .compression.sign_sgd import SignSGD
 from .compression.terngrad import TernGrad
 from .compression.two_bit import TwoBit
-from .slim_options import SlimDP
+from .slim_dp.options import SlimDP
 
 __all__ = ["DGC", "QSGD", "Half", "OneBit", "SignSGD", "SlimDP", "TernGrad", "TwoBit"]
 

@@ -55,7 +55,7 @@ class _Job:
 
 
 class SimulatedStore:
-    """What ec_dnn asks of a P3 store."""
+    """What ec_dnn asks of a store."""
 
     type = "simulated"
 
@@ -70,7 +70,7 @@ class SimulatedStore:
     def broadcast_from(
         self, root: int, key: Any, value: mx.nd.NDArray, priority: int = 0
     ) -> None:
-        """As P3's."""
+        """As P3Worker's."""
         given = self._exchange((root, value.asnumpy() if root == self.rank else None))
         assert {other for other, _ in given} == {root}, "workers disagree about the root"
         if root != self.rank:
@@ -83,7 +83,7 @@ class SimulatedStore:
         out: Optional[mx.nd.NDArray] = None,
         priority: int = 0,
     ) -> None:
-        """As P3's."""
+        """As P3Worker's."""
         first, *others = self._exchange(value.asnumpy())
         total = first.copy()
         for other in others:
@@ -91,7 +91,7 @@ class SimulatedStore:
         self._write(total, value if out is None else out)
 
     def fail(self, reason: str) -> None:
-        """As P3's."""
+        """As P3Worker's."""
         raise RuntimeError(reason)
 
     def _exchange(self, value: Any) -> List[Any]:

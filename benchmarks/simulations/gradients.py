@@ -3,7 +3,7 @@
 A step computes each worker's gradients from its part of the batch, one worker after the other with
 one network, since all have the same parameters. Then each key goes through a round: the core's own
 codecs make of its gradients what the workers would send, add that as a server would, and make of
-the sum what travels back (kvstore_ext/csrc/worker.cc and server.cc). The optimizer is applied to
+the sum what travels back (kvstore_ext/csrc/worker/worker.cc and server.cc). The optimizer is applied to
 it as on every worker. Keys are not cut into slices, for no value depends on it.
 """
 from __future__ import annotations
@@ -15,12 +15,12 @@ import mxnet as mx
 import numpy as np
 from kvstore_ext import _core
 from kvstore_ext.compression import Compression
-from kvstore_ext.keys import identity
+from kvstore_ext.keys.names import identity
 from mxnet import gluon
 
 from .network import Batch, Network
 
-SERVER = 0xFFFFFFFF  # as a sender of random numbers (kvstore_ext/csrc/random.h)
+SERVER = 0xFFFFFFFF  # as a sender of random numbers (kvstore_ext/csrc/support/random.h)
 
 class FloatRounds:
     """One key that travels as it is."""

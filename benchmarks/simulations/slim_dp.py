@@ -13,13 +13,13 @@ from typing import Dict, List, Sequence
 import mxnet as mx
 import numpy as np
 from kvstore_ext import Options, _core
-from kvstore_ext.keys import identity
+from kvstore_ext.keys.names import identity
 from kvstore_ext.methods import SlimDP
 from mxnet import gluon
 
 from .network import Batch, Network
 
-# As kvstore_ext/csrc/slim_key.cc and slim_model.cc have them.
+# As kvstore_ext/csrc/slim_dp/slim_key.cc and slim_model.cc have them.
 LEAST_BYTES = 0.4
 ALIGNMENT = 64  # elements
 SHARES_KEY = 0x7368617265730000

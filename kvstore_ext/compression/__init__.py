@@ -9,7 +9,7 @@ which method a store has, only what `Compression` says of it. In reading order:
     terngrad.py, qsgd.py, dgc.py, one_bit.py, sign_sgd.py, half.py, two_bit.py    the methods
     registry.py   the methods by name; what set_gradient_compression takes
 
-To add a method: its file here, its codec in the core with an entry in csrc/codec_list.cc, and its
+To add a method: its file here, its codec in the core with an entry in csrc/codecs/codec_list.cc, and its
 class in ../methods.py, which registers all. This package imports errors, config, keys, protocol and
 _core, and nothing else of kvstore_ext.
 """

@@ -1,4 +1,4 @@
-"""Deep gradient compression: the largest elements (csrc/dgc.h, csrc/dgc_encoder.h)."""
+"""Deep gradient compression: the largest elements (csrc/codecs/dgc.h, csrc/codecs/dgc_encoder.h)."""
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Half the bytes (csrc/half.h)."""
+"""Half the bytes (csrc/codecs/half.h)."""
 from __future__ import annotations
 
 from dataclasses import dataclass

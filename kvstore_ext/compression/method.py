@@ -8,7 +8,10 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from .. import _core
+from .gradient_method import GradientMethod
 from .options import Rule, check, choice, flag, option, rules, specification
+from .store_context import StoreContext
+from .store_method import StoreMethod
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Compression:
     applies_momentum: ClassVar[bool] = False
     # Whether an optimizer had better run on the workers, so that sums travel back compressed.
     prefers_workers: ClassVar[bool] = True
+    # The `type` of all stores that have it; None where they keep that of their name.
+    store_type: ClassVar[Optional[str]] = None
     # Whether it has to: servers that update do so by sums that workers would not get.
     updates_on_workers: ClassVar[bool] = False
 
@@ -46,6 +51,10 @@ class Compression:
     def exclude_last(self) -> bool:
         """Whether the layer that is needed last travels uncompressed."""
         return False
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        """What it decides in one store."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         allowed = self.rules()
@@ -78,7 +87,7 @@ class Compression:
         return {known.name: getattr(self, known.name) for known in self.core_options()}
 
     def specification(self, shape: Tuple[int, ...]) -> str:
-        """All that the core is told, for a key of this shape (csrc/method_options.h)."""
+        """All that the core is told, for a key of this shape (csrc/codecs/method_options.h)."""
         return specification(self.name, self.core_values(shape))
 
 
@@ -98,3 +107,6 @@ class GradientCompression(Compression):
     @property
     def non_finite_ends_job(self) -> bool:
         return self.non_finite == "raise"
+
+    def in_store(self, context: StoreContext) -> StoreMethod:
+        return GradientMethod(context, self)

@@ -1,4 +1,4 @@
-"""One-bit SGD: the sign of each element, and two means a bucket (csrc/one_bit.h)."""
+"""One-bit SGD: the sign of each element, and two means a bucket (csrc/codecs/one_bit.h)."""
 from __future__ import annotations
 
 import math

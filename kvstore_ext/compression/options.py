@@ -1,7 +1,7 @@
 """An option of a method: how it is declared, what it may be, and how a value is checked.
 
 A method's class has a field an option, which says its default and why there is one. The range of
-what the core is told stands there, beside the code that it protects (csrc/method_options.h), and
+what the core is told stands there, beside the code that it protects (csrc/codecs/method_options.h), and
 is asked for; an option that only Python knows says its own here.
 """
 from __future__ import annotations
@@ -99,7 +99,7 @@ def check(name: str, known: Field, rule: Rule, value: Any) -> None:
 
 
 def specification(name: str, values: Dict[str, Any]) -> str:
-    """What the core is told of a method, by name (csrc/method_options.h)."""
+    """What the core is told of a method, by name (csrc/codecs/method_options.h)."""
     return " ".join([name, *(f"{option}={_word(value)}" for option, value in values.items())])
 
 

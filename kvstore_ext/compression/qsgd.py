@@ -1,4 +1,4 @@
-"""QSGD: a few bits an element (csrc/qsgd.h)."""
+"""QSGD: a few bits an element (csrc/codecs/qsgd.h)."""
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""signSGD: one bit an element both ways (csrc/sign_sgd.h)."""
+"""signSGD: one bit an element both ways (csrc/codecs/sign_sgd.h)."""
 from __future__ import annotations
 
 from dataclasses import dataclass

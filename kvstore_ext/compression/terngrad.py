@@ -1,4 +1,4 @@
-"""TernGrad: three values an element (csrc/terngrad.h)."""
+"""TernGrad: three values an element (csrc/codecs/terngrad.h)."""
 from __future__ import annotations
 
 from dataclasses import dataclass

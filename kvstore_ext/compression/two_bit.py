@@ -1,4 +1,4 @@
-"""MXNet's own compression (csrc/two_bit.h)."""
+"""MXNet's own compression (csrc/codecs/two_bit.h)."""
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -9,7 +9,6 @@ import numpy as np
 from mxnet import gluon
 
 from ..errors import ClusterError, KVStoreError
-from ..store import P3
 
 # Parameters of fewer bytes travel together in one array.
 _SMALL = 65536
@@ -27,7 +26,7 @@ class Models:
     network
         Initialised, on one device. It holds the worker's model, but for the time of `each`.
     store
-        A P3 store that has no optimizer and does not compress.
+        A store that has no optimizer and does not compress.
     wire
         The type of numbers on their way; None for the parameters' own.
     training
@@ -192,7 +191,7 @@ def check_store(store: Any) -> None:
         )
     if getattr(store, "_updater", None) is not None:
         raise KVStoreError("ec_dnn: the store has an optimizer; workers update by themselves")
-    method = store._exchange.compressed.method if isinstance(store, P3) else None
+    method = getattr(store, "compression", None)
     if method is not None:
         raise KVStoreError(
             f"ec_dnn: the store compresses by {method.name}, which is for gradients, not for "

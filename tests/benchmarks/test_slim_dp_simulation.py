@@ -8,7 +8,7 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext import compression
+from kvstore_ext import _core, compression
 
 from benchmarks.simulations.slim_dp import SlimSimulation
 from tests.support.cluster import Cluster
@@ -74,3 +74,19 @@ def test_compressed_values_are_refused() -> None:
     method = compression.parse({"type": "slim_dp", "values": "fp16"})
     with pytest.raises(ValueError, match="fp16; it must be None"):
         SlimSimulation(make_normalised_network(), mx.optimizer.SGD(), 1, method)
+
+
+@pytest.mark.parametrize(
+    ("element_bytes", "slice_bytes", "servers"), [(0, 8, 1), (4, 3, 1), (4, 0, 1), (4, 8, 0)]
+)
+def test_bad_arguments_of_slicing_are_refused_with_their_values(
+    element_bytes: int, slice_bytes: int, servers: int
+) -> None:
+    with pytest.raises(ValueError, match=f"{element_bytes} bytes .*{slice_bytes} .*{servers}"):
+        _core.slice_key(1, 10, element_bytes, slice_bytes, servers)
+
+
+@pytest.mark.parametrize("elements", [-1, 2**64])
+def test_a_size_out_of_range_is_refused(elements: int) -> None:
+    with pytest.raises(TypeError):
+        _core.slice_key(1, elements, 4, 8, 1)

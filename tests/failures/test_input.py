@@ -20,9 +20,9 @@ def row_sparse(shape: tuple[int, ...]) -> mx.nd.NDArray:
 
 
 @pytest.fixture
-def store() -> Iterator[kvstore_ext.P3]:
+def store() -> Iterator[kvstore_ext.P3Worker]:
     """A store in this process with one dense key of each kind of name."""
-    store = kvstore_ext.P3(Options(trace=True, timeout=20))
+    store = kvstore_ext.P3Worker(Options(trace=True, timeout=20))
     store.init([3, "weight"], [dense((2, 3)), dense((2, 3))])
     mx.nd.waitall()
     store.take_trace()
@@ -90,7 +90,7 @@ ON_EVERY_CALL = [
 @pytest.mark.parametrize(("attempt", "kind", "words"), ON_EVERY_CALL)
 @pytest.mark.parametrize("method", ["push", "pull", "pushpull"])
 def test_a_wrong_call_raises_and_sends_nothing(
-    store: kvstore_ext.P3,
+    store: kvstore_ext.P3Worker,
     method: str,
     attempt: Callable[..., None],
     kind: type[KVStoreError],
@@ -119,7 +119,7 @@ def test_a_wrong_call_raises_and_sends_nothing(
     ],
 )
 def test_a_key_that_cannot_be_raises_and_sends_nothing(
-    store: kvstore_ext.P3, values: tuple, kind: type[KVStoreError], words: list[str]
+    store: kvstore_ext.P3Worker, values: tuple, kind: type[KVStoreError], words: list[str]
 ) -> None:
     with pytest.raises(kind) as caught:
         store.init(*values)
@@ -130,20 +130,20 @@ def test_a_key_that_cannot_be_raises_and_sends_nothing(
 
 
 @pytest.mark.parametrize("method", ["pull", "pushpull"])
-def test_a_sparse_array_cannot_take_a_dense_value(store: kvstore_ext.P3, method: str) -> None:
+def test_a_sparse_array_cannot_take_a_dense_value(store: kvstore_ext.P3Worker, method: str) -> None:
     with pytest.raises(ArrayMismatch, match=r"3.*row_sparse.*dense"):
         getattr(store, method)(3, row_sparse((2, 3)))
     mx.nd.waitall()
     assert store.take_trace() == []
 
 
-def test_a_dense_array_for_a_sparse_key_is_refused(store: kvstore_ext.P3) -> None:
+def test_a_dense_array_for_a_sparse_key_is_refused(store: kvstore_ext.P3Worker) -> None:
     store.init("rows", row_sparse((4, 2)))
     with pytest.raises(ArrayMismatch, match=r"'rows'.*dense.*row_sparse"):
         store.push("rows", dense((4, 2)))
 
 
-def test_after_a_wrong_call_the_store_still_works(store: kvstore_ext.P3) -> None:
+def test_after_a_wrong_call_the_store_still_works(store: kvstore_ext.P3Worker) -> None:
     with pytest.raises(ArrayMismatch):
         store.pushpull([3, "weight"], [dense((2, 3)), dense((7,))])
     out = mx.nd.zeros((2, 3))
@@ -151,7 +151,7 @@ def test_after_a_wrong_call_the_store_still_works(store: kvstore_ext.P3) -> None
     assert (out.asnumpy() == 5).all()
 
 
-def test_a_closed_store_says_so(store: kvstore_ext.P3) -> None:
+def test_a_closed_store_says_so(store: kvstore_ext.P3Worker) -> None:
     store.close()
     with pytest.raises(KVStoreError, match="closed"):
         store.push(3, dense((2, 3)))

@@ -151,7 +151,7 @@ def test_workers_that_update_differently_are_told(cluster: Cluster, rate: float,
 
 
 def test_another_optimizer_after_training_began_is_refused() -> None:
-    store = kvstore_ext.P3()
+    store = kvstore_ext.P3Worker()
     store.set_optimizer(mx.optimizer.SGD())
     store.set_optimizer(mx.optimizer.Adam())
     weight = mx.nd.zeros((3,))

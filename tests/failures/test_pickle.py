@@ -15,8 +15,8 @@ import kvstore_ext  # noqa: F401
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext.optimizer import pack_optimizer, unpack_optimizer
-from kvstore_ext.trusted_pickle import load_trusted
+from kvstore_ext.optimizer.slice_optimizer import pack_optimizer, unpack_optimizer
+from kvstore_ext.optimizer.trusted_pickle import load_trusted
 
 OPTIMIZERS = sorted(mx.optimizer.Optimizer.opt_registry)
 
@@ -100,8 +100,8 @@ ATTACKS = [
     ("mxnet.kvstore.kvstore_server", "KVStoreServer"),
     ("mxnet.no_such_module", "SGD"),
     ("mxnetwork", "SGD"),
-    ("kvstore_ext.optimizer", "base64.os.system"),
-    ("kvstore_ext.trusted_pickle", "load_trusted"),
+    ("kvstore_ext.optimizer.slice_optimizer", "base64.os.system"),
+    ("kvstore_ext.optimizer.trusted_pickle", "load_trusted"),
     ("__main__", "Anything"),
     ("trusted_optimizers", "os.system"),
     ("trusted_optimizers", "system"),

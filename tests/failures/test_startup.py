@@ -35,7 +35,7 @@ def open_differently(directory: str, first: str, others: str) -> None:
     from pathlib import Path
 
     from kvstore_ext.config import Job, Options
-    from kvstore_ext.lane import ClusterLane
+    from kvstore_ext.lane.cluster_lane import ClusterLane
 
     try:
         (Path(directory) / "somebody was here").mkdir()

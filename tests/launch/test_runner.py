@@ -146,7 +146,7 @@ def test_names_are_replaced_in_any_case(tmp_path: Path) -> None:
     )
     replaced = ["--replace", "DIST_sync=P3", "--replace=dist_device_sync=dist_sync_p3"]
     ended = run_python(*MAIN, *replaced, "t.py", directory=tmp_path)
-    assert (ended.stdout.split(), ended.stderr) == (["P3", "P3", "P3", "KVStore"], "")
+    assert (ended.stdout.split(), ended.stderr) == ([*["P3Worker"] * 3, "KVStore"], "")
 
 
 def test_a_server_needs_its_job_not_the_script(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_a_stock_name_gives_our_store(job: Job, tmp_path: Path) -> None:
     train = [sys.executable, script, "dist_sync"]
     assert job.run(*arguments, *train, environment=PACKAGE) == 0, job.errors
     assert sorted(job.lines) == [
-        "[worker 0] P3 2 [5.0, 5.0, 5.0]",
-        "[worker 1] P3 2 [5.0, 5.0, 5.0]",
+        "[worker 0] P3Worker 2 [5.0, 5.0, 5.0]",
+        "[worker 1] P3Worker 2 [5.0, 5.0, 5.0]",
     ]
 
 

@@ -1,4 +1,4 @@
-"""One key at a worker (csrc/key_encoder.h): slices, scalers, and what is carried over."""
+"""One key at a worker (csrc/codecs/key_encoder.h): slices, scalers, and what is carried over."""
 from __future__ import annotations
 
 import dataclasses

@@ -24,7 +24,7 @@ class StoreMachine(RuleBasedStateMachine):
     def open(self, slice_bytes: int, slices: int, ordered: bool) -> None:
         # A scalar's shape is then (), and arrays may have no elements.
         self.previous = mx.util.set_np_shape(True)
-        self.store = kvstore_ext.P3(
+        self.store = kvstore_ext.P3Worker(
             kvstore_ext.Options(
                 slice_bytes=slice_bytes, window_bytes=slices * slice_bytes, deterministic=ordered
             )

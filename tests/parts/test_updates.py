@@ -9,7 +9,7 @@ import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext.updates import updates_slices
+from kvstore_ext.optimizer.updates_slices import updates_slices
 
 WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
 WARM_UP = {"base_lr": 0.01, "warmup_steps": 100}  # from 0, MXNet's default
@@ -46,14 +46,14 @@ def test_the_trial_leaves_an_optimizer_as_it_was() -> None:
     assert optimizer.lr_scheduler.base_lr == 0.01
 
 
-def value_of(store: kvstore_ext.P3) -> float:
+def value_of(store: kvstore_ext.P3Worker) -> float:
     out = mx.nd.zeros((3,))
     store.pull(0, out=out)
     return float(out.asnumpy()[0])
 
 
 def test_setting_an_optimizer_again_keeps_the_values_that_workers_have() -> None:
-    store = kvstore_ext.P3()
+    store = kvstore_ext.P3Worker()
     store.set_optimizer(mx.optimizer.LAMB(learning_rate=1.0))
     store.init(0, mx.nd.full((3,), 10))
     store.push(0, mx.nd.full((3,), 77))
@@ -67,14 +67,14 @@ def test_setting_an_optimizer_again_keeps_the_values_that_workers_have() -> None
 
 
 def test_before_the_first_key_an_optimizer_may_move_to_the_servers_only() -> None:
-    store = kvstore_ext.P3()
+    store = kvstore_ext.P3Worker()
     store.set_optimizer(mx.optimizer.LAMB())
     store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
     store.init(0, mx.nd.full((3,), 10))
     store.push(0, mx.nd.ones((3,)))
     assert value_of(store) == 9
     store.close()
-    store = kvstore_ext.P3()
+    store = kvstore_ext.P3Worker()
     store.set_optimizer(mx.optimizer.SGD())
     with pytest.raises(kvstore_ext.KVStoreError, match=r"is SGD.*changed to LAMB"):
         store.set_optimizer(mx.optimizer.LAMB())
@@ -82,7 +82,7 @@ def test_before_the_first_key_an_optimizer_may_move_to_the_servers_only() -> Non
 
 
 def test_an_updater_of_the_users_updates_whole_parameters() -> None:
-    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=8))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=8))
     seen = []
 
     def update(key: Any, gradient: mx.nd.NDArray, value: mx.nd.NDArray) -> None:
@@ -109,7 +109,7 @@ def test_an_optimizer_that_fails_on_a_sparse_key_ends_the_job() -> None:
                 raise ArithmeticError("as the test wants")
             super().update_multi_precision(index, *arrays)
 
-    store = kvstore_ext.P3()
+    store = kvstore_ext.P3Worker()
     store.set_optimizer(Fails())
     store.init(3, mx.nd.ones((4, 3)).tostype("row_sparse"))
     store.push(3, mx.nd.ones((4, 3)).tostype("row_sparse"))

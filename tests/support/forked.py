@@ -159,7 +159,7 @@ def serve(connection: Connection) -> Request:
 def run(request: Request) -> None:
     """Runs it as python does."""
     import numpy as np
-    from kvstore_ext import as_main
+    from kvstore_ext.mxnet_hooks import as_main
 
     np.random.seed()
     os.environ.clear()

@@ -39,7 +39,7 @@ def test_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_closed_store_refuses_everything() -> None:
-    store = kvstore_ext.P3()
+    store = kvstore_ext.P3Worker()
     store.close()
     store.close()
     with pytest.raises(kvstore_ext.KVStoreError, match="the store is closed"):

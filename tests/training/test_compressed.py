@@ -11,7 +11,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import compression
-from kvstore_ext.keys import identity
+from kvstore_ext.keys.names import identity
 from mxnet import autograd, gluon
 
 from tests.support.checks.values import DEVICES

@@ -111,7 +111,7 @@ def test_sgld_with_given_draws_gives_what_one_process_does(
     monkeypatch.setattr(mx.optimizer.optimizer, "normal", drawn)
     weight, alone = mx.nd.ones((100,)), mx.nd.ones((100,))
     updater = mx.optimizer.get_updater(mx.optimizer.SGLD(learning_rate=0.1))
-    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=100))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=100))
     store.set_optimizer(mx.optimizer.SGLD(learning_rate=0.1))
     store.broadcast(0, weight, out=weight)
     for step in range(5):

@@ -106,7 +106,7 @@ def test_up_to_two_workers_get_the_bits_of_the_stock_store(
 @pytest.mark.parametrize("slice_bytes", [64, 1000, 200_000])
 def test_a_store_without_a_cluster_gives_the_same_bits(slice_bytes: int) -> None:
     for name, case in CASES.items():
-        store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=slice_bytes))
+        store = kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=slice_bytes))
         assert_same_bits(train_with_store(store, name, case), alone(name, 1), f"of case {name}")
         store.close()
 

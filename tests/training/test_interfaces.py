@@ -49,7 +49,7 @@ def stock(module_cluster: Cluster) -> Callable[[str], Arrays]:
 def test_a_trainer_in_one_process_gives_the_bits_of_one_without_a_store(
     devices: int, on_servers: bool
 ) -> None:
-    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=1000))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=1000))
     found = train_with_trainer(store, 0, 1, devices, on_servers, multiplied=True)
     assert_same_bits(found, train_alone_with_trainer(1, devices, multiplied=True))
     store.close()
@@ -79,7 +79,7 @@ def test_a_module_in_one_process_gives_the_bits_of_one_without_a_store(
     monkeypatch: pytest.MonkeyPatch, devices: int, on_kvstore: str
 ) -> None:
     monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", on_kvstore)
-    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=1000))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=1000))
     found = train_with_module(store, 0, devices)
     assert_same_bits(found, train_with_module(None if devices == 1 else "local", 0, devices))
     store.close()

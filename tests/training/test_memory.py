@@ -98,7 +98,7 @@ def test_workers_hold_one_copy_of_the_gradients(
 
 @pytest.mark.parametrize("optimizer", [None, "adam"])
 def test_nothing_grows_with_the_number_of_rounds(optimizer: str | None) -> None:
-    store = kvstore_ext.P3(kvstore_ext.Options(slice_bytes=64))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=64))
     if optimizer:
         store.set_optimizer(mx.optimizer.create(optimizer, learning_rate=0.01))
     weights = [mx.nd.zeros((20,)) for _ in range(3)]

@@ -10,7 +10,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import compression
-from kvstore_ext.keys import identity
+from kvstore_ext.keys.names import identity
 
 from benchmarks.simulations.slim_dp import cut
 from tests.support.cluster import LIMIT, Cluster

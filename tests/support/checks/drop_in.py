@@ -148,7 +148,7 @@ def stores_of_a_process_have_keys_and_optimizers_of_their_own(_: KVStore) -> Non
 
 
 def names_of_stores_are_enough_for_a_trainer(_: KVStore) -> None:
-    KVStoreBase.kv_registry["device"] = kvstore_ext.P3  # as --replace device=p3 does
+    KVStoreBase.kv_registry["device"] = kvstore_ext.P3Worker  # as --replace device=p3 does
     for name in ("p3", "dist_sync_p3", "device"):
         weight = gluon.Parameter("weight", shape=(30,), init="zeros")
         weight.initialize()
@@ -157,7 +157,7 @@ def names_of_stores_are_enough_for_a_trainer(_: KVStore) -> None:
             loss = weight.data().sum()
         loss.backward()
         trainer.step(1)
-        assert isinstance(trainer._kvstore, kvstore_ext.P3)
+        assert isinstance(trainer._kvstore, kvstore_ext.P3Worker)
         assert_equal(weight.data(), np.full((30,), -trainer._kvstore.num_workers))
         trainer._kvstore.close()
     del KVStoreBase.kv_registry["device"]

@@ -25,7 +25,7 @@ def a_worker_whose_core_differs_is_given_the_right_one(_: KVStore) -> None:
     rank = script.store.rank
     script.train(0, 5)
     mx.nd.waitall()
-    codec = script.store._exchange.keys[0].codec
+    codec = script.store._router.method.codecs[0]
     before = codec.cores()
     if rank == 1:
         members = before[1][0]
@@ -47,7 +47,7 @@ def an_update_with_a_wrong_core_counts_in_its_own_round(_: KVStore) -> None:
     there = mx.nd.zeros_like(value)
     for step in range(1, 8):
         if step == 5 and store.rank == 1:
-            codec = store._exchange.keys[0].codec
+            codec = store._router.method.codecs[0]
             while 2 not in codec.cores():
                 time.sleep(0.01)  # the server chooses it
             codec.set_core(0, 2, b"\x00" * 8 + b"\xff" * 8)

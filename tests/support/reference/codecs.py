@@ -19,7 +19,7 @@ class Method:
 
     @property
     def specification(self) -> str:
-        """For the core (csrc/method_options.h)."""
+        """For the core (csrc/codecs/method_options.h)."""
         raise NotImplementedError
 
     @property

@@ -25,7 +25,7 @@ def mix(value: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Draws:
-    """The numbers of one sender, key and round (csrc/random.h)."""
+    """The numbers of one sender, key and round (csrc/support/random.h)."""
 
     SERVER: ClassVar[int] = 0xFFFFFFFF
 

@@ -14,7 +14,7 @@ from tests.support.reference.formulas import Draws
 
 
 class Encoder:
-    """One key at a worker (csrc/key_encoder.h): error feedback, and TernGrad's clipping."""
+    """One key at a worker (csrc/codecs/key_encoder.h): error feedback, and TernGrad's clipping."""
 
     def __init__(self, method: Method, elements: int) -> None:
         self.method = method

@@ -5,7 +5,7 @@ import sys
 import threading
 from pathlib import Path
 
-from kvstore_ext import server
+from kvstore_ext.server import process
 
 INTERVAL = 0.001  # seconds
 
@@ -16,7 +16,7 @@ def status(name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
 
-class MeasuredServer(server.P3Server):
+class MeasuredServer(process.P3Server):
     """Looks at itself again and again."""
 
     def run(self) -> None:
@@ -38,5 +38,5 @@ class MeasuredServer(server.P3Server):
 
 
 if __name__ == "__main__":
-    server.P3Server = MeasuredServer  # type: ignore[misc]
-    sys.exit(server.main())
+    process.P3Server = MeasuredServer  # type: ignore[misc]
+    sys.exit(process.main())

@@ -1,0 +1,125 @@
+"""What compression carries over from round to round: part of the states that a script saves."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Tuple
+
+import mxnet as mx
+import numpy as np
+
+from .. import _core
+from ..errors import KVStoreError
+from ..keys.key_arrays import KeyArrays
+from ..keys.names import Key
+from ..protocol.carries import ENTRY
+from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
+from ..protocol.questions import answer_to, ask
+from .store_context import StoreContext
+
+_QUESTION = "carried over"
+
+
+def answer_on(server: _core.Server, desk: QuestionDesk) -> None:
+    """Has a server answer what it carries over for a slice, or take it."""
+
+    def answer(asked: Dict[str, Any], data: bytes) -> Answer:
+        key, index = asked["slice"]
+        if "drawn" not in asked:
+            return {}, server.carried_over(key, index).tobytes()
+        server.carry_over(key, index, asked["drawn"], np.frombuffer(data, np.float32))
+        return {}, b""
+
+    desk.register(_QUESTION, answer)
+
+
+@server_half
+def make_half(_timeout: float) -> ServerHalf:
+    """Every server answers so."""
+    return ServerHalf(answer_on)
+
+
+class CarryOver:
+    """What a store's compressed keys carry over, here and on the servers.
+
+    A worker carries over what its own encodings left out, so each worker saves and loads a file of
+    its own for a run that goes on with the same bits. One that loads another worker's file, or a
+    file without, begins with nothing.
+
+    Parameters
+    ----------
+    context
+        The store.
+    method
+        Its compression with all options, as text.
+    codecs
+        The compressed keys', now and later.
+    """
+
+    def __init__(
+        self, context: StoreContext, method: str, codecs: Mapping[Key, Any]
+    ) -> None:
+        self._worker = context.worker
+        self._keys = context.keys
+        self._rank = context.rank
+        self._method = method
+        self._codecs = codecs
+
+    def fetch(self) -> Dict[str, Any]:
+        """An entry for a dictionary of states; none where nothing is compressed."""
+        names = self._names()
+        if not names:
+            return {}
+        mx.nd.waitall()
+        here = {name: self._here(name) for name in names}
+        there = {name: self._on_servers(self._keys[name]) for name in names}
+        entry = {"method": self._method, "rank": self._rank, "worker": here, "servers": there}
+        return {ENTRY: entry}
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it.
+
+        Raises
+        ------
+        KVStoreError
+            For what another compression, or one with other options, has carried over.
+        """
+        entry = states.pop(ENTRY, None)
+        if entry is not None and entry["method"] != self._method:
+            raise KVStoreError(
+                f"the states were saved with compression {entry['method']}; the store has "
+                f"{self._method}"
+            )
+        mx.nd.waitall()
+        nothing = (0, np.zeros(0, np.float32))
+        for name in self._names():
+            drawn, state = nothing if entry is None else entry["worker"].get(name, nothing)
+            own = entry is not None and entry["rank"] == self._rank
+            self._codecs[name].set_state(drawn, state if own else nothing[1])
+            if self._rank == 0:
+                whole = nothing[1] if entry is None else entry["servers"].get(name, nothing[1])
+                self._put_on_servers(self._keys[name], drawn, whole)
+
+    def _here(self, name: Key) -> Tuple[int, np.ndarray]:
+        codec = self._codecs[name]
+        return codec.rounds(), codec.state()
+
+    def _names(self) -> List[Key]:
+        return [name for name, key in self._keys.items() if key.compressed]
+
+    def _on_servers(self, key: KeyArrays) -> np.ndarray:
+        """Of the whole key; empty where servers carry nothing over."""
+        slices = self._worker.slices(key.identity)
+        questions = [
+            ask(self._worker, server, _QUESTION, {"slice": [key.identity, index]})
+            for index, _, _, server in slices
+        ]
+        parts = [answer_to(self._worker, question)[1] for question in questions]
+        return np.frombuffer(b"".join(parts), np.float32)
+
+    def _put_on_servers(self, key: KeyArrays, drawn: int, whole: np.ndarray) -> None:
+        questions: List[int] = []
+        for index, begin, length, server in self._worker.slices(key.identity):
+            part = whole[begin : begin + length]
+            what = {"slice": [key.identity, index], "drawn": drawn}
+            questions.append(ask(self._worker, server, _QUESTION, what, part.tobytes()))
+        for question in questions:
+            answer_to(self._worker, question)

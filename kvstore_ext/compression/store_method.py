@@ -1,0 +1,153 @@
+"""What a store's method decides: its compression, or how it trains, or nothing without one."""
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, List, Optional
+
+import mxnet as mx
+import numpy as np
+
+from .. import _core
+from ..errors import ArrayMismatch
+from ..keys.key_arrays import KeyArrays
+from ..keys.key_policy import KeyPolicy
+from ..keys.names import Key, storage, stype_of
+from ..protocol.carries import StatesEntry
+from .carry_over import CarryOver
+from .store_context import StoreContext
+
+if TYPE_CHECKING:
+    from . import Compression
+
+
+class StoreMethod:
+    """A store's method: which keys it is about, and what becomes of them. It is also what the store
+    adds to saved states (Carries).
+
+    Parameters
+    ----------
+    context
+        The store.
+    compression
+        The method's options; None for a store without a method.
+    """
+
+    gradient_divisor = 1  # of sums of gradients, before an optimizer on the workers sees them
+
+    def __init__(self, context: StoreContext, compression: Optional[Compression] = None) -> None:
+        self.compression = compression
+        self.codecs: Dict[Key, Any] = {}  # the core's, of the keys that are compressed
+        self._context = context
+        self._carried: StatesEntry = CarryOver(context, repr(compression), self.codecs)
+
+    @property
+    def updates_on_servers(self) -> bool:
+        """Whether an optimizer may run there."""
+        return self.compression is None or not self.compression.updates_on_workers
+
+    @property
+    def prefers_workers(self) -> bool:
+        """Whether an optimizer had better run on the workers."""
+        return self.compression is not None and self.compression.prefers_workers
+
+    @property
+    def store_type(self) -> Optional[str]:
+        """The `type` of every store that has the method; None where it has none of its own."""
+        return None if self.compression is None else self.compression.store_type
+
+    def excludes(self, name: Key) -> bool:
+        """Whether a key is none of the method's."""
+        known = self._context.adopted.names.get(name)
+        return self.compression is not None and self.compression.excludes(name, known)
+
+    def compression_of(self, name: Key) -> Optional[Compression]:
+        """How a key is declared to the lane; None for uncompressed."""
+        return None if self.excludes(name) else self.compression
+
+    def check_new(self, name: Key, value: mx.nd.NDArray) -> None:
+        """Raises ArrayMismatch for a first value that the method cannot take, and KVStoreError for
+        a key that comes too late."""
+        self.check(name, value)
+
+    def check(self, name: Key, array: mx.nd.NDArray) -> None:
+        """Raises ArrayMismatch for a gradient that the method cannot take."""
+        compression = self.compression_of(name)
+        if compression is None:
+            return
+        stype = stype_of(array)
+        if stype != "default" and compression.sparse_travels_plain:
+            return
+        if stype != "default" or array.dtype not in compression.dtypes:
+            types = " or ".join(np.dtype(kind).name for kind in compression.dtypes)
+            raise ArrayMismatch(
+                f"key {name!r}: got a {storage(stype)} array of {np.dtype(array.dtype).name}; "
+                f"with compression {compression.name} it must be dense, of {types}"
+            )
+
+    def declare(self, key: KeyArrays) -> None:
+        """Makes a key known to the lane."""
+        compression = self.compression_of(key.name)
+        if compression is None:
+            return key.declare(self._context.store, _core.PlainCodec())
+        codec = self.codecs[key.name] = self.codec(compression, key)
+        return key.declare(self._context.store, codec, str(compression))
+
+    def codec(self, compression: Compression, key: KeyArrays) -> _core.KeyCodec:
+        """One for a key that is compressed."""
+        raise NotImplementedError
+
+    def policy(self, key: KeyArrays) -> Optional[KeyPolicy]:
+        """That of a key which the method trains itself; None for the others."""
+        return None
+
+    def plain(self, name: Key, step: int) -> bool:
+        """Whether a key travels uncompressed in this step."""
+        return self.excludes(name)
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Hears of the optimizer with which parameters are updated, wherever it runs.
+
+        Raises
+        ------
+        KVStoreError
+            For one that the method cannot do with.
+        """
+        self._context.adopted.learn(optimizer)
+
+    def compressed(self) -> List[Key]:
+        """The keys that are."""
+        return [key.name for key in self._compressed()]
+
+    def fetch(self) -> Dict[str, Any]:
+        """What is carried over: an entry for a dictionary of states, or none."""
+        return self._carried.fetch()
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it; raises KVStoreError for what
+        another method has carried over."""
+        self._carried.put_back(states)
+
+    def train_with(self, updater: Any) -> None:
+        """Updates the keys that it trains itself by updater(name, gradient, value) from now on."""
+
+    def zeros(self) -> float:
+        """The share of compressed elements that came out as 0."""
+        keys = self._compressed()
+        elements = sum(key.elements for key in keys)
+        zeros = sum(self.codecs[key.name].zeros() * key.elements for key in keys)
+        return zeros / elements if elements else 0.0
+
+    def scalers(self) -> Dict[Key, float]:
+        """The last ones of the keys that have any."""
+        scalers = {key.name: self.codecs[key.name].scaler() for key in self._compressed()}
+        return {name: scaler for name, scaler in scalers.items() if scaler > 0}
+
+    def _compressed(self) -> List[KeyArrays]:
+        return [key for key in self._context.keys.values() if key.compressed]
+
+    def global_parameters(self) -> ContextManager[None]:
+        """Has the script's parameters be the global ones for the block."""
+        return contextlib.nullcontext()
+
+    def close(self) -> None:
+        """Waits for what it does beside the store's operations."""

@@ -1,0 +1,115 @@
+// What Python sees of a server of the lane.
+#include "server/server.h"
+
+#include <map>
+
+#include "bindings/bindings.h"
+#include "engine/dlpack.h"
+#include "engine/engine.h"
+
+namespace kvstore_ext {
+namespace {
+
+py::capsule ToCapsule(const Buffer& buffer, DType dtype) {
+  return py::capsule(ToDLPack(buffer, dtype), "dltensor", [](PyObject* capsule) {
+    // MXNet renames a capsule whose tensor it has taken over.
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return;
+    auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    tensor->deleter(tensor);
+  });
+}
+
+using ServerClass = py::class_<Server, std::shared_ptr<Server>>;
+
+void BindUpdates(py::module_* module, ServerClass* server) {
+  py::class_<Update>(*module, "Update")
+      .def_readonly("key", &Update::key)
+      .def_readonly("slice", &Update::slice)
+      .def_readonly("store", &Update::store)
+      .def_readonly("name", &Update::name)
+      .def_readonly("round", &Update::round)
+      .def_readonly("step", &Update::step)
+      .def_readonly("settings", &Update::settings)
+      .def_readonly("failed", &Update::failed)
+      .def("gradient",
+           [](const Update& update) { return ToCapsule(update.gradient, SumTypeOf(update.dtype)); })
+      .def("value", [](const Update& update) { return ToCapsule(update.value, update.dtype); });
+
+  server->def("use_optimizer", &Server::UseOptimizer, WithoutGil())
+      .def(
+          "next_update",
+          [](Server& self) -> std::unique_ptr<Update> {
+            auto update = std::make_unique<Update>();
+            return self.NextUpdate(update.get()) ? std::move(update) : nullptr;
+          },
+          WithoutGil())
+      .def(
+          "publish_after",
+          [](std::shared_ptr<Server> self, const Update& update, uintptr_t value) {
+            RunAfter(ToHandle(value), [self, update](bool computed) {
+              computed ? self->Updated(update) : self->UpdateFailed(update);
+            });
+          },
+          WithoutGil());
+}
+
+void BindQuestions(py::module_* module, ServerClass* server) {
+  py::class_<Question>(*module, "Question")
+      .def_readonly("text", &Question::text)
+      .def("payload", [](const Question& question) { return ToBytes(question.payload); });
+  server
+      ->def(
+          "next_question",
+          [](Server& self) -> std::unique_ptr<Question> {
+            auto question = std::make_unique<Question>();
+            return self.NextQuestion(question.get()) ? std::move(question) : nullptr;
+          },
+          WithoutGil())
+      .def("reply", [](Server& self, const Question& question, const std::string& text,
+                       const py::bytes& payload) {
+        const Buffer buffer = ToBuffer(payload);
+        py::gil_scoped_release without_gil;
+        self.Reply(question, text, buffer);
+      });
+}
+
+}  // namespace
+
+void BindServer(py::module_* module) {
+  py::class_<ServerMethod, std::shared_ptr<ServerMethod>>(*module, "ServerMethod");
+  ServerClass server(*module, "Server");
+  server
+      .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout,
+                       std::map<std::string, std::shared_ptr<ServerMethod>> methods) {
+             ServerOptions options;
+             options.workers = workers;
+             options.timeout = timeout;
+             options.methods = std::move(methods);
+             return std::make_shared<Server>(options, std::move(transport));
+           }),
+           py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("timeout"),
+           py::arg("methods"))
+      .def("set_rank", &Server::SetRank)
+      .def("greet", &Server::Greet, WithoutGil())
+      .def(
+          "carried_over",
+          [](const Server& self, uint64_t key, uint32_t slice) {
+            return ToArray(self.CarriedOver({key, slice}));
+          },
+          py::arg("key"), py::arg("slice"))
+      .def(
+          "carry_over",
+          [](Server& self, uint64_t key, uint32_t slice, uint64_t rounds, const Floats& values) {
+            self.CarryOver({key, slice}, rounds, ToVector(values));
+          },
+          py::arg("key"), py::arg("slice"), py::arg("rounds"), py::arg("values"))
+      .def("abort", &Server::Abort, WithoutGil())
+      .def("await_failure", &Server::AwaitFailure, WithoutGil())
+      .def("end_waits", &Server::EndWaits, WithoutGil())
+      .def("held_bytes", &Server::held_bytes, WithoutGil())
+      .def("stop", &Server::Stop, WithoutGil());
+  BindUpdates(module, &server);
+  BindQuestions(module, &server);
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,141 @@
+// What Python sees of Slim-DP: workers' and servers' cores, and the drawing of explorers for tests
+// and simulations.
+#include <algorithm>
+
+#include "bindings/bindings.h"
+#include "slim_dp/slim_key.h"
+#include "slim_dp/slim_server.h"
+#include "slim_dp/subset.h"
+#include "support/random.h"
+
+namespace kvstore_ext {
+namespace {
+
+Subset ToSubset(size_t elements, const std::vector<size_t>& members) {
+  Subset subset(elements);
+  for (const size_t element : members) {
+    if (element >= elements || subset.Has(element)) {
+      throw std::invalid_argument("element " + std::to_string(element) + " of " +
+                                  std::to_string(elements));
+    }
+    subset.Insert(element);
+  }
+  return subset;
+}
+
+std::vector<size_t> ToVector(const Subset& subset) {
+  std::vector<size_t> members;
+  subset.ForEach([&](size_t element) { members.push_back(element); });
+  return members;
+}
+
+py::array_t<bool> ToMask(const Subset& subset) {
+  py::array_t<bool> mask(static_cast<py::ssize_t>(subset.elements()));
+  bool* const values = mask.mutable_data();
+  std::fill_n(values, subset.elements(), false);
+  subset.ForEach([&](size_t element) { values[element] = true; });
+  return mask;
+}
+
+void BindSelection(py::module_* module) {
+  module->attr("HALVES") = CoreSelection::kHalves;
+  py::class_<CoreSelection>(*module, "CoreSelection")
+      .def("sums",
+           [](const CoreSelection& selection) {
+             std::map<SliceName, CoreSelection::Sums> sums;
+             {
+               py::gil_scoped_release without_gil;
+               sums = selection.SumsOfSlices();
+             }
+             py::dict result;
+             for (const auto& entry : sums) {
+               result[py::make_tuple(entry.first.first, entry.first.second)] =
+                   py::make_tuple(entry.second.parameters, entry.second.update);
+             }
+             return result;
+           })
+      .def("weigh", &CoreSelection::Weigh, WithoutGil())
+      .def("count_upper", &CoreSelection::CountUpper, WithoutGil())
+      .def("count_lower", &CoreSelection::CountLower, WithoutGil())
+      .def("count_equal", &CoreSelection::CountEqual, WithoutGil())
+      .def("choose", &CoreSelection::Choose, WithoutGil());
+}
+
+void BindSubsets(py::module_* module) {
+  py::class_<Subset>(*module, "Subset")
+      .def(py::init(&ToSubset), py::arg("elements"), py::arg("members"))
+      .def("members", [](const Subset& subset) { return ToVector(subset); })
+      .def("mask", &ToMask)
+      .def("signature", &Subset::signature)
+      .def("explore", &Explore, py::arg("count"), py::arg("stream"));
+  module->def("stream_of", &StreamOf, py::arg("seed"), py::arg("sender"), py::arg("key"),
+              py::arg("round"));
+  module->def("mix", &Mix);
+  module->def("draw_share", &DrawShare, py::arg("all"), py::arg("part"), py::arg("drawn"),
+              py::arg("stream"), py::arg("position"));
+  module->def("slim_options", &SlimOptions::Table);
+}
+
+void BindSlimWorker(py::module_* module) {
+  py::class_<SlimModel, std::shared_ptr<SlimModel>>(*module, "SlimModel")
+      .def(py::init<const std::string&, int>(), py::arg("specification"), py::arg("rank"))
+      .def("set_sizes", &SlimModel::SetSizes, py::arg("core"), py::arg("together"), WithoutGil())
+      .def(
+          "resume",
+          [](SlimModel& model, uint64_t rounds, uint64_t begun) { model.Resume(rounds - begun); },
+          py::arg("rounds"), py::arg("begun"), WithoutGil());
+  py::class_<SlimKey, KeyCodec, std::shared_ptr<SlimKey>>(*module, "SlimKey")
+      .def(py::init<std::shared_ptr<SlimModel>, int>(), py::arg("model"), py::arg("workers"))
+      .def("base", [](const SlimKey& key) { return ToArray(key.base()); })
+      .def("set_base",
+           [](SlimKey& key, const Floats& base) { key.SetBase(kvstore_ext::ToVector(base)); })
+      .def("cores",
+           [](const SlimKey& key) {
+             std::map<uint64_t, std::map<uint32_t, py::bytes>> cores;
+             for (const Slice& slice : key.slices()) {
+               for (const auto& core : key.CoresOf(slice)) {
+                 cores[core.first][slice.index] = ToBytes(core.second->members.ToBuffer());
+               }
+             }
+             return cores;
+           })
+      .def(
+          "set_core",
+          [](SlimKey& key, uint32_t slice, uint64_t selection, const py::bytes& members) {
+            key.SetCore(key.slices().at(slice), selection, ToBuffer(members));
+          },
+          py::arg("slice"), py::arg("selection"), py::arg("members"));
+}
+
+void BindSlimServer(py::module_* module) {
+  py::class_<SlimServer, ServerMethod, std::shared_ptr<SlimServer>>(*module, "SlimServer")
+      .def(py::init<double>(), py::arg("timeout"))
+      .def("await_selection", &SlimServer::AwaitSelection, py::arg("store"), py::arg("round"),
+           py::arg("slices"), WithoutGil())
+      .def("set_cores", &SlimServer::SetCores, py::arg("selection"), py::arg("cores"), WithoutGil())
+      .def(
+          "resume",
+          [](SlimServer& server, uint64_t key, uint32_t slice, const py::bytes& parameters,
+             const std::map<uint64_t, py::bytes>& cores) {
+            const Buffer values = ToBuffer(parameters);
+            std::map<uint64_t, Subset> subsets;
+            for (const auto& core : cores) {
+              subsets.emplace(core.first,
+                              Subset(values.size / sizeof(float), ToBuffer(core.second)));
+            }
+            py::gil_scoped_release without_gil;
+            server.Resume({key, slice}, values, std::move(subsets));
+          },
+          py::arg("key"), py::arg("slice"), py::arg("parameters"), py::arg("cores"));
+}
+
+}  // namespace
+
+void BindSlim(py::module_* module) {
+  BindSubsets(module);
+  BindSelection(module);
+  BindSlimWorker(module);
+  BindSlimServer(module);
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,146 @@
+// What Python sees of a worker of the lane.
+#include "worker/worker.h"
+
+#include <array>
+
+#include "bindings/bindings.h"
+#include "engine/engine.h"
+
+namespace kvstore_ext {
+namespace {
+
+py::dict ToDict(const std::array<uint64_t, kMessageTypes>& bytes) {
+  py::dict names;
+  for (size_t type = 0; type < kMessageTypes; ++type) {
+    if (bytes[type] > 0) names[kMessageNames[type]] = bytes[type];
+  }
+  return names;
+}
+
+void BindStatistics(py::module_* module) {
+  py::class_<Totals>(*module, "Totals")
+      .def_readonly("encode", &Totals::encode)
+      .def_readonly("queue", &Totals::queue)
+      .def_readonly("wire", &Totals::wire)
+      .def_readonly("decode", &Totals::decode)
+      .def_readonly("plain_bytes", &Totals::plain_bytes)
+      .def_readonly("encoded_bytes", &Totals::encoded_bytes)
+      .def_readonly("non_finite", &Totals::non_finite);
+}
+
+std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
+                                   int servers, size_t slice_bytes, size_t window_bytes,
+                                   double timeout, bool deterministic,
+                                   const std::string& configuration) {
+  WorkerOptions options;
+  options.rank = rank;
+  options.workers = workers;
+  options.servers = servers;
+  options.slice_bytes = slice_bytes;
+  options.window_bytes = window_bytes;
+  options.timeout = timeout;
+  options.deterministic = deterministic;
+  options.configuration = configuration;
+  return std::make_shared<Worker>(options, std::move(transport));
+}
+
+void Declare(Worker& worker, uint64_t key, int store, const std::string& name, int dtype,
+             uint64_t elements, std::shared_ptr<KeyCodec> codec, const std::string& description) {
+  SliceDeclaration declaration;
+  declaration.elements = elements;
+  declaration.dtype = static_cast<DType>(dtype);
+  declaration.store = store;
+  declaration.name = name;
+  declaration.description = description;
+  worker.Declare(key, declaration, std::move(codec));
+}
+
+void Push(std::shared_ptr<Worker> worker, uint64_t key, Operation::Kind kind, uintptr_t input,
+          uintptr_t output, uintptr_t turn, int priority, uint32_t step,
+          const std::string& settings, bool plain, int root) {
+  Operation operation;
+  operation.key = key;
+  operation.kind = kind;
+  operation.priority = priority;
+  operation.step = step;
+  operation.settings = settings;
+  operation.plain = plain;
+  operation.root = root;
+  PushToEngine(std::move(worker), std::move(operation), ToHandle(input), ToHandle(output),
+               ToHandle(turn));
+}
+
+py::list TakeTrace(Worker& worker) {
+  py::list events;
+  for (const Event& event : worker.trace().Take()) {
+    events.append(py::make_tuple(event.time, event.what, event.key, event.slice, event.round,
+                                 event.priority));
+  }
+  return events;
+}
+
+// Questions to servers' Python, and what a worker tells of itself.
+void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
+  worker
+      ->def("ask",
+            [](Worker& self, int server, const std::string& text, const py::bytes& payload) {
+              const Buffer buffer = ToBuffer(payload);
+              py::gil_scoped_release without_gil;
+              return self.Ask(server, text, buffer);
+            })
+      .def("await_answer",
+           [](Worker& self, uint64_t question) {
+             Answer answer;
+             {
+               py::gil_scoped_release without_gil;
+               answer = self.AwaitAnswer(question);
+             }
+             return py::make_tuple(answer.text, ToBytes(answer.payload));
+           })
+      .def("totals", &Worker::totals, WithoutGil())
+      .def("traffic",
+           [](Worker& self) {
+             const Traffic traffic = self.traffic();
+             return py::make_tuple(ToDict(traffic.sent), ToDict(traffic.received));
+           })
+      .def("order", &Worker::order, WithoutGil())
+      .def("enable_trace", [](Worker& self, bool on) { self.trace().Enable(on); })
+      .def("take_trace", &TakeTrace);
+}
+
+}  // namespace
+
+void BindWorker(py::module_* module) {
+  BindStatistics(module);
+  py::enum_<Operation::Kind>(*module, "Kind")
+      .value("PULL", Operation::Kind::kPull)
+      .value("PUSH", Operation::Kind::kPush)
+      .value("BROADCAST", Operation::Kind::kBroadcast);
+  py::class_<Worker, std::shared_ptr<Worker>> worker(*module, "Worker");
+  worker
+      .def(py::init(&MakeWorker), py::arg("transport"), py::kw_only(), py::arg("rank"),
+           py::arg("workers"), py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"),
+           py::arg("timeout"), py::arg("deterministic"), py::arg("configuration"))
+      .def("await_servers", &Worker::AwaitServers, WithoutGil())
+      .def("join", &Worker::Join, WithoutGil())
+      .def("declare", &Declare, WithoutGil())
+      .def("slices",
+           [](Worker& self, uint64_t key) {
+             py::gil_scoped_release without_gil;
+             const std::vector<Slice> slices = self.Slices(key);
+             py::gil_scoped_acquire with_gil;
+             return ToList(slices);
+           })
+      .def("rounds", &Worker::RoundsOf, WithoutGil())
+      .def("push_to_engine", &Push, py::arg("key"), py::arg("kind"), py::arg("input"),
+           py::arg("output"), py::arg("turn"), py::arg("priority"), py::arg("step") = 0,
+           py::arg("settings") = "", py::arg("plain") = false, py::arg("root") = 0, WithoutGil())
+      .def("leave", &Worker::Leave, WithoutGil())
+      .def("abort", &Worker::Abort, WithoutGil())
+      .def("hush", &Worker::Hush, WithoutGil())
+      .def("stop", &Worker::Stop, WithoutGil())
+      .def("failure", &Worker::failure, WithoutGil());
+  BindTalk(&worker);
+}
+
+}  // namespace kvstore_ext

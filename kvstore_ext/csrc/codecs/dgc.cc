@@ -1,0 +1,135 @@
+#include "codecs/dgc.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "codecs/dgc_encoder.h"
+#include "codecs/kernels/kernels.h"
+#include "support/wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr char kName[] = "dgc";
+constexpr size_t kBlock = 65536;
+constexpr double kFirstRatio = 0.25;
+constexpr size_t kElementBytes = sizeof(uint16_t) + sizeof(float);
+
+size_t EncodedBytes(size_t elements, size_t count) {
+  return sizeof(uint32_t) * DivideUp(elements, kBlock) + kElementBytes * count;
+}
+
+std::vector<uint64_t> FindNonZero(const float* values, size_t elements) {
+  std::vector<uint64_t> found;
+  std::vector<uint32_t> within(kBlock);
+  for (size_t begin = 0; begin < elements; begin += kBlock) {
+    const size_t length = std::min(kBlock, elements - begin);
+    const size_t count = kernels().find(values + begin, length, 1, within.data());
+    for (size_t i = 0; i < count; ++i) found.push_back(begin + within[i]);
+  }
+  return found;
+}
+
+std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
+  DgcOptions options;
+  options.ratio = values.Number("ratio");
+  options.warmup = values.Whole("warmup_rounds");
+  options.stages = values.Whole("warmup_stages");
+  options.clip = values.Number("clip_norm");
+  return std::make_shared<Dgc>(options, workers);
+}
+
+}  // namespace
+
+CodecMethod Dgc::Method() {
+  return {
+      kName,
+      {MethodOption::NumberAbove("ratio", 0, 1), MethodOption::Whole("warmup_rounds", 0, 0x1p31),
+       MethodOption::Whole("warmup_stages", 1, 1000), MethodOption::Number("clip_norm", 0)},
+      Make};
+}
+
+Dgc::Dgc(const DgcOptions& options, int workers)
+    : options_(options),
+      clip_norm_(options.clip > 0 ? options.clip / std::sqrt(static_cast<double>(workers))
+                                  : std::numeric_limits<double>::infinity()) {}
+
+std::unique_ptr<KeyEncoder> Dgc::MakeEncoder(size_t elements) const {
+  return std::make_unique<DgcEncoder>(std::shared_ptr<const Dgc>(shared_from_this(), this),
+                                      elements);
+}
+
+bool Dgc::warms_up() const { return options_.warmup > 0 && options_.ratio < kFirstRatio; }
+
+double Dgc::Ratio(uint64_t round) const {
+  if (!warms_up() || round > options_.warmup) return options_.ratio;
+  const uint64_t stage = (std::max<uint64_t>(round, 1) - 1) * options_.stages / options_.warmup;
+  return kFirstRatio *
+         std::pow(options_.ratio / kFirstRatio, static_cast<double>(stage) / options_.stages);
+}
+
+double Dgc::bytes_per_element() const {
+  constexpr double kLeast = 0.02;  // smaller messages are not worth longer slices
+  return std::max(kLeast, kElementBytes * (warms_up() ? kFirstRatio : options_.ratio));
+}
+
+Buffer Dgc::EncodeSelected(const float* values, size_t elements, const uint64_t* selected,
+                           size_t count, uint64_t offset) const {
+  Buffer bytes = Buffer::Allocate(EncodedBytes(elements, count));
+  char* counts = bytes.data.get();
+  char* indices = counts + sizeof(uint32_t) * DivideUp(elements, kBlock);
+  char* numbers = indices + sizeof(uint16_t) * count;
+  size_t i = 0;
+  for (size_t end = kBlock; end < elements + kBlock; end += kBlock, counts += sizeof(uint32_t)) {
+    const size_t first = i;
+    for (; i < count && selected[i] - offset < end; ++i) {
+      const uint64_t element = selected[i] - offset;
+      Store(indices + sizeof(uint16_t) * i, static_cast<uint16_t>(element % kBlock));
+      Store(numbers + sizeof(float) * i, values[element]);
+    }
+    Store(counts, static_cast<uint32_t>(i - first));
+  }
+  return bytes;
+}
+
+Buffer Dgc::Encode(const float* values, size_t elements, float, const Draws&) const {
+  const std::vector<uint64_t> found = FindNonZero(values, elements);
+  return EncodeSelected(values, elements, found.data(), found.size(), 0);
+}
+
+Buffer Dgc::EncodeSum(const float* sum, size_t elements, float, const Draws&) const {
+  const std::vector<uint64_t> found = FindNonZero(sum, elements);
+  if (EncodedBytes(elements, found.size()) >= sizeof(float) * elements) return Buffer();
+  return EncodeSelected(sum, elements, found.data(), found.size(), 0);
+}
+
+void Dgc::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  const size_t blocks = DivideUp(elements, kBlock);
+  const char* counts = bytes.data.get();
+  if (bytes.size < EncodedBytes(elements, 0)) {
+    CheckSize(kName, bytes, elements, EncodedBytes(elements, 0));
+  }
+  size_t total = 0;
+  for (size_t i = 0; i < blocks; ++i) total += Load<uint32_t>(counts + sizeof(uint32_t) * i);
+  CheckSize(kName, bytes, elements, EncodedBytes(elements, total));
+  const char* index = counts + sizeof(uint32_t) * blocks;
+  const char* number = index + sizeof(uint16_t) * total;
+  for (size_t begin = 0; begin < elements; begin += kBlock, counts += sizeof(uint32_t)) {
+    const size_t length = std::min(kBlock, elements - begin);
+    size_t least = 0;
+    for (auto left = Load<uint32_t>(counts); left > 0; --left) {
+      const size_t element = Load<uint16_t>(index);
+      if (element < least || element >= length) {
+        RefuseBytes(kName, "index " + std::to_string(begin + element) + ", out of order or range,");
+      }
+      sum[begin + element] += Load<float>(number);
+      least = element + 1;
+      index += sizeof(uint16_t);
+      number += sizeof(float);
+    }
+  }
+}
+
+}  // namespace kvstore_ext

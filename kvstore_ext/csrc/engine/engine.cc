@@ -1,0 +1,154 @@
+#include "engine/engine.h"
+
+#include <stdexcept>
+
+#include "support/clock.h"
+
+namespace kvstore_ext {
+namespace {
+
+// MXNet's Context, for the CPU, and the property that gives an operation a thread which computing
+// does not occupy.
+struct Context {
+  int device_type;
+  int device_id;
+};
+constexpr Context kCpu = {1, 0};
+constexpr int kCpuPrioritized = 3;
+
+// As dmlc::Error, which is a runtime_error and no more; libmxnet copies it.
+struct DmlcError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void Check(int status) {
+  if (status != 0) throw std::runtime_error(LibMXNet::Get().last_error());
+}
+
+// An array that stays alive until the operation on it has ended.
+class Array {
+ public:
+  explicit Array(NDArrayHandle handle) {
+    if (handle != nullptr) Check(LibMXNet::Get().shallow_copy(handle, &handle_));
+  }
+  ~Array() {
+    if (handle_ != nullptr) LibMXNet::Get().array_free(handle_);
+  }
+  // Keeps it alive for ever.
+  void Abandon() { handle_ = nullptr; }
+
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+
+  // What the engine orders operations by: arrays that share memory share it. NDArray's first member
+  // points to it.
+  static void* Chunk(NDArrayHandle handle) { return *static_cast<void**>(handle); }
+
+  // Its elements, in their usual order; to be called while the engine lets nobody else write.
+  // DLPack refuses an array that oneDNN keeps in a layout of its own, which happens to weights
+  // after an inference pass, and does not wait; asking for the pointer plainly would wait, for
+  // ourselves.
+  char* Data() const {
+    if (handle_ == nullptr) return nullptr;
+    const LibMXNet& mx = LibMXNet::Get();
+    void* tensor = nullptr;
+    int status = mx.to_dlpack(handle_, &tensor);
+    if (status != 0 && mx.chunk_reorder != nullptr) {
+      mx.chunk_reorder(Chunk(handle_));
+      status = mx.to_dlpack(handle_, &tensor);
+    }
+    Check(status);
+    char* data = *static_cast<char**>(tensor);  // DLTensor's first member
+    mx.free_dlpack(tensor);
+    return data;
+  }
+
+ private:
+  NDArrayHandle handle_ = nullptr;
+};
+
+struct Call {
+  std::shared_ptr<Worker> worker;
+  Operation operation;
+  Array input;
+  Array output;
+};
+
+void End(const OnComplete& complete, const std::string& error) {
+  if (error.empty()) {
+    complete.callback(complete.engine, complete.param, nullptr);
+  } else {
+    const DmlcError raised(error);
+    complete.callback(complete.engine, complete.param, &raised);
+  }
+}
+
+void Begin(void*, void* on_complete, void* param) {
+  // The engine's object lies on its caller's stack; ours outlives the call.
+  const OnComplete complete = *static_cast<OnComplete*>(on_complete);
+  Call* call = static_cast<Call*>(param);
+  try {
+    Operation operation = std::move(call->operation);
+    operation.input = call->input.Data();
+    operation.output = call->output.Data();
+    operation.done = [complete, call](const std::string& error) {
+      // Somebody may still read what a failed operation has sent: it goes out without a copy.
+      if (!error.empty()) {
+        call->input.Abandon();
+        call->output.Abandon();  // a result may be on its way into it
+      }
+      End(complete, error);
+    };
+    call->worker->Start(std::move(operation));
+  } catch (const std::exception& error) {
+    End(complete, error.what());
+  }
+}
+
+}  // namespace
+
+void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHandle input,
+                  NDArrayHandle output, NDArrayHandle order) {
+  const int priority = operation.priority;
+  operation.pushed = Now();
+  auto call = std::unique_ptr<Call>(
+      new Call{std::move(worker), std::move(operation), Array(input), Array(output)});
+  // The input too is declared as written: it may have to be brought into the usual layout.
+  NDArrayHandle writes[3] = {order, input, output};
+  int count = 1;
+  if (input != nullptr) writes[count++] = input;
+  // The engine would wait for ever for an operation that writes to the same memory twice.
+  const bool in_place =
+      input != nullptr && output != nullptr && Array::Chunk(input) == Array::Chunk(output);
+  if (output != nullptr && !in_place) writes[count++] = output;
+  Check(LibMXNet::Get().engine_push(
+      Begin, call.get(), [](void* param) { delete static_cast<Call*>(param); }, &kCpu, nullptr, 0,
+      writes, count, &kCpuPrioritized, priority, "kvstore_ext", false));
+  call.release();
+}
+
+void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action) {
+  struct Action {
+    std::function<void(bool)> run;
+    bool done;
+  };
+  auto call = std::unique_ptr<Action>(new Action{std::move(action), false});
+  Check(LibMXNet::Get().engine_push(
+      [](void*, void* on_complete, void* param) {
+        const OnComplete complete = *static_cast<OnComplete*>(on_complete);
+        auto* action = static_cast<Action*>(param);
+        action->done = true;
+        action->run(true);
+        End(complete, "");
+      },
+      call.get(),
+      [](void* param) {
+        // The engine skips an operation on an array whose computation failed.
+        std::unique_ptr<Action> action(static_cast<Action*>(param));
+        if (!action->done) action->run(false);
+      },
+      &kCpu, &written, 1, nullptr, 0, &kCpuPrioritized, 0, "kvstore_ext updated", false));
+  call.release();
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,27 @@
+// Runs a worker's operations as operations of MXNet's engine. That is the whole of the overlap: the
+// engine starts them when the gradient is computed, and starts the next forward pass of the layer
+// when they end.
+#pragma once
+
+#include <memory>
+
+#include "transport/libmxnet.h"
+#include "worker/worker.h"
+
+namespace kvstore_ext {
+
+// Asks the engine to start an operation on a key once its arrays are ready; returns at once.
+//
+// input and output, which become the operation's, are arrays on the CPU that hold the key's
+// elements; either may be null, or both the same array. order is an array of the key's own, written
+// by every operation on it, so that they follow each other. The caller may free its arrays at once.
+// A failure is raised where somebody waits for the output or for order. Throws std::runtime_error
+// with MXNet's message if the engine refuses.
+void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHandle input,
+                  NDArrayHandle output, NDArrayHandle order);
+
+// Asks the engine to run an action once all pending operations that write to `written` have ended.
+// It is called with false where one of them failed.
+void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action);
+
+}  // namespace kvstore_ext

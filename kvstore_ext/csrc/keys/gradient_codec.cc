@@ -1,0 +1,122 @@
+#include "keys/gradient_codec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace kvstore_ext {
+namespace {
+
+// Looking for zeros means decoding, which would cost as much as encoding if done always.
+constexpr uint64_t kSlicesASample = 16;
+
+}  // namespace
+
+void CheckCompressible(const SliceDeclaration& declaration) {
+  if (SumTypeOf(declaration.dtype) == DType::kFloat32) return;
+  throw std::invalid_argument("key " + declaration.name + " is of " + NameOf(declaration.dtype) +
+                              "; float32 and float16 can be compressed");
+}
+
+GradientCodec::GradientCodec(const std::string& specification, int workers, bool raises)
+    : specification_(specification), raises_(raises), codec_(MakeCodec(specification, workers)) {}
+
+void GradientCodec::Attach(KeyLane* lane) {
+  KeyCodec::Attach(lane);
+  CheckCompressible(lane->declaration());
+  encoder_ = codec_->MakeEncoder(lane->declaration().elements);
+}
+
+std::optional<Encoding> GradientCodec::Prepare(const char* gradient, uint64_t round, bool plain) {
+  const float scaler = Look(gradient, round);
+  if (std::isnan(scaler) && raises_) {
+    throw NotFinite("the gradient of key " + lane().declaration().name + ", round " +
+                    std::to_string(round) + ", has values that are not finite");
+  }
+  if (!codec_->shares_scaler()) {
+    round_scaler_ = scaler;
+    return std::isnan(scaler) ? Encoding::kSkipped : plain ? Encoding::kPlain : Encoding::kEncoded;
+  }
+  shared_.Ask(&lane(), round, scaler, plain, [this, round](float largest, Encoding encoding) {
+    round_scaler_ = largest;
+    lane().Admit(round, encoding);
+  });
+  return std::nullopt;
+}
+
+float GradientCodec::Look(const char* gradient, uint64_t round) {
+  const SliceDeclaration& key = lane().declaration();
+  round_ = round;
+  if (key.dtype == DType::kFloat32) {
+    return encoder_->Prepare(reinterpret_cast<const float*>(gradient), rounds());
+  }
+  wide_.resize(key.elements);
+  Widen(key.dtype, reinterpret_cast<char*>(wide_.data()), gradient, key.elements);
+  return encoder_->Prepare(wide_.data(), rounds());
+}
+
+void GradientCodec::OnMessage(const Message& message) {
+  if (message.header.type != MessageType::kScaler) return KeyCodec::OnMessage(message);
+  shared_.OnMessage(message);
+}
+
+Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (encoding == Encoding::kPlain) return TakeAll(slice);
+  scaler_ = round_scaler_;
+  const Draws draws(codec_->seed(), lane().rank(), lane().key(), earlier_rounds_ + round);
+  Buffer bytes = encoder_->Encode(slice.offset, slice.length, round_scaler_, draws);
+  if (encoded_++ % kSlicesASample == 0) Sample(bytes, slice.length);
+  return bytes;
+}
+
+// The slice as numbers of the key's type, with what was carried over.
+Buffer GradientCodec::TakeAll(const Slice& slice) {
+  const DType dtype = lane().declaration().dtype;
+  Buffer values = Buffer::Allocate(slice.length * sizeof(float));
+  encoder_->TakeAll(slice.offset, slice.length, reinterpret_cast<float*>(values.data.get()));
+  if (dtype == DType::kFloat32) return values;
+  Buffer narrow = Buffer::Allocate(slice.length * SizeOf(dtype));
+  Narrow(dtype, narrow.data.get(), values.data.get(), slice.length);
+  return narrow;
+}
+
+void GradientCodec::Sample(const Buffer& bytes, size_t elements) {
+  std::vector<float> values(elements);
+  codec_->AddTo(values.data(), elements, bytes);
+  sampled_ += elements;
+  zeros_ += std::count(values.begin(), values.end(), 0.0F);
+}
+
+bool GradientCodec::Receive(const Slice& slice, uint64_t, const Result& result, char* output) {
+  if (output == nullptr) return true;
+  if (result.encoding == Encoding::kEncoded) {
+    Decode(slice, result.payload, output);
+  } else {
+    WritePlain(slice, result, output);
+  }
+  return true;
+}
+
+void GradientCodec::Decode(const Slice& slice, const Buffer& bytes, char* output) const {
+  const DType dtype = lane().declaration().dtype;
+  char* to = output + slice.offset * SizeOf(dtype);
+  if (dtype == DType::kFloat32) {
+    return codec_->DecodeSum(reinterpret_cast<float*>(to), slice.length, bytes);
+  }
+  std::vector<float> wide(slice.length);
+  codec_->DecodeSum(wide.data(), slice.length, bytes);
+  Narrow(dtype, to, reinterpret_cast<const char*>(wide.data()), slice.length);
+}
+
+double GradientCodec::zeros() const {
+  const uint64_t sampled = sampled_;
+  return sampled == 0 ? 0 : static_cast<double>(zeros_) / static_cast<double>(sampled);
+}
+
+void GradientCodec::SetState(uint64_t rounds, std::vector<float> state) {
+  encoder_->SetState(std::move(state));
+  earlier_rounds_ = rounds - round_;
+}
+
+}  // namespace kvstore_ext

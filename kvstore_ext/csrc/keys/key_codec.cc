@@ -1,0 +1,36 @@
+#include "keys/key_codec.h"
+
+#include <cstring>
+
+namespace kvstore_ext {
+namespace {
+
+// To wake another thread would take longer than to encode so many elements.
+constexpr uint64_t kSmallElements = 8192;
+
+}  // namespace
+
+bool KeyCodec::encodes_in_turn() const { return lane().declaration().elements > kSmallElements; }
+
+void KeyCodec::OnMessage(const Message&) {
+  throw std::runtime_error("key " + lane().declaration().name +
+                           ": a server sent a message that its method does not know");
+}
+
+void KeyCodec::WritePlain(const Slice& slice, const Result& result, char* output) const {
+  const SliceDeclaration& key = lane().declaration();
+  const size_t element = SizeOf(key.dtype);
+  const size_t bytes = slice.length * element;
+  char* to = output + slice.offset * element;
+  if (result.encoding == Encoding::kSkipped && result.payload.size == 0) {
+    std::memset(to, 0, bytes);
+  } else if (result.encoding == Encoding::kEncoded || result.payload.size != bytes) {
+    throw std::runtime_error("key " + key.name + ": a server sent " +
+                             std::to_string(result.payload.size) + " bytes for a slice of " +
+                             std::to_string(bytes));
+  } else {
+    std::memcpy(to, result.payload.data.get(), bytes);
+  }
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,115 @@
+#include "server/coded_sum.h"
+
+#include <cmath>
+
+#include "keys/gradient_codec.h"
+
+namespace kvstore_ext {
+namespace {
+
+std::shared_ptr<const Codec> CodecOf(const SliceContext& context) {
+  CheckCompressible(context.declaration);
+  return MakeCodec(context.declaration.method, context.workers);
+}
+
+}  // namespace
+
+CodedSum::CodedSum(SliceContext given)
+    : Reduction(std::move(given)),
+      codec_(CodecOf(context())),
+      sum_(context().declaration.dtype, context().declaration.elements, context().workers,
+           context().deterministic, [this](float* sum, const Buffer& bytes) {
+             codec_->AddTo(sum, context().declaration.elements, bytes);
+             scaler_ = codec_->ScalerOf(bytes);
+           }) {}
+
+bool CodedSum::Accept(const Message& message) {
+  const SliceDeclaration& slice = context().declaration;
+  const bool has_values = message.header.round > 0 || message.peer == 0;
+  switch (message.header.encoding) {
+    case Encoding::kEncoded: sum_.AddBytes(message.peer, message.payload); return true;
+    case Encoding::kSkipped:
+      CheckBytes(message, 0);
+      sum_.AddNonFinite(message.peer);
+      return true;
+    case Encoding::kPlain: break;
+  }
+  CheckBytes(message, has_values ? slice.elements * SizeOf(slice.dtype) : 0);
+  if (has_values) {
+    sum_.Add(message.peer, message.payload, message.payload_is_ours);
+  } else {
+    sum_.AddNothing(message.peer);
+  }
+  return true;
+}
+
+void CodedSum::Finish(uint64_t round) {
+  if (sum_.non_finite()) {
+    sum_.Drop();
+    value_ = Buffer();
+    encoding_ = Encoding::kSkipped;
+  } else if (round == 0) {
+    value_ = sum_.Take();
+    encoding_ = Encoding::kPlain;
+  } else {
+    Encode(round);
+  }
+}
+
+bool CodedSum::TakeGradient(Buffer* gradient) {
+  encoding_ = sum_.non_finite() ? Encoding::kSkipped : Encoding::kPlain;
+  if (sum_.non_finite()) {
+    sum_.Drop();
+    return false;
+  }
+  *gradient = sum_.TakeWide();
+  return true;
+}
+
+void CodedSum::Encode(uint64_t round) {
+  const SliceDeclaration& slice = context().declaration;
+  const bool all_encoded = sum_.all_encoded();
+  const Draws draws(codec_->seed(), Draws::kServer, context().name.first, earlier_rounds_ + round);
+  const Buffer sum = sum_.TakeWide();
+  auto* values = reinterpret_cast<float*>(sum.data.get());
+  for (size_t i = 0; i < carried_over_.size(); ++i) values[i] += carried_over_[i];
+  carried_over_.clear();
+  value_ = Buffer();
+  // Finite gradients may have a sum that is not, which says so as it does without compression.
+  if (all_encoded && !std::isnan(codec_->Codec::Scaler(values, slice.elements))) {
+    value_ = codec_->EncodeSum(values, slice.elements, scaler_, draws.From(slice.offset));
+  }
+  if (value_.data == nullptr) return SetPlain(sum);
+  encoding_ = Encoding::kEncoded;
+  if (!codec_->error_feedback() || !codec_->sums_lose()) return;
+  std::vector<float> decoded(slice.elements);
+  codec_->DecodeSum(decoded.data(), slice.elements, value_);
+  carried_over_.resize(slice.elements);
+  for (size_t i = 0; i < slice.elements; ++i) carried_over_[i] = values[i] - decoded[i];
+}
+
+void CodedSum::SetPlain(const Buffer& wide) {
+  const SliceDeclaration& slice = context().declaration;
+  encoding_ = Encoding::kPlain;
+  value_ = wide;
+  if (slice.dtype == DType::kFloat32) return;
+  value_ = Buffer::Allocate(slice.elements * SizeOf(slice.dtype));
+  Narrow(slice.dtype, value_.data.get(), wide.data.get(), slice.elements);
+}
+
+void CodedSum::CarryOver(uint64_t rounds, uint64_t open_round, std::vector<float> values) {
+  const SliceDeclaration& slice = context().declaration;
+  if (!values.empty() && values.size() != slice.elements) {
+    throw std::invalid_argument("slice " + std::to_string(context().name.second) + " of key " +
+                                slice.name + " has " + std::to_string(slice.elements) +
+                                " elements; got " + std::to_string(values.size()));
+  }
+  carried_over_ = std::move(values);
+  earlier_rounds_ = rounds + 1 - open_round;
+}
+
+size_t CodedSum::held_bytes() const {
+  return value_.size + sum_.held_bytes() + carried_over_.size() * sizeof(float);
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,41 @@
+#include "server/scaler_sharing.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "keys/shared_scaler.h"
+#include "support/clock.h"
+
+namespace kvstore_ext {
+
+std::optional<Message> ScalerSharing::Take(const Message& message, const std::string& key,
+                                           int workers) {
+  if (message.header.round != round_ || heard_.count(message.peer) != 0) {
+    throw std::runtime_error("key " + key + ": worker " + std::to_string(message.peer) +
+                             " sent a scaler of round " + std::to_string(message.header.round) +
+                             "; round " + std::to_string(round_) + " is open");
+  }
+  if (heard_.empty()) since_ = Now();
+  heard_[message.peer] = UnpackScaler(message.text);
+  if (message.peer == 0) encoding_ = message.header.encoding;
+  if (static_cast<int>(heard_.size()) < workers) return std::nullopt;
+  float largest = 0;
+  for (const auto& scaler : heard_) {
+    if (!(scaler.second <= largest) && !std::isnan(largest)) largest = scaler.second;
+  }
+  Message answer = ControlMessage(MessageType::kScaler, PackScaler(largest));
+  answer.header.key = message.header.key;
+  answer.header.round = round_;
+  answer.header.encoding = encoding_;
+  heard_.clear();
+  ++round_;
+  return answer;
+}
+
+std::set<int> ScalerSharing::senders() const {
+  std::set<int> ranks;
+  for (const auto& scaler : heard_) ranks.insert(scaler.first);
+  return ranks;
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,33 @@
+// One key's scalers at the server of its first slice, where all workers encode with the largest.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "transport/message.h"
+
+namespace kvstore_ext {
+
+// Not thread-safe. No key waits for another's.
+class ScalerSharing {
+ public:
+  // Takes a worker's scaler of the open round; the answer to all workers once they are complete.
+  // Throws std::runtime_error for another round, or a second one of a worker.
+  std::optional<Message> Take(const Message& message, const std::string& key, int workers);
+
+  // The workers that have sent theirs in the open round, and since when, by Now().
+  std::set<int> senders() const;
+  double since() const { return since_; }
+  uint64_t round() const { return round_; }
+
+ private:
+  uint64_t round_ = 1;
+  std::map<int, float> heard_;
+  Encoding encoding_ = Encoding::kEncoded;  // as rank 0 wants it
+  double since_ = 0;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,173 @@
+// A server's half of the lane: slices of all workers come in, one result goes out to each.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/reduction.h"
+#include "server/scaler_sharing.h"
+#include "support/dtype.h"
+#include "support/failure.h"
+#include "support/send_queue.h"
+#include "support/watchdog.h"
+#include "transport/link.h"
+#include "transport/transport.h"
+
+namespace kvstore_ext {
+
+struct ServerOptions {
+  int workers = 1;
+  double timeout = 300;  // seconds that a round may wait for a worker
+  // Methods that are more than a codec, by the first word of a declaration's method.
+  std::map<std::string, std::shared_ptr<ServerMethod>> methods;
+};
+
+// A completed sum that waits for the optimizer, which overwrites `value`.
+struct Update {
+  uint64_t key = 0;
+  uint32_t slice = 0;
+  int32_t store = 0;
+  std::string name;
+  DType dtype = DType::kFloat32;
+  size_t elements = 0;
+  uint64_t round = 0;    // how often this slice has been updated, this time included
+  uint32_t step = 0;     // how often rank 0's most updated key had been, when it pushed
+  std::string settings;  // the last that rank 0 has sent with this slice; see Operation
+  bool failed = false;   // computing the value failed; MXNet raises the reason for who reads it
+  Buffer gradient;       // not rounded: of SumTypeOf(dtype)
+  Buffer value;
+};
+
+// Something that a worker asks of the server's Python.
+struct Question {
+  int worker = 0;
+  uint64_t number = 0;
+  std::string text;
+  Buffer payload;
+};
+
+// Holds its slices of the parameters. Without an optimizer a slice's value is its last sum.
+// Thread-safe.
+class Server {
+ public:
+  Server(const ServerOptions& options, std::shared_ptr<Transport> transport);
+  ~Server();
+
+  // ps-lite gives ranks only once the cluster stands, but messages may come before.
+  void SetRank(int rank) { rank_ = rank; }
+
+  // Tells a worker that it may send.
+  void Greet(int worker);
+
+  // From now on a store's completed sums go to NextUpdate instead of becoming the value.
+  void UseOptimizer(int32_t store);
+
+  // Waits for the most urgent sum; false when there will be none any more.
+  bool NextUpdate(Update* update);
+
+  // The value has been updated: sends it to all workers.
+  void Updated(const Update& update);
+
+  // The value could not be computed: NextUpdate gives the update back, marked as failed.
+  void UpdateFailed(Update update);
+
+  // Waits for a worker's question; false when there will be none any more.
+  bool NextQuestion(Question* question);
+
+  void Reply(const Question& question, const std::string& text, const Buffer& payload);
+
+  // Ends the job on all processes.
+  void Abort(const std::string& reason);
+
+  // The reason of a failure, waiting for one up to a time; an empty string if there is none.
+  std::string AwaitFailure(double seconds) const { return failure_.Wait(seconds); }
+
+  // What the encodings of a slice have left out so far; empty where nothing is carried over.
+  std::vector<float> CarriedOver(const SliceName& name) const;
+
+  // Goes on as if so many rounds had been before, and had left this out. Throws
+  // std::invalid_argument for another number of elements than the slice has.
+  void CarryOver(const SliceName& name, uint64_t rounds, std::vector<float> values);
+
+  // Has NextUpdate, NextQuestion and AwaitFailure return at once, now and later.
+  void EndWaits();
+
+  // Bytes held in values and open sums, without the optimizer's state.
+  size_t held_bytes() const;
+
+  // Ends waits and stops all threads.
+  void Stop();
+
+ private:
+  struct SliceState {
+    std::unique_ptr<Reduction> reduction;
+    uint64_t elements = 0;
+    uint64_t round = 0;  // the one that is open; 0 gives the slice its first value
+    uint32_t step = 0;
+    std::map<int, std::string> settings;  // the last that each worker has sent, if any has
+    int priority = 0;
+    double since = 0;  // the open round's first contribution
+    bool updating = false;
+  };
+  struct Key {
+    std::string name;
+    std::map<int, std::string> descriptions;  // by rank
+    DType dtype = DType::kFloat32;
+    int32_t store = 0;
+    std::map<uint32_t, SliceState> slices;  // this server's
+    ScalerSharing scalers;                  // where slice 0 is
+  };
+
+  void OnMessage(const Message& message);
+  void OnJoin(const Message& message);
+  void OnInit(const Message& message);
+  void OnPush(const Message& message);
+  void OnPull(const Message& message);
+  void OnScaler(const Message& message);
+  void Forward(const Message& message);
+  void OnLeave(int worker);
+  void Describe(Key* key, const Message& message);
+  std::unique_ptr<Reduction> Reduce(const SliceName& name, const SliceDeclaration& declaration);
+  void Contribute(Key* key, const Message& message);
+  void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
+  void CompareSettings(const Key& key, const SliceState& slice) const;
+  void Complete(const SliceName& name, Key* key, SliceState* slice);
+  void QueueUpdate(const SliceName& name, const Key& key, SliceState* slice, Buffer gradient);
+  void Publish(const SliceName& name, SliceState* slice);
+  void SendResult(int worker, const SliceName& name, uint64_t round, int priority,
+                  SliceAnswer answer);
+  void ToAll(MessageType type, const std::string& text = "");
+  void CheckDeadlines();
+  std::string Overdue(double limit) const;
+  std::string OverdueKey(const Key& key, double limit) const;
+  Key& KeyOf(uint64_t id);
+  SliceState& SliceOf(const SliceName& name);
+
+  const ServerOptions options_;
+  std::shared_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Link>> links_;  // by worker; none comes or goes
+  std::atomic<int> rank_{0};
+  SendQueue<Update> updates_;
+  SendQueue<Question> questions_;
+  Failure failure_;
+
+  mutable std::mutex mutex_;  // of all below
+  std::unordered_map<uint64_t, Key> keys_;
+  std::set<int32_t> optimized_;  // stores
+  uint64_t windows_ = 0;         // rank 0's, followed
+  std::set<int> greeted_;
+  std::map<int, std::string> joined_;  // configurations by rank
+  bool deterministic_ = false;         // as the workers want it
+  double joining_since_ = 0;
+  std::set<int> left_;
+
+  Watchdog watchdog_;  // last: its thread uses all of the above
+};
+
+}  // namespace kvstore_ext

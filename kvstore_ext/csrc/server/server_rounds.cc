@@ -1,0 +1,171 @@
+// A server's rounds: what workers send of a slice comes together, and goes out again (server.h).
+#include <cstdio>
+#include <stdexcept>
+
+#include "server/server.h"
+#include "support/clock.h"
+#include "support/ranks.h"
+
+namespace kvstore_ext {
+
+// Compares what the workers say of a key, slice by slice as they say it.
+void Server::Describe(Key* key, const Message& message) {
+  const auto declaration = SliceDeclaration::Unpack(message.text);
+  const std::string text = declaration.name + " " + declaration.description;
+  key->descriptions[message.peer] = text;
+  for (const auto& other : key->descriptions) {
+    if (other.second == text) continue;
+    throw std::runtime_error("workers initialised a key differently: worker " +
+                             std::to_string(other.first) + " key " + other.second + ", worker " +
+                             std::to_string(message.peer) + " key " + text);
+  }
+  key->name = declaration.name;
+  key->dtype = declaration.dtype;
+  key->store = declaration.store;
+  SliceState& slice = key->slices[message.header.slice];
+  if (slice.reduction != nullptr) return;
+  slice.elements = declaration.elements;
+  slice.reduction = Reduce({message.header.key, message.header.slice}, declaration);
+}
+
+std::unique_ptr<Reduction> Server::Reduce(const SliceName& name,
+                                          const SliceDeclaration& declaration) {
+  SliceContext context;
+  context.name = name;
+  context.declaration = declaration;
+  context.workers = options_.workers;
+  context.deterministic = deterministic_;
+  context.send = [this, name](int worker, Message message) {
+    message.header.type = MessageType::kMethod;
+    message.header.key = name.first;
+    message.header.slice = name.second;
+    links_[worker]->Send(std::move(message));
+  };
+  const auto found = options_.methods.find(declaration.method_name());
+  if (found != options_.methods.end()) return found->second->MakeReduction(std::move(context));
+  return MakeReduction(std::move(context));
+}
+
+void Server::OnInit(const Message& message) {
+  Key& key = keys_[message.header.key];
+  Describe(&key, message);
+  Contribute(&key, message);
+}
+
+void Server::OnPush(const Message& message) { Contribute(&KeyOf(message.header.key), message); }
+
+void Server::Contribute(Key* key, const Message& message) {
+  const int worker = message.peer;
+  const SliceName name(message.header.key, message.header.slice);
+  SliceState& slice = SliceOf(name);
+  const std::set<int>& heard = slice.reduction->heard();
+  if (message.header.round != slice.round || heard.count(worker) != 0) {
+    std::fprintf(stderr,
+                 "kvstore_ext server %d: dropped a stale slice of key %s, round %llu, from "
+                 "worker %d; round %llu is open\n",
+                 rank_.load(), key->name.c_str(),
+                 static_cast<unsigned long long>(message.header.round), worker,
+                 static_cast<unsigned long long>(slice.round));
+    return;
+  }
+  const bool first = heard.empty();
+  if (!slice.reduction->Accept(message)) return;
+  if (first) slice.since = Now();
+  slice.priority = message.priority;
+  if (worker == 0) slice.step = message.header.workers_step;
+  if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
+  if (slice.reduction->complete()) return Complete(name, key, &slice);
+  CheckNotLeft(*key, heard, slice.round);
+}
+
+// Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update
+// by themselves.
+void Server::CompareSettings(const Key& key, const SliceState& slice) const {
+  const bool optimized = optimized_.count(key.store) != 0;
+  if (slice.settings.empty() || (optimized && slice.settings.rbegin()->first == 0)) return;
+  const auto first = slice.settings.find(0);
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    const auto other = slice.settings.find(worker);
+    if (!optimized && first != slice.settings.end() && other != slice.settings.end() &&
+        first->second == other->second) {
+      continue;
+    }
+    throw std::runtime_error("workers update key " + key.name +
+                             " by different optimizers: worker 0 with " +
+                             (first == slice.settings.end() ? "none of its own" : first->second) +
+                             ", worker " + std::to_string(worker) + " with " +
+                             (other == slice.settings.end() ? "none of its own" : other->second));
+  }
+}
+
+void Server::Complete(const SliceName& name, Key* key, SliceState* slice) {
+  Reduction& reduction = *slice->reduction;
+  if (slice->round > 0) CompareSettings(*key, *slice);
+  const bool optimized = optimized_.count(key->store) != 0 && reduction.takes_optimizer();
+  if (slice->round == 0 || !optimized) {
+    reduction.Finish(slice->round);
+    return Publish(name, slice);
+  }
+  Buffer gradient;
+  if (!reduction.TakeGradient(&gradient)) return Publish(name, slice);
+  QueueUpdate(name, *key, slice, std::move(gradient));
+}
+
+void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slice,
+                         Buffer gradient) {
+  slice->updating = true;
+  Update update;
+  update.key = name.first;
+  update.slice = name.second;
+  update.store = key.store;
+  update.name = key.name;
+  update.dtype = key.dtype;
+  update.elements = slice->elements;
+  update.round = slice->round;
+  update.step = slice->step;
+  if (!slice->settings.empty()) update.settings = slice->settings.begin()->second;
+  update.gradient = std::move(gradient);
+  update.value = slice->reduction->value();
+  updates_.Push(slice->priority, 0, std::move(update));
+}
+
+void Server::OnScaler(const Message& message) {
+  Key& key = KeyOf(message.header.key);
+  const auto answer = key.scalers.Take(message, key.name, options_.workers);
+  if (!answer) return CheckNotLeft(key, key.scalers.senders(), key.scalers.round());
+  for (auto& link : links_) link->SendControl(*answer);
+}
+
+void Server::Publish(const SliceName& name, SliceState* slice) {
+  // Each slice begins with another worker: the same one first everywhere and always would leave the
+  // last one behind, step after step, and all wait for it.
+  for (int turn = 0; turn < options_.workers; ++turn) {
+    const int worker = static_cast<int>((name.first + name.second + turn) % options_.workers);
+    SendResult(worker, name, slice->round, slice->priority, slice->reduction->AnswerTo(worker));
+  }
+  ++slice->round;
+}
+
+// The value goes out without a copy although the optimizer will overwrite it: a worker pushes the
+// next round only once it has received all of this one, and no update begins before all have
+// pushed.
+void Server::SendResult(int worker, const SliceName& name, uint64_t round, int priority,
+                        SliceAnswer answer) {
+  Message message;
+  message.priority = priority;
+  message.header.type = MessageType::kResult;
+  message.header.key = name.first;
+  message.header.slice = name.second;
+  message.header.round = round;
+  message.header.encoding = answer.encoding;
+  message.payload = std::move(answer.payload);
+  links_[worker]->Send(std::move(message));
+}
+
+void Server::OnPull(const Message& message) {
+  const SliceName name(message.header.key, message.header.slice);
+  const SliceState& slice = SliceOf(name);
+  SendResult(message.peer, name, slice.round - 1, slice.priority, slice.reduction->Value());
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,52 @@
+// A server's part in choosing a core over the whole model (Slim-DP, equation 1).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "slim_dp/slim_slice.h"
+#include "slim_dp/subset.h"
+
+namespace kvstore_ext {
+
+// The significance |w| + c |g| of this server's elements, as a worker asks for it to find the one
+// that the core's last element has over all servers. Float32 numbers that are at least 0 order as
+// their bits do, so the worker looks for those bits: the upper half first, then the lower.
+class CoreSelection {
+ public:
+  struct Sums {
+    double parameters = 0;  // of |w|
+    double update = 0;      // of |g|
+  };
+
+  static constexpr size_t kHalves = 1 << 16;
+
+  explicit CoreSelection(std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots)
+      : snapshots_(std::move(snapshots)) {}
+
+  // Slice by slice, so that they are added in the same order however many servers there are.
+  std::map<SliceName, Sums> SumsOfSlices() const;
+
+  // Has the significance take the snapshots' place. Once.
+  void Weigh(float c);
+
+  // How many elements have each upper half of bits; or each lower half, among those with an upper
+  // one.
+  std::vector<uint64_t> CountUpper() const;
+  std::vector<uint64_t> CountLower(uint32_t upper) const;
+
+  // How many elements of each slice have exactly these bits.
+  std::map<SliceName, uint64_t> CountEqual(uint32_t bits) const;
+
+  // The elements with larger bits than these, and the first ones of a slice that has equal ones.
+  std::map<SliceName, Subset> Choose(uint32_t bits,
+                                     const std::map<SliceName, uint64_t>& equal) const;
+
+ private:
+  std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots_;
+};
+
+}  // namespace kvstore_ext

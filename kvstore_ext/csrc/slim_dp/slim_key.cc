@@ -1,0 +1,214 @@
+#include "slim_dp/slim_key.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "support/wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Slices are to stay of some use to priorities however few elements travel: those of a full push,
+// and those pulled, travel whole.
+constexpr double kLeastBytes = 0.4;
+
+}  // namespace
+
+SlimKey::SlimKey(std::shared_ptr<SlimModel> model, int workers)
+    : model_(std::move(model)),
+      values_(model_->options().values.empty() ? nullptr
+                                               : MakeCodec(model_->options().values, workers)) {}
+
+void SlimKey::Attach(KeyLane* lane) {
+  KeyCodec::Attach(lane);
+  CheckSlimType(lane->declaration());
+  base_.resize(lane->declaration().elements);
+  for (const Slice& slice : lane->slices()) {
+    parts_.push_back(std::make_unique<Part>());
+    parts_.back()->place = model_->Add(slice.length);
+  }
+}
+
+double SlimKey::bytes_per_element(DType) const {
+  const SlimOptions& options = model_->options();
+  double bytes = sizeof(float) * options.share;  // on the way back, where values are always floats
+  if (options.sends_indices) bytes += sizeof(uint32_t) * (options.share - options.core_share);
+  return std::max(bytes, kLeastBytes);
+}
+
+std::optional<Encoding> SlimKey::Prepare(const char* local, uint64_t round, bool) {
+  local_ = reinterpret_cast<const float*>(local);
+  round_ = round;
+  scaler_ = ScalerOfUpdate();
+  if (std::isnan(scaler_)) {
+    throw NotFinite("the gradient of key " + lane().declaration().name + ", round " +
+                    std::to_string(round) + ", has values that are not finite");
+  }
+  if (values_ == nullptr || !values_->shares_scaler()) return Await(round);
+  shared_.Ask(&lane(), round, scaler_, false, [this, round](float largest, Encoding) {
+    scaler_ = largest;
+    const auto encoding = Await(round);
+    if (encoding) lane().Admit(round, *encoding);
+  });
+  return std::nullopt;
+}
+
+float SlimKey::ScalerOfUpdate() const {
+  if (values_ == nullptr) return 0;
+  std::vector<float> update(base_.size());
+  for (size_t i = 0; i < update.size(); ++i) update[i] = local_[i] - base_[i];
+  return values_->Scaler(update.data(), update.size());
+}
+
+// The round travels encoded once all its cores are known.
+std::optional<Encoding> SlimKey::Await(uint64_t round) {
+  const auto admit = [this, round] { lane().Admit(round, Encoding::kEncoded); };
+  if (!model_->ReadyOr(round, admit)) return std::nullopt;
+  return Encoding::kEncoded;
+}
+
+// What a round will communicate is drawn while gradients are computed; not where that is not known
+// yet, or done already.
+void SlimKey::PrepareNext(const Slice& slice, uint64_t round) {
+  if (!model_->Ready(round)) return;
+  Part& part = *parts_.at(slice.index);
+  std::lock_guard<std::mutex> lock(part.mutex);
+  if (part.round < model_->RoundOf(round)) DrawOnce(&part, slice, round);
+}
+
+void SlimKey::DrawOnce(Part* part, const Slice& slice, uint64_t round) {
+  auto core = model_->CoreOf(part->place, round);
+  const uint64_t total = model_->RoundOf(round);
+  if (part->round == total && part->core == core) return;
+  const uint64_t stream =
+      ExplorerStream(model_->options(), model_->rank(), lane().key(), total, slice.offset);
+  part->together = Explore(core->members, model_->ExplorersOf(part->place, round), stream);
+  part->core = std::move(core);
+  part->round = total;
+}
+
+Buffer SlimKey::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
+  if (encoding != Encoding::kEncoded) throw std::logic_error("slim_dp cannot send a key whole");
+  Part& part = *parts_.at(slice.index);
+  std::lock_guard<std::mutex> lock(part.mutex);
+  DrawOnce(&part, slice, round);
+  const UpdateHeader header = HeaderOf(part);
+  const bool sends_indices = model_->options().sends_indices;
+  const Subset all = header.full != 0 ? Subset(slice.length, true) : Subset();
+  const Subset& members = header.full != 0 ? all : part.together;
+  Buffer encoded;
+  if (values_ != nullptr) {
+    std::vector<float> values(members.count());
+    TakeOut(members, slice, values.data());
+    const Draws draws(values_->seed(), header.rank, lane().key(), part.round);
+    encoded = values_->Encode(values.data(), values.size(), scaler_, draws.From(slice.offset));
+  }
+  const size_t value_bytes = values_ != nullptr ? encoded.size : members.count() * sizeof(float);
+  const size_t index_bytes = sends_indices ? header.explorers * sizeof(uint32_t) : 0;
+  Buffer bytes = Buffer::Allocate(sizeof header + value_bytes + index_bytes);
+  char* to = bytes.data.get();
+  std::memcpy(to, &header, sizeof header);
+  to += sizeof header;
+  if (values_ == nullptr) {
+    TakeOut(members, slice, reinterpret_cast<float*>(to));
+  } else if (encoded.size > 0) {
+    std::memcpy(to, encoded.data.get(), encoded.size);
+  }
+  to += value_bytes;
+  if (sends_indices) {
+    part.together.ForEach([&](size_t i) {
+      if (part.core->members.Has(i)) return;
+      Store(to, static_cast<uint32_t>(i));
+      to += sizeof(uint32_t);
+    });
+  }
+  return bytes;
+}
+
+UpdateHeader SlimKey::HeaderOf(const Part& part) const {
+  const SlimOptions& options = model_->options();
+  UpdateHeader header;
+  header.signature = part.core->signature;
+  header.round = part.round;
+  header.selection = static_cast<uint32_t>(options.SelectionOf(part.round));
+  header.explorers = static_cast<uint32_t>(part.together.count() - part.core->members.count());
+  header.rank = static_cast<uint32_t>(model_->rank());
+  header.full = options.IsFull(part.round) ? 1 : 0;
+  return header;
+}
+
+void SlimKey::TakeOut(const Subset& members, const Slice& slice, float* values) const {
+  const float* local = local_ + slice.offset;
+  const float* base = base_.data() + slice.offset;
+  members.ForEach([&](size_t i) { *values++ = local[i] - base[i]; });
+}
+
+bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, char* local) {
+  if (result.encoding == Encoding::kPlain) {
+    TakeWhole(slice, result, local);
+    return true;
+  }
+  if (slice.length == 0) return true;
+  if (local == nullptr) throw std::logic_error("slim_dp merges results into the local model");
+  if (!encodes_in_turn()) {
+    Merge(slice, result.payload, local);
+    return true;
+  }
+  lane().WriteInTurn([this, &slice, round, result, local] {
+    Merge(slice, result.payload, local);
+    lane().RunLast([this, &slice, round] { PrepareNext(slice, round + 1); });
+    lane().Written(slice, round, result.encoding);
+  });
+  return false;
+}
+
+void SlimKey::TakeWhole(const Slice& slice, const Result& result, char* local) {
+  Part& part = *parts_.at(slice.index);
+  std::lock_guard<std::mutex> lock(part.mutex);
+  if (!part.begun) WritePlain(slice, result, reinterpret_cast<char*>(base_.data()));
+  part.begun = true;
+  if (local != nullptr) WritePlain(slice, result, local);
+}
+
+void SlimKey::Merge(const Slice& slice, const Buffer& bytes, char* local) {
+  Part& part = *parts_.at(slice.index);
+  std::lock_guard<std::mutex> lock(part.mutex);
+  CheckSize("slim_dp", bytes, slice.length, part.together.count() * sizeof(float));
+  const auto* values = reinterpret_cast<const float*>(bytes.data.get());
+  float* merged = reinterpret_cast<float*>(local) + slice.offset;
+  part.together.ForEach([&](size_t i) { merged[i] = *values++; });
+  // Not before: a server that had another core has the slice encoded again.
+  std::copy_n(merged, slice.length, base_.data() + slice.offset);
+}
+
+void SlimKey::OnMessage(const Message& message) {
+  if (message.header.type == MessageType::kScaler) return shared_.OnMessage(message);
+  const CoreMessage core = CoreMessage::Unpack(message);
+  const Slice& slice = lane().slices().at(message.header.slice);
+  const bool asks = core.refused && core.members.size == 0 && slice.length > 0;
+  if (!asks) SetCore(slice, core.selection, core.members);
+  if (!core.refused || !lane().IsMissing(slice)) return;
+  if (asks) {
+    const auto own = model_->CoreOf(parts_.at(slice.index)->place, round_);
+    Message answer = CoreMessage{core.selection, false, own->members.ToBuffer()}.Pack();
+    answer.header.slice = slice.index;
+    lane().SendData(slice.server, std::move(answer));
+  }
+  lane().SendAgain(slice);
+}
+
+void SlimKey::SetCore(const Slice& slice, uint64_t selection, const Buffer& members) {
+  model_->SetCore(parts_.at(slice.index)->place, selection, Subset(slice.length, members));
+}
+
+void SlimKey::SetBase(std::vector<float> base) {
+  if (base.size() != base_.size()) {
+    throw std::invalid_argument("a base of " + std::to_string(base.size()) +
+                                " elements for a key of " + std::to_string(base_.size()));
+  }
+  base_ = std::move(base);
+}
+
+}  // namespace kvstore_ext

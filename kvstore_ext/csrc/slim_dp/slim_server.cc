@@ -1,0 +1,89 @@
+#include "slim_dp/slim_server.h"
+
+#include <chrono>
+#include <stdexcept>
+
+#include "support/clock.h"
+
+namespace kvstore_ext {
+namespace {
+
+// A little before the workers' own limit, since only a server knows what is missing.
+constexpr double kPartOfTimeout = 0.9;
+
+}  // namespace
+
+std::unique_ptr<Reduction> SlimServer::MakeReduction(SliceContext context) {
+  const SliceName name = context.name;
+  auto slice = std::make_unique<SlimSlice>(std::move(context), [this] {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+    }
+    changed_.notify_all();
+  });
+  std::lock_guard<std::mutex> lock(mutex_);
+  slices_[name] = slice.get();
+  return slice;
+}
+
+void SlimServer::End(const std::string& failure) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    if (failure_.empty()) failure_ = failure;
+  }
+  changed_.notify_all();
+}
+
+// Under the lock; the name of a key whose snapshot is not there yet.
+std::string SlimServer::TakeSnapshots(int32_t store, uint64_t round, Snapshots* snapshots) {
+  std::string missing;
+  for (const auto& slice : slices_) {
+    if (slice.second->declaration().store != store) continue;
+    auto snapshot = slice.second->TakeSnapshot(round);
+    if (snapshot != nullptr) (*snapshots)[slice.first] = std::move(snapshot);
+    if (snapshots->count(slice.first) == 0) missing = slice.second->declaration().name;
+  }
+  return missing;
+}
+
+CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t slices) {
+  Snapshots snapshots;
+  std::string missing;
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto limit = std::chrono::duration<double>(timeout_ * kPartOfTimeout);
+  const bool in_time = changed_.wait_for(lock, limit, [&] {
+    if (ended_) return true;
+    missing = TakeSnapshots(store, round, &snapshots);
+    return snapshots.size() >= slices;
+  });
+  if (!in_time) {
+    throw std::runtime_error("a core cannot be selected: round " + std::to_string(round) +
+                             " of key " + (missing.empty() ? "?" : missing) +
+                             " is not complete within " + Seconds(timeout_) +
+                             "; keys that are never pushed belong into the option exclude");
+  }
+  if (ended_) throw std::runtime_error(failure_.empty() ? "the server ends" : failure_);
+  return CoreSelection(std::move(snapshots));
+}
+
+void SlimServer::SetCores(uint64_t selection, std::map<SliceName, Subset> cores) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& core : cores) SliceOf(core.first).TellCore(selection, std::move(core.second));
+}
+
+void SlimServer::Resume(const SliceName& name, const Buffer& parameters,
+                        std::map<uint64_t, Subset> cores) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SliceOf(name).Resume(parameters, std::move(cores));
+}
+
+SlimSlice& SlimServer::SliceOf(const SliceName& name) {
+  if (ended_) throw std::runtime_error(failure_.empty() ? "the server ends" : failure_);
+  const auto found = slices_.find(name);
+  if (found != slices_.end()) return *found->second;
+  throw std::invalid_argument("key " + std::to_string(name.first) + ", slice " +
+                              std::to_string(name.second) + " is not of slim_dp here");
+}
+
+}  // namespace kvstore_ext

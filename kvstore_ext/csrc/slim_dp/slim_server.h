@@ -1,0 +1,50 @@
+// A server's slices under Slim-DP: where cores are selected, and told.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "server/reduction.h"
+#include "slim_dp/core_selection.h"
+#include "slim_dp/slim_slice.h"
+
+namespace kvstore_ext {
+
+// Given to a Server as its method "slim_dp". Thread-safe.
+class SlimServer : public ServerMethod {
+ public:
+  // The timeout is the server's, in seconds.
+  explicit SlimServer(double timeout) : timeout_(timeout) {}
+
+  std::unique_ptr<Reduction> MakeReduction(SliceContext context) override;
+  void End(const std::string& failure) override;
+
+  // What a selection of the core needs once a round is complete: so many slices of a store. Throws
+  // std::runtime_error where they are not within the timeout.
+  CoreSelection AwaitSelection(int32_t store, uint64_t round, size_t slices);
+
+  // Tells all workers the cores that a selection has chosen.
+  void SetCores(uint64_t selection, std::map<SliceName, Subset> cores);
+
+  // Goes on with a slice as another run left it: its parameters, and its cores by selection. Throws
+  // std::invalid_argument for other sizes than the slice's.
+  void Resume(const SliceName& name, const Buffer& parameters, std::map<uint64_t, Subset> cores);
+
+ private:
+  using Snapshots = std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>>;
+
+  std::string TakeSnapshots(int32_t store, uint64_t round, Snapshots* snapshots);
+  SlimSlice& SliceOf(const SliceName& name);
+
+  const double timeout_;
+  std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  std::map<SliceName, SlimSlice*> slices_;  // the server's; not to be used once that has ended
+  bool ended_ = false;
+  std::string failure_;
+};
+
+}  // namespace kvstore_ext

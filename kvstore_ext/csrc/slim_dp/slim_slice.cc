@@ -1,0 +1,224 @@
+#include "slim_dp/slim_slice.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "support/wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+UpdateHeader HeaderOf(const Buffer& bytes) {
+  if (bytes.size < sizeof(UpdateHeader)) {
+    RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
+  }
+  return Load<UpdateHeader>(bytes.data.get());
+}
+
+Buffer Copy(const Buffer& values) {
+  Buffer copy = Buffer::Allocate(values.size);
+  if (values.size > 0) std::memcpy(copy.data.get(), values.data.get(), values.size);
+  return copy;
+}
+
+}  // namespace
+
+SlimSlice::SlimSlice(SliceContext given, std::function<void()> finished)
+    : Reduction(std::move(given)),
+      options_(SlimOptions::Parse(declaration().method)),
+      elements_(declaration().elements),
+      values_(options_.values.empty() ? nullptr : MakeCodec(options_.values, context().workers)),
+      finished_(std::move(finished)),
+      sum_(declaration().dtype, elements_, context().workers, context().deterministic,
+           [this](float* sum, const Buffer& bytes) { AddTo(sum, bytes); }),
+      together_(context().workers) {
+  CheckSlimType(declaration());
+  if (options_.fixed() || elements_ == 0) {
+    cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
+  }
+}
+
+bool SlimSlice::Accept(const Message& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int worker = message.peer;
+  if (message.header.encoding == Encoding::kEncoded) {
+    if (!HasCoreOf(message)) return false;
+    sum_.AddBytes(worker, message.payload);
+  } else if (message.header.round > 0) {
+    throw std::runtime_error("key " + declaration().name + ": worker " + std::to_string(worker) +
+                             " sent a whole gradient to slim_dp");
+  } else if (worker == 0) {
+    CheckBytes(message, elements_ * sizeof(float));
+    sum_.Add(worker, message.payload, message.payload_is_ours);
+  } else {
+    CheckBytes(message, 0);
+    sum_.AddNothing(worker);
+  }
+  return true;
+}
+
+// Whether an update was made with the core that is here; otherwise tells the worker, or asks it.
+// Throws std::invalid_argument for bytes that are no update, or of another round than the others'.
+bool SlimSlice::HasCoreOf(const Message& message) {
+  const int worker = message.peer;
+  const UpdateHeader header = HeaderOf(message.payload);
+  if (header.rank != static_cast<uint32_t>(worker)) {
+    RefuseBytes("slim_dp", "the rank " + std::to_string(header.rank));
+  }
+  if (!heard().empty() && header.round != pushed_) {
+    throw std::invalid_argument("worker " + std::to_string(worker) + " is in round " +
+                                std::to_string(header.round) + " of slim_dp, others in " +
+                                std::to_string(pushed_) +
+                                ": either all workers load saved states, or none");
+  }
+  const auto core = CoreOf(header.selection);
+  if (core == nullptr || core->signature != header.signature) {
+    const Buffer members = core == nullptr ? Buffer() : core->members.ToBuffer();
+    context().send(worker, CoreMessage{header.selection, true, members}.Pack());
+    return false;
+  }
+  together_[worker] = Explored(header, *core, message.payload);
+  pushed_ = header.round;
+  full_ = header.full != 0;
+  return true;
+}
+
+void SlimSlice::Finish(uint64_t round) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    initial_ = round == 0;
+    if (!initial_) {
+      Apply(sum_.TakeWide());
+    } else {
+      value_ = sum_.Take();
+      if (!options_.fixed()) {
+        snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
+      }
+    }
+  }
+  finished_();
+}
+
+Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
+                           const Buffer& bytes) const {
+  if (!options_.sends_indices) {
+    const uint64_t stream =
+        ExplorerStream(options_, static_cast<int>(header.rank), context().name.first, header.round,
+                       declaration().offset);
+    return Explore(core.members, header.explorers, stream);
+  }
+  const size_t index_bytes = size_t{header.explorers} * sizeof(uint32_t);
+  if (bytes.size < sizeof header + index_bytes) {
+    RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
+  }
+  const char* from = bytes.data.get() + bytes.size - index_bytes;
+  Subset together = core.members;
+  for (uint32_t i = 0; i < header.explorers; ++i, from += sizeof(uint32_t)) {
+    const auto element = Load<uint32_t>(from);
+    if (element >= elements_ || together.Has(element)) {
+      RefuseBytes("slim_dp", "the element " + std::to_string(element));
+    }
+    together.Insert(element);
+  }
+  return together;
+}
+
+Buffer SlimSlice::ValuesOf(const UpdateHeader& header, const Buffer& bytes) const {
+  const size_t indices = options_.sends_indices ? size_t{header.explorers} * sizeof(uint32_t) : 0;
+  return bytes.Range(sizeof header, bytes.size - sizeof header - indices);
+}
+
+void SlimSlice::AddTo(float* sum, const Buffer& bytes) const {
+  const UpdateHeader header = HeaderOf(bytes);
+  const Subset& together = together_[header.rank];
+  const size_t count = header.full != 0 ? elements_ : together.count();
+  const Buffer encoded = ValuesOf(header, bytes);
+  std::vector<float> decoded;
+  const auto* values = reinterpret_cast<const float*>(encoded.data.get());
+  if (values_ != nullptr) {
+    decoded.resize(count);
+    values_->AddTo(decoded.data(), count, encoded);
+    values = decoded.data();
+  } else {
+    CheckSize("slim_dp", encoded, count, count * sizeof(float));
+  }
+  if (header.full != 0) {
+    for (size_t i = 0; i < elements_; ++i) sum[i] += values[i];
+  } else {
+    together.ForEach([&](size_t i) { sum[i] += *values++; });
+  }
+}
+
+void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  CheckSize("plain", parameters, elements_, value_.size);
+  if (parameters.size > 0) std::memcpy(value_.data.get(), parameters.data.get(), value_.size);
+  snapshot_ = nullptr;
+  if (!options_.fixed() && elements_ > 0) cores_.clear();
+  for (auto& core : cores) SetCore(core.first, std::move(core.second));
+}
+
+void SlimSlice::Apply(const Buffer& sum) {
+  const auto rate = static_cast<float>(options_.server_rate / context().workers);
+  auto* parameters = reinterpret_cast<float*>(value_.data.get());
+  const auto* update = reinterpret_cast<const float*>(sum.data.get());
+  for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
+  if (!full_ || options_.fixed()) return;
+  snapshot_ = std::make_shared<Snapshot>(Snapshot{pushed_, Copy(value_), sum});
+}
+
+SliceAnswer SlimSlice::AnswerTo(int worker) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (initial_) return {Encoding::kPlain, value_};
+  const Subset& together = together_[worker];
+  Buffer answer = Buffer::Allocate(together.count() * sizeof(float));
+  const auto* parameters = reinterpret_cast<const float*>(value_.data.get());
+  auto* values = reinterpret_cast<float*>(answer.data.get());
+  together.ForEach([&](size_t i) { *values++ = parameters[i]; });
+  return {Encoding::kEncoded, answer};
+}
+
+SliceAnswer SlimSlice::Value() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return {Encoding::kPlain, value_};
+}
+
+std::shared_ptr<SlimSlice::Snapshot> SlimSlice::TakeSnapshot(uint64_t round) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (snapshot_ == nullptr || snapshot_->round != round) return nullptr;
+  return std::move(snapshot_);
+}
+
+void SlimSlice::TellCore(uint64_t selection, Subset members) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Buffer told = members.ToBuffer();
+  SetCore(selection, std::move(members));
+  for (int worker = 0; worker < context().workers; ++worker) {
+    context().send(worker, CoreMessage{selection, false, told}.Pack());
+  }
+}
+
+void SlimSlice::OnMessage(const Message& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const CoreMessage core = CoreMessage::Unpack(message);
+  if (CoreOf(core.selection) == nullptr) SetCore(core.selection, Subset(elements_, core.members));
+}
+
+void SlimSlice::SetCore(uint64_t selection, Subset members) {
+  cores_[selection] = std::make_shared<Core>(std::move(members));
+  while (elements_ > 0 && cores_.size() > kCoresKept) cores_.erase(cores_.begin());
+}
+
+std::shared_ptr<const Core> SlimSlice::CoreOf(uint64_t selection) const {
+  const auto found = cores_.find(options_.fixed() || elements_ == 0 ? 0 : selection);
+  return found == cores_.end() ? nullptr : found->second;
+}
+
+size_t SlimSlice::held_bytes() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const size_t kept =
+      snapshot_ == nullptr ? 0 : snapshot_->parameters.size + snapshot_->update.size;
+  return value_.size + sum_.held_bytes() + kept;
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,81 @@
+// One slice of the global model under Slim-DP, at its server.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "codecs/codec.h"
+#include "server/aggregator.h"
+#include "server/reduction.h"
+#include "slim_dp/slim.h"
+#include "slim_dp/slim_model.h"
+#include "support/buffer.h"
+
+namespace kvstore_ext {
+
+// Adds the mean of what workers push, and answers each with its own part of the parameters. A push
+// counts only where it was made with the core that is here. Thread-safe: its server is one thread,
+// a selection another.
+class SlimSlice : public Reduction {
+ public:
+  // The parameters and the summed update of a full push, from which a core is selected.
+  struct Snapshot {
+    uint64_t round = 0;
+    Buffer parameters;
+    Buffer update;  // nothing for the initial parameters
+  };
+
+  // `finished` is called after each round. Throws std::invalid_argument for a declaration that is
+  // not Slim-DP's.
+  SlimSlice(SliceContext context, std::function<void()> finished);
+
+  bool Accept(const Message& message) override;
+  const std::set<int>& heard() const override { return sum_.heard(); }
+  void Finish(uint64_t round) override;
+  SliceAnswer AnswerTo(int worker) const override;
+  SliceAnswer Value() const override;
+  size_t held_bytes() const override;
+
+  // The core of a worker that was asked for it; another's may have come before.
+  void OnMessage(const Message& message) override;
+
+  const SliceDeclaration& declaration() const { return context().declaration; }
+
+  // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes.
+  void Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores);
+
+  // What a selection needs, once; nothing before the round is complete.
+  std::shared_ptr<Snapshot> TakeSnapshot(uint64_t round);
+
+  // Takes a core that was selected and tells all workers.
+  void TellCore(uint64_t selection, Subset members);
+
+ private:
+  bool HasCoreOf(const Message& message);
+  void Apply(const Buffer& sum);
+  void AddTo(float* sum, const Buffer& bytes) const;
+  void SetCore(uint64_t selection, Subset members);
+  std::shared_ptr<const Core> CoreOf(uint64_t selection) const;
+  Subset Explored(const UpdateHeader& header, const Core& core, const Buffer& bytes) const;
+  Buffer ValuesOf(const UpdateHeader& header, const Buffer& bytes) const;
+
+  const SlimOptions options_;
+  const size_t elements_;
+  const std::shared_ptr<const Codec> values_;
+  const std::function<void()> finished_;
+
+  mutable std::mutex mutex_;  // of all below, but for what heard() tells, which is the server's
+  Aggregator sum_;
+  Buffer value_;                  // the parameters, which are updated where they lie
+  bool initial_ = true;           // they are the first
+  uint64_t pushed_ = 0;           // the round that workers push, or have
+  bool full_ = false;             // they push it all
+  std::vector<Subset> together_;  // by worker, in this round
+  std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two
+  std::shared_ptr<Snapshot> snapshot_;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,69 @@
+// Where a worker's time and bytes go.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "support/clock.h"
+
+namespace kvstore_ext {
+
+// Seconds add up over slices, many of which are on their way at a time.
+struct Totals {
+  double encode = 0;           // looking at gradients and encoding them
+  double queue = 0;            // from a slice's being queued to its first part's leaving
+  double wire = 0;             // from there to its result's arriving: servers' work included
+  double decode = 0;           // writing results
+  uint64_t plain_bytes = 0;    // of all gradients pushed, as numbers of their types
+  uint64_t encoded_bytes = 0;  // of the same as they left
+  uint64_t non_finite = 0;     // rounds of keys that did not count
+};
+
+// Thread-safe.
+class Statistics {
+ public:
+  // Adds what `change` does to the totals.
+  template <typename Change>
+  void Count(Change change) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    change(&totals_);
+  }
+
+  void Queued(uint64_t key, uint32_t slice) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    since_[{key, slice}] = Now();
+  }
+
+  void Left(uint64_t key, uint32_t slice) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    totals_.queue += Restart(key, slice);
+  }
+
+  void Arrived(uint64_t key, uint32_t slice) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    totals_.wire += Restart(key, slice);
+  }
+
+  Totals totals() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return totals_;
+  }
+
+ private:
+  double Restart(uint64_t key, uint32_t slice) {
+    const auto found = since_.find({key, slice});
+    if (found == since_.end()) return 0;  // a pull's answer
+    const double now = Now();
+    const double before = found->second;
+    found->second = now;
+    return now - before;
+  }
+
+  mutable std::mutex mutex_;
+  Totals totals_;
+  std::map<std::pair<uint64_t, uint32_t>, double> since_;
+};
+
+}  // namespace kvstore_ext

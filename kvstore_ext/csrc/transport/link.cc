@@ -1,0 +1,174 @@
+#include "transport/link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "support/clock.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Bytes that a message counts in the window. Slices of a few bytes, or none, are bounded too.
+size_t Weight(const Message& message) { return std::max(message.payload.size, sizeof(Header)); }
+
+uint64_t NowInNanoseconds() { return static_cast<uint64_t>(Now() * 1e9); }
+
+// Credit for a few small slices waits for a message that takes it along, or for more of them: they
+// would cost as many messages again.
+constexpr size_t kMostWithheld = 2048;
+
+constexpr double kSecondsBetweenPings = 0.05;
+// The first ones find caches cold and connections new.
+constexpr int kFirstPings = 10;
+
+bool IsData(const Message& message) {
+  const MessageType type = message.header.type;
+  return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult ||
+         type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kMethod;
+}
+
+}  // namespace
+
+Link::Link(std::shared_ptr<Transport> transport, int peer,
+           std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send)
+    : transport_(std::move(transport)),
+      peer_(peer),
+      on_send_(std::move(on_send)),
+      last_heard_(Now()),
+      estimator_(std::move(estimator)) {
+  SetWindow(Window());
+}
+
+void Link::SetWindow(const Window& window) {
+  part_bytes_ = window.part_bytes;
+  withheld_ = std::min(kMostWithheld, window.bytes / 8);
+  // The peer may keep so much credit to itself: what waits for it must not wait for ever. While the
+  // two know different windows, the signs of life that both send each second take it along.
+  const size_t unlimited = SendQueue<Message>::kUnlimited;
+  queue_.SetWindow(window.bytes < unlimited - withheld_ ? window.bytes + withheld_ : unlimited,
+                   withheld_);
+  SendWhatFits();
+}
+
+void Link::Send(Message message) {
+  Measure();
+  const size_t most = part_bytes_;
+  const Buffer whole = std::move(message.payload);
+  const size_t parts = std::max<size_t>(1, (whole.size + most - 1) / most);
+  message.peer = peer_;
+  message.header.whole = static_cast<uint32_t>(whole.size);
+  for (size_t i = 0; i < parts; ++i) {
+    const size_t begin = whole.size * i / parts;
+    Message part = message;
+    if (i > 0) part.text.clear();
+    part.header.offset = static_cast<uint32_t>(begin);
+    part.payload = whole.Range(begin, whole.size * (i + 1) / parts - begin);
+    queue_.Push(part.priority, Weight(part), std::move(part));
+  }
+  SendWhatFits();
+}
+
+void Link::SendControl(Message message) {
+  if (hushed_) return;
+  message.peer = peer_;
+  Dispatch(&message);
+}
+
+void Link::Dispatch(Message* message) {
+  message->header.credit = owed_.exchange(0);
+  sent_[static_cast<size_t>(message->header.type)] += BytesOf(*message);
+  transport_->Send(*message);
+}
+
+void Link::AddTo(Traffic* traffic) const {
+  for (size_t type = 0; type < kMessageTypes; ++type) {
+    traffic->sent[type] += sent_[type];
+    traffic->received[type] += received_[type];
+  }
+}
+
+bool Link::Receive(Message* message) {
+  last_heard_ = Now();
+  const Header& header = message->header;
+  const auto type = static_cast<size_t>(header.type);
+  if (type < kMessageTypes) received_[type] += BytesOf(*message);
+  if (IsData(*message)) owed_ += Weight(*message);
+  if (header.type == MessageType::kPing) {
+    SendControl(PingMessage(MessageType::kPong, TimeOf(*message)));
+  } else if (header.type == MessageType::kPong) {
+    estimator_->RoundTrip(peer_, (NowInNanoseconds() - TimeOf(*message)) * 1e-9);
+    if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
+  }
+  if (header.credit > 0) TakeCredit(header.credit);
+  return message->payload.size == header.whole || Assemble(message);
+}
+
+void Link::TakeCredit(size_t credit) {
+  if (estimator_) estimator_->Acknowledged(peer_, credit, Now());
+  queue_.Release(credit);
+  SendWhatFits();
+}
+
+bool Link::Assemble(Message* part) {
+  const Header& header = part->header;
+  const auto id = std::make_tuple(header.type, header.key, header.slice, header.round);
+  Assembly& assembly = assemblies_[id];
+  if (assembly.payload.data == nullptr) {
+    assembly.payload = Buffer::Allocate(header.whole);
+    assembly.missing = header.whole;
+  }
+  const Buffer& bytes = part->payload;
+  if (header.whole != assembly.payload.size || bytes.size > assembly.missing ||
+      header.offset + bytes.size > header.whole) {
+    throw std::runtime_error("peer " + std::to_string(peer_) + " sent bytes " +
+                             std::to_string(header.offset) + " to " +
+                             std::to_string(header.offset + bytes.size) + " of a slice of " +
+                             std::to_string(assembly.payload.size) + ", of which only " +
+                             std::to_string(assembly.missing) + " are missing");
+  }
+  if (!part->text.empty()) assembly.text = std::move(part->text);
+  std::memcpy(assembly.payload.data.get() + header.offset, bytes.data.get(), bytes.size);
+  assembly.missing -= bytes.size;
+  if (assembly.missing > 0) return false;
+  part->text = std::move(assembly.text);
+  part->payload = std::move(assembly.payload);
+  part->payload_is_ours = true;
+  assemblies_.erase(id);
+  return true;
+}
+
+void Link::Acknowledge() {
+  if (owed_ > withheld_) SendControl(ControlMessage(MessageType::kCredit));
+}
+
+void Link::SendWhatFits() {
+  Message message;
+  while (!hushed_ && queue_.TryPop(&message)) {
+    if (on_send_ && message.header.offset == 0) on_send_(message);
+    Dispatch(&message);
+  }
+}
+
+// Only while nothing is under way does an answer's time tell the distance and not the queue's
+// length.
+void Link::Measure() {
+  if (!estimator_ || Now() - pinged_ < kSecondsBetweenPings || !queue_.Idle()) return;
+  Ping();
+}
+
+void Link::Ping() {
+  pinged_ = Now();
+  SendControl(PingMessage(MessageType::kPing, NowInNanoseconds()));
+}
+
+bool FollowWindow(const Message& announcement, uint64_t* latest,
+                  const std::vector<std::unique_ptr<Link>>& links) {
+  if (WindowNumberOf(announcement) <= *latest) return false;
+  const Window window = Window::Unpack(announcement.text);
+  *latest = WindowNumberOf(announcement);
+  for (auto& link : links) link->SetWindow(window);
+  return true;
+}
+
+}  // namespace kvstore_ext

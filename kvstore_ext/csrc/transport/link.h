@@ -1,0 +1,110 @@
+// The connection of a worker to one server, or of a server to one worker.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "support/send_queue.h"
+#include "transport/transport.h"
+#include "transport/window.h"
+
+namespace kvstore_ext {
+
+// Bytes by type of message: payload, text and header; what ps-lite and TCP add is not in it.
+struct Traffic {
+  std::array<uint64_t, kMessageTypes> sent{};
+  std::array<uint64_t, kMessageTypes> received{};
+};
+
+// Sends data by priority within a window of bytes in flight, and acknowledges what it receives.
+// Every peer has a link of its own: one that is slow holds nobody else up. On a slow one a slice
+// travels in parts, between which something more urgent may go, and is put together again here.
+//
+// Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
+// open would deadlock: worker A's full of slices that wait for worker B, B's for A.
+//
+// Thread-safe; sends on the calling thread, since Transport::Send does not wait.
+class Link {
+ public:
+  // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if
+  // any, is called with each message of data just before its first part leaves.
+  Link(std::shared_ptr<Transport> transport, int peer,
+       std::shared_ptr<WindowEstimator> estimator = nullptr,
+       std::function<void(const Message&)> on_send = nullptr);
+
+  // Parts of what is queued already stay as they are.
+  void SetWindow(const Window& window);
+
+  // Queues a message with data; it leaves when its turn has come and the window has room.
+  void Send(Message message);
+
+  // Sends a message without data at once.
+  void SendControl(Message message);
+
+  // To be called with everything that the peer sent, by one thread, before it is acted upon.
+  // Answers what concerns the link alone. False for all parts of a message but the last to come,
+  // which it turns into the message. Throws std::runtime_error for parts that do not fit each
+  // other.
+  bool Receive(Message* message);
+
+  // To be called after that: sends the credit that no answer has carried, once it is enough to be
+  // worth a message.
+  void Acknowledge();
+
+  // When the peer was last heard of, by Now().
+  double last_heard() const { return last_heard_; }
+
+  // Measures the round trip, unless the link is busy or that was done just now. Only after the peer
+  // has been heard of.
+  void Measure();
+
+  // Adds what has travelled here.
+  void AddTo(Traffic* traffic) const;
+
+  // Drops all data, now and later; control messages still leave.
+  void Close() { queue_.Close(); }
+
+  // From now on nothing leaves at all.
+  void Hush() { hushed_ = true; }
+
+ private:
+  struct Assembly {
+    std::string text;
+    Buffer payload;
+    size_t missing = 0;  // bytes
+  };
+
+  void Dispatch(Message* message);
+  void TakeCredit(size_t credit);
+  bool Assemble(Message* part);
+  void SendWhatFits();
+  void Ping();
+
+  const std::shared_ptr<Transport> transport_;
+  const int peer_;
+  const std::function<void(const Message&)> on_send_;
+  SendQueue<Message> queue_;
+  std::atomic<bool> hushed_{false};
+  std::atomic<double> last_heard_;
+  std::array<std::atomic<uint64_t>, kMessageTypes> sent_{}, received_{};  // bytes, by type
+  std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
+  // By type, key, slice and round; only the receiving thread's.
+  std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;
+  const std::shared_ptr<WindowEstimator> estimator_;
+  std::atomic<size_t> part_bytes_{0};
+  std::atomic<size_t> withheld_{0};  // most bytes of credit that wait, here and at the peer
+  std::atomic<double> pinged_{0};    // when
+  std::atomic<int> first_pings_{0};  // made, of those that follow each other
+};
+
+// Takes the window that rank 0 announces for all links, unless a later one is known: `latest` is
+// the number of the last. Returns whether it did.
+bool FollowWindow(const Message& announcement, uint64_t* latest,
+                  const std::vector<std::unique_ptr<Link>>& links);
+
+}  // namespace kvstore_ext

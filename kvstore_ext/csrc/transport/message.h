@@ -1,0 +1,132 @@
+// What travels between a worker and a server.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "support/buffer.h"
+
+namespace kvstore_ext {
+
+enum class MessageType : uint8_t {
+  kHello,     // server -> worker: this server has a lane; nothing may be sent to it before
+  kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's
+  kWelcome,   // server -> worker: all workers have joined with one configuration
+  kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
+  kPush,      // worker -> server: a gradient slice of a round; the text, if any, holds from this
+              // round on (see Operation::settings); of a broadcast key, that a worker takes part
+  kPull,      // worker -> server: asks for a slice as of a round
+  kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
+  kCredit,    // either way: payload bytes received, where no other message carries the number; sent
+              // now and then with none, as a sign of life
+  kPing,      // rank 0 -> server: measures the link
+  kPong,      // server -> rank 0: the answer, with the ping's time
+  kWindow,    // rank 0 -> servers -> other workers: the window of all links
+  kAsk,       // worker -> server: a question to the server's Python
+  kAnswer,    // server -> worker: the answer to the question of that number
+  kScaler,    // worker -> server: a key's scaler in a round, in the text; encoding is kPlain where
+              // rank 0 wants the round to travel plain; back to all workers: what holds for them
+  kMethod,    // either way: about a slice, between the two halves of a key's method, which says
+              // what stands in it
+  kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
+  kLeave,     // worker -> server: this worker begins no more rounds
+  kFarewell,  // server -> worker: all workers have left
+  kAbort,     // either way: the job failed; text says why
+};
+constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kAbort) + 1;
+constexpr const char* kMessageNames[] = {
+    "hello",  "join", "welcome", "init",   "push",   "pull",  "result", "credit",   "ping", "pong",
+    "window", "ask",  "answer",  "scaler", "method", "order", "leave",  "farewell", "abort"};
+static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
+
+// What the payload of a slice is.
+enum class Encoding : uint8_t {
+  kPlain,    // numbers of the key's type
+  kEncoded,  // by the key's codec
+  kSkipped,  // a worker's gradient is not finite, so that the round does not count: nothing, or,
+             // for a value that the server updates, the value as it was
+};
+
+// Fixed part of every message, little endian as every machine that MXNet runs on.
+struct Header {
+  uint32_t protocol = kProtocol;
+  MessageType type = MessageType::kCredit;
+  Encoding encoding = Encoding::kPlain;
+  uint16_t root = 0;  // of kInit and kPush of a broadcast key: see Operation::root
+  uint64_t key = 0;
+  uint32_t slice = 0;
+  uint32_t workers_step = 0;  // see Operation::step
+  uint64_t round = 0;
+  uint64_t credit = 0;  // bytes received from the addressee and not yet acknowledged
+  uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
+  uint32_t whole = 0;   // bytes of the slice's payload
+
+  static constexpr uint32_t kProtocol = 0x6b760007;
+};
+static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
+
+// Control messages overtake all data in the receiver's inbox.
+constexpr int kControlPriority = std::numeric_limits<int>::max();
+
+// The peer of a message to the scheduler, which takes nothing but kAbort.
+constexpr int kScheduler = -1;
+
+struct Message {
+  int peer = 0;  // rank of the other side: a server's at a worker, a worker's at a server
+  int priority = kControlPriority;
+  Header header;
+  std::string text;
+  Buffer payload;
+  bool payload_is_ours = false;  // received bytes that nobody else reads: they may be overwritten
+};
+
+// Without what ps-lite and the network add.
+inline size_t BytesOf(const Message& message) {
+  return sizeof(Header) + message.text.size() + message.payload.size;
+}
+
+inline Message ControlMessage(MessageType type, std::string text = {}) {
+  Message message;
+  message.header.type = type;
+  message.text = std::move(text);
+  return message;
+}
+
+// What the fields of the header mean in messages that concern no round of a slice.
+
+// Whether the workers want sums in the order of ranks.
+inline Message JoinMessage(std::string configuration, bool deterministic) {
+  Message message = ControlMessage(MessageType::kJoin, std::move(configuration));
+  message.header.slice = deterministic ? 1 : 0;
+  return message;
+}
+inline bool IsDeterministic(const Message& join) { return join.header.slice != 0; }
+
+// The sender's time in nanoseconds, which the answer brings back.
+inline Message PingMessage(MessageType ping_or_pong, uint64_t time) {
+  Message message = ControlMessage(ping_or_pong);
+  message.header.key = time;
+  return message;
+}
+inline uint64_t TimeOf(const Message& ping_or_pong) { return ping_or_pong.header.key; }
+
+// Windows are numbered, so that a late message does not bring back an old one.
+inline Message WindowMessage(std::string window, uint64_t number) {
+  Message message = ControlMessage(MessageType::kWindow, std::move(window));
+  message.header.round = number;
+  return message;
+}
+
+// The number of a question, by which its answer is found.
+inline Message QuestionMessage(MessageType ask_or_answer, uint64_t number, std::string text,
+                               Buffer payload) {
+  Message message = ControlMessage(ask_or_answer, std::move(text));
+  message.header.key = number;
+  message.payload = std::move(payload);
+  return message;
+}
+inline uint64_t QuestionOf(const Message& ask_or_answer) { return ask_or_answer.header.key; }
+inline uint64_t WindowNumberOf(const Message& window) { return window.header.round; }
+
+}  // namespace kvstore_ext

@@ -1,0 +1,106 @@
+// ps-lite, as far as the lane uses it: its structures, declared anew because the package mxnet
+// ships no header of them, and a transport over it.
+#pragma once
+
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/libmxnet.h"
+#include "transport/transport.h"
+
+#if _GLIBCXX_USE_CXX11_ABI
+#error "libmxnet.so uses the old std::string: compile with -D_GLIBCXX_USE_CXX11_ABI=0"
+#endif
+
+// Only classes without hash maps are declared: libmxnet's compiler, GCC 4.8, lays those out
+// differently. LibMXNet::Load checks the layout of Meta at run time.
+namespace ps {
+
+constexpr int kEmpty = std::numeric_limits<int>::max();
+
+struct Node {
+  int role = 0;
+  int id = kEmpty;
+  int customer_id = 0;
+  std::string hostname;
+  int port = kEmpty;
+  bool is_recovery = false;
+};
+
+struct Control {
+  int cmd = 0;
+  std::vector<Node> node;
+  int barrier_group = 0;
+  uint64_t msg_sig = 0;
+};
+
+struct Meta {
+  int head = kEmpty;
+  int app_id = kEmpty;
+  int customer_id = kEmpty;
+  int timestamp = kEmpty;
+  int sender = kEmpty;
+  int recver = kEmpty;
+  bool request = false;
+  bool push = false;
+  bool pull = false;
+  bool simple_app = false;
+  std::string body;
+  std::vector<int> data_type;
+  Control control;
+  int data_size = 0;
+  int priority = 0;
+};
+
+struct Message {
+  Meta meta;
+  std::vector<kvstore_ext::Buffer> data;  // as SArray<char>
+};
+
+}  // namespace ps
+
+namespace kvstore_ext {
+
+// As ps-lite numbers them.
+enum class Role { kServer = 0, kWorker = 1, kScheduler = 2 };
+
+// Sends and receives as a second ps-lite customer beside MXNet's own store in the same process.
+//
+// Peers are ranks of the other role, or kScheduler. The Postoffice must outlive Stop, and
+// everybody's customer must exist before anybody sends to it: ps-lite aborts a process that gets a
+// message for a customer it does not have.
+class PsLiteTransport : public Transport {
+ public:
+  // `role` is this process's. `copies` sends copies of borrowed bytes, which
+  // is needed where ps-lite may send them again later (PS_RESEND).
+  PsLiteTransport(Role role, int peers, bool copies);
+  ~PsLiteTransport() override { Stop(); }
+
+  void Start(MessageHandler handler) override;
+  void Send(const Message& message) override;
+  void Stop() override;
+
+ private:
+  void Receive(const ps::Message& received) const;
+  int Timestamp(int peer);
+
+  static constexpr int kAppId = 1;                // 0 is MXNet's own
+  static constexpr size_t kCustomerBytes = 4096;  // more than sizeof(ps::Customer)
+
+  const Role role_;
+  const bool copies_;
+  MessageHandler handler_;
+  std::vector<std::atomic<int>> timestamps_;  // by peer, the scheduler's first
+  std::unique_ptr<char[]> customer_;
+  bool running_ = false;
+};
+
+// Has all threads that start from now on allocate from one heap. A server's slices are allocated by
+// one thread and freed by another; with a heap for each, as by default, a server's process was
+// measured to hold 3.5 times its share of the parameters instead of 2.5.
+void UseOneHeap();
+
+}  // namespace kvstore_ext

@@ -1,0 +1,28 @@
+// How messages reach the other side: over ps-lite in a cluster, through memory in one process.
+#pragma once
+
+#include <functional>
+
+#include "transport/message.h"
+
+namespace kvstore_ext {
+
+// Called on one thread of the transport, one message at a time, higher priorities first.
+using MessageHandler = std::function<void(Message)>;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Begins delivery. Called once; the handler must outlive the transport or the call to Stop.
+  virtual void Start(MessageHandler handler) = 0;
+
+  // Hands a message to the network and returns without waiting for it to leave. Thread-safe.
+  // Bytes of the payload must stay as they are until the peer has acknowledged them.
+  virtual void Send(const Message& message) = 0;
+
+  // After its return the handler runs no more. Must not be called from the handler.
+  virtual void Stop() = 0;
+};
+
+}  // namespace kvstore_ext

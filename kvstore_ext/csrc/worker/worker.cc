@@ -1,0 +1,311 @@
+#include "worker/worker.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+#include "support/clock.h"
+#include "support/ranks.h"
+#include "worker/worker_key.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Encoding is to keep up with a fast link, and to leave processors to the computation.
+int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4); }
+
+}  // namespace
+
+Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
+    : options_(options),
+      transport_(std::move(transport)),
+      learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
+      tasks_(Encoders()) {
+  std::shared_ptr<WindowEstimator> estimator;
+  if (options_.rank == 0 && options_.window_bytes == 0) {
+    estimator =
+        std::make_shared<WindowEstimator>(options_.slice_bytes, options_.servers,
+                                          [this](const Window& advice) { AnnounceWindow(advice); });
+  }
+  for (int server = 0; server < options_.servers; ++server) {
+    links_.push_back(
+        std::make_unique<Link>(transport_, server, estimator, [this](const Message& message) {
+          const Header& header = message.header;
+          trace_.Record("send", header.key, header.slice, header.round, message.priority);
+          if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
+        }));
+  }
+  transport_->Start([this](Message message) {
+    try {
+      OnMessage(std::move(message));
+    } catch (const std::exception& error) {
+      Abort(Named(error.what()));
+    }
+  });
+  watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
+}
+
+Worker::~Worker() { Stop(); }
+
+std::vector<int> Worker::AwaitServers(double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [this] { return greeted_.size() == links_.size(); });
+  const std::set<int> missing = Missing(greeted_, options_.servers);
+  return {missing.begin(), missing.end()};
+}
+
+void Worker::Join() {
+  const Message join = JoinMessage(options_.configuration, options_.deterministic);
+  for (auto& link : links_) link->SendControl(join);
+  AwaitAll(welcomed_, "answered that all workers have opened the same store");
+  joined_ = true;
+  if (options_.rank != 0) return;
+  // Before the first data, whose results are to find it, and while nothing disturbs the measuring.
+  AnnounceWindow(WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes));
+  for (auto& link : links_) link->Measure();
+}
+
+void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
+                    [&] { return servers.size() == links_.size() || !failure_.reason().empty(); });
+  if (servers.size() < links_.size() && failure_.reason().empty()) {
+    const std::set<int> missing = Missing(servers, options_.servers);
+    lock.unlock();
+    Abort(Named("within " + Seconds(options_.timeout) + " server " + Ranks(missing) + " has not " +
+                what));
+  }
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+}
+
+void Worker::Declare(uint64_t id, const SliceDeclaration& declaration,
+                     std::shared_ptr<KeyCodec> codec) {
+  SliceDeclaration declared = declaration;
+  declared.method = codec->specification();
+  std::vector<Slice> slices =
+      SliceKey(id, declared.elements, codec->bytes_per_element(declared.dtype),
+               options_.slice_bytes, options_.servers, codec->alignment());
+  auto key = std::make_unique<Key>(this, id, declared, std::move(codec), std::move(slices));
+  key->codec->Attach(key.get());
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!keys_.emplace(id, std::move(key)).second) {
+    throw std::invalid_argument("key " + declared.name + " is declared already");
+  }
+}
+
+std::vector<Slice> Worker::Slices(uint64_t key) const { return Find(key)->cut; }
+
+uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload) {
+  uint64_t question = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    question = ++questions_;
+  }
+  links_.at(server)->Send(QuestionMessage(MessageType::kAsk, question, text, payload));
+  return question;
+}
+
+Answer Worker::AwaitAnswer(uint64_t question) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
+                    [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  auto found = answers_.find(question);
+  if (found == answers_.end()) {
+    throw std::runtime_error(
+        Named("within " + Seconds(options_.timeout) + " a server has not answered a question"));
+  }
+  Answer answer = std::move(found->second);
+  answers_.erase(found);
+  return answer;
+}
+
+void Worker::OnMessage(Message message) {
+  Link& link = *links_[message.peer];
+  if (link.Receive(&message)) ActUpon(message);
+  link.Acknowledge();
+}
+
+void Worker::ActUpon(const Message& message) {
+  switch (message.header.type) {
+    case MessageType::kResult: return OnResult(message);
+    case MessageType::kScaler:
+    case MessageType::kMethod: return Find(message.header.key)->codec->OnMessage(message);
+    // Servers have no connection to each other: the others hear of it from the workers.
+    case MessageType::kAbort: return Abort(message.text);
+    case MessageType::kOrder: {
+      const auto* keys = reinterpret_cast<const uint64_t*>(message.text.data());
+      return SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
+    }
+    case MessageType::kWindow: FollowWindow(message, &windows_, links_); return;
+    default: return OnNews(message);
+  }
+}
+
+// What somebody may wait for.
+void Worker::OnNews(const Message& message) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    switch (message.header.type) {
+      case MessageType::kAnswer:
+        answers_[QuestionOf(message)] = {message.text, message.payload};
+        break;
+      case MessageType::kHello: greeted_.insert(message.peer); break;
+      case MessageType::kWelcome: welcomed_.insert(message.peer); break;
+      case MessageType::kFarewell: parted_.insert(message.peer); break;
+      default: return;
+    }
+  }
+  changed_.notify_all();
+}
+
+std::vector<uint64_t> Worker::order() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return order_;
+}
+
+void Worker::SetOrder(const std::vector<uint64_t>& order) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  order_ = order;
+  for (size_t position = 0; position < order.size(); ++position) {
+    auto found = keys_.find(order[position]);
+    if (found == keys_.end()) continue;
+    found->second->priority = -static_cast<int>(position);
+    found->second->priority_learned = true;
+  }
+}
+
+// On the thread that joins; then on the receiving one, from the estimator, under its lock.
+void Worker::AnnounceWindow(const Window& window) {
+  const Message message = WindowMessage(window.Pack(), ++windows_);
+  for (auto& link : links_) {
+    link->SetWindow(window);
+    link->SendControl(message);
+  }
+}
+
+// Rank 0's order holds for all workers: a slice that they rank differently would wait at each in
+// turn.
+void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
+  if (options_.rank != 0) return;
+  SetOrder(order);
+  const std::string text(reinterpret_cast<const char*>(order.data()),
+                         order.size() * sizeof(uint64_t));
+  links_[0]->SendControl(ControlMessage(MessageType::kOrder, text));
+}
+
+void Worker::Leave() {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    // Every operation has a deadline of its own, so this wait ends.
+    changed_.wait(lock, [this] { return open_operations_ == 0; });
+  }
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  for (auto& link : links_) link->SendControl(ControlMessage(MessageType::kLeave));
+  AwaitAll(parted_, "answered that all workers have left");
+}
+
+void Worker::Abort(const std::string& reason) {
+  if (!failure_.Set(reason)) return;
+  // The news first: an operation that ends with an error may end the process.
+  Message message = ControlMessage(MessageType::kAbort, reason);
+  for (auto& link : links_) link->SendControl(message);
+  message.peer = kScheduler;
+  transport_->Send(message);
+  EndOperations(reason);
+}
+
+void Worker::EndOperations(const std::string& reason) {
+  for (auto& link : links_) link->Close();
+  for (Key* key : Keys()) {
+    std::unique_lock<std::mutex> lock(key->mutex);
+    if (key->busy) Finish(key, &lock, reason);
+  }
+  changed_.notify_all();
+}
+
+void Worker::CheckDeadlines() {
+  if (!failure_.reason().empty()) return;
+  const std::string silent = joined_ ? Silent() : "";
+  if (!silent.empty()) return Abort(silent);
+  for (Key* key : Keys()) {
+    const std::string overdue = Overdue(key);
+    if (!overdue.empty()) return Abort(overdue);
+  }
+}
+
+// Gives all servers a sign of life; says which have given none for too long.
+std::string Worker::Silent() const {
+  std::set<int> silent;
+  for (int server = 0; server < options_.servers; ++server) {
+    links_[server]->SendControl(ControlMessage(MessageType::kCredit));
+    // A moment later than an operation's limit, which says more.
+    if (Now() - links_[server]->last_heard() > options_.timeout * 1.1) silent.insert(server);
+  }
+  if (silent.empty()) return "";
+  return Named("server " + Ranks(silent) + " has not been heard of for " +
+               Seconds(options_.timeout));
+}
+
+// Says for whom a key's operation has waited too long; empty if it has not.
+std::string Worker::Overdue(Key* key) {
+  std::lock_guard<std::mutex> lock(key->mutex);
+  if (!key->busy) return "";
+  const std::set<int> servers = key->AwaitedServers();
+  double last_heard = Now();
+  for (int server : servers) last_heard = std::min(last_heard, links_[server]->last_heard());
+  // A server that is gone is named before the living ones say, at nine tenths of the time, that
+  // they wait for the workers which wait for it.
+  const double limit = options_.timeout * (Now() - last_heard > options_.timeout * 0.8 ? 0.8 : 1.0);
+  if (Now() - key->since < limit) return "";
+  return Named("no answer from server " + Ranks(servers) + " for key " + key->declared.name +
+               ", round " + std::to_string(key->rounds - 1) + ", within " +
+               Seconds(options_.timeout));
+}
+
+void Worker::Hush() {
+  watchdog_.Stop();
+  if (failure_.Set("the store was closed")) EndOperations("the store was closed");
+  for (auto& link : links_) link->Hush();
+}
+
+void Worker::Stop() {
+  Hush();
+  tasks_.Stop();
+  transport_->Stop();
+}
+
+uint64_t Worker::RoundsOf(uint64_t key) const {
+  Key* found = Find(key);
+  std::lock_guard<std::mutex> lock(found->mutex);
+  return found->rounds;
+}
+
+Traffic Worker::traffic() const {
+  Traffic traffic;
+  for (const auto& link : links_) link->AddTo(&traffic);
+  return traffic;
+}
+
+Worker::Key* Worker::Find(uint64_t id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = keys_.find(id);
+  if (found == keys_.end()) {
+    throw std::out_of_range("key " + std::to_string(id) + " was never declared");
+  }
+  return found->second.get();
+}
+
+std::vector<Worker::Key*> Worker::Keys() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Key*> keys;
+  for (auto& entry : keys_) keys.push_back(entry.second.get());
+  return keys;
+}
+
+std::string Worker::Named(const std::string& what) const {
+  return "worker " + std::to_string(options_.rank) + ": " + what;
+}
+
+}  // namespace kvstore_ext

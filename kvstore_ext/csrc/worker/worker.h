@@ -1,0 +1,174 @@
+// A worker's half of the lane: slices go out by priority, results come back into place.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "keys/key_codec.h"
+#include "support/failure.h"
+#include "support/statistics.h"
+#include "support/task_threads.h"
+#include "support/trace.h"
+#include "support/watchdog.h"
+#include "transport/link.h"
+#include "transport/transport.h"
+#include "worker/operation.h"
+#include "worker/order.h"
+
+namespace kvstore_ext {
+
+struct WorkerOptions {
+  int rank = 0;
+  int workers = 1;
+  int servers = 1;
+  size_t slice_bytes = 200000;
+  size_t window_bytes = 0;  // a peer; 0: measured and adapted. Rank 0's holds for the job
+  double timeout = 300;     // seconds that any wait may take
+  bool deterministic = false;
+  std::string configuration;  // what must be equal on all workers, as text that an error can show
+};
+
+struct Answer {
+  std::string text;
+  Buffer payload;
+};
+
+// Thread-safe. A key's operations must come one after the other: the next after the last's `done`.
+class Worker {
+ public:
+  Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport);
+  ~Worker();
+
+  // Waits until all servers have said hello; returns the ranks of those that have not in time.
+  std::vector<int> AwaitServers(double seconds);
+
+  // Compares configurations with the other workers; throws std::runtime_error where they differ or
+  // somebody does not come.
+  void Join();
+
+  // Makes a key known: its slices' declaration, but for the elements, which are the key's, and the
+  // method, which is the codec's. A key is declared once, with the same arguments on all workers,
+  // and has a codec of its own. Throws std::invalid_argument where they do not fit.
+  void Declare(uint64_t key, const SliceDeclaration& declaration, std::shared_ptr<KeyCodec> codec);
+
+  // Where a declared key's slices are.
+  std::vector<Slice> Slices(uint64_t key) const;
+
+  // How many rounds a key has begun.
+  uint64_t RoundsOf(uint64_t key) const;
+
+  Totals totals() const { return statistics_.totals(); }
+
+  // Bytes of payload, text and header by type of message: sent to all servers, and received.
+  Traffic traffic() const;
+
+  // Asks a server's Python something; returns the question's number.
+  uint64_t Ask(int server, const std::string& text, const Buffer& payload);
+
+  // Waits for the answer to a question, once; throws std::runtime_error where none comes in time.
+  Answer AwaitAnswer(uint64_t question);
+
+  // Begins an operation on a declared key.
+  void Start(Operation operation);
+
+  // Waits for all operations, tells the servers, and waits until the other workers have left too.
+  // Throws std::runtime_error where that fails.
+  void Leave();
+
+  // Ends all operations with an error, here and on every other process.
+  void Abort(const std::string& reason);
+
+  // Sends nothing any more, and ends open operations with an error. What still arrives is taken, as
+  // ps-lite demands while it runs.
+  void Hush();
+
+  // Hushes and stops all threads.
+  void Stop();
+
+  std::string failure() const { return failure_.reason(); }
+  Trace& trace() { return trace_; }
+
+  // Keys in the order in which they are needed; empty until it is known.
+  std::vector<uint64_t> order() const;
+
+ private:
+  class Key;
+
+  // What a key sends in a round, or asks for with a kPull.
+  struct Round {
+    Key* key = nullptr;
+    Operation::Kind kind = Operation::Kind::kPull;
+    uint64_t number = 0;
+    const char* input = nullptr;
+    int root = 0;
+    uint32_t step = 0;
+    std::string settings;
+    Encoding encoding = Encoding::kPlain;  // set before any slice is encoded
+
+    bool is_gradient() const { return kind == Operation::Kind::kPush && number > 0; }
+  };
+
+  // worker_rounds.cc: a round goes out, and its result comes back.
+  std::shared_ptr<Round> Open(Key* key, const std::unique_lock<std::mutex>& lock);
+  void Prepare(const std::shared_ptr<Round>& round, bool plain);
+  void Admit(Key* key, uint64_t number, Encoding encoding);
+  void SendEncoded(const std::shared_ptr<Round>& round);
+  void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
+  void TrySendSlice(const Round& round, const Slice& slice);
+  void SendSlice(const Round& round, const Slice& slice);
+  Buffer PayloadOf(const Round& round, const Slice& slice);
+  void OnResult(const Message& message);
+  bool Receive(Key* key, const Slice& slice, const Result& result);
+  void Arrived(Key* key, Encoding encoding, std::unique_lock<std::mutex>* lock);
+  void TakeKept(Key* key, std::unique_lock<std::mutex>* lock);
+  void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
+  void AbortKey(const Key& key, const char* what, const std::exception& error);
+
+  // worker.cc: how a job begins, fails and ends.
+  void OnMessage(Message message);
+  void ActUpon(const Message& message);
+  void OnNews(const Message& message);
+  void SetOrder(const std::vector<uint64_t>& order);
+  void AnnounceOrder(const std::vector<uint64_t>& order);
+  void AnnounceWindow(const Window& window);
+  void EndOperations(const std::string& reason);
+  void CheckDeadlines();
+  std::string Silent() const;
+  std::string Overdue(Key* key);
+  void AwaitAll(const std::set<int>& servers, const char* what);
+  Key* Find(uint64_t id) const;
+  std::vector<Key*> Keys();
+  std::string Named(const std::string& what) const;
+
+  const WorkerOptions options_;
+  const std::shared_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
+  // Windows announced, under the lock of rank 0's estimator; or followed, by the receiving thread.
+  uint64_t windows_ = 0;
+  std::atomic<bool> joined_{false};
+  Failure failure_;
+  Trace trace_;
+  OrderLearner learner_;
+  Statistics statistics_;
+
+  mutable std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
+  std::vector<uint64_t> order_;
+  std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
+  int open_operations_ = 0;
+  uint64_t questions_ = 0;  // asked so far
+  std::map<uint64_t, Answer> answers_;
+
+  TaskThreads tasks_;  // encode slices; these use all of the above, and so does
+  Watchdog watchdog_;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,76 @@
+#include "worker/worker_key.h"
+
+namespace kvstore_ext {
+
+Worker::Key::Key(Worker* of_worker, uint64_t of_id, const SliceDeclaration& declaration_of_slices,
+                 std::shared_ptr<KeyCodec> own_codec, std::vector<Slice> own_slices)
+    : worker(of_worker),
+      id(of_id),
+      declared(declaration_of_slices),
+      cut(std::move(own_slices)),
+      codec(std::move(own_codec)) {}
+
+void Worker::Key::SendControl(int server, Message message) {
+  message.header.key = id;
+  worker->links_.at(server)->SendControl(std::move(message));
+}
+
+void Worker::Key::SendData(int server, Message message) {
+  message.header.key = id;
+  worker->links_.at(server)->Send(std::move(message));
+}
+
+void Worker::Key::Admit(uint64_t number, Encoding encoding) {
+  worker->Admit(this, number, encoding);
+}
+
+void Worker::Key::Written(const Slice&, uint64_t number, Encoding encoding) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (busy && number + 1 == rounds) worker->Arrived(this, encoding, &lock);
+}
+
+bool Worker::Key::IsMissing(const Slice& slice) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return busy && !arrived[slice.index];
+}
+
+void Worker::Key::SendAgain(const Slice& slice) {
+  std::shared_ptr<const Round> again;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (busy && admitted && !arrived[slice.index]) again = round;
+  }
+  if (again != nullptr) worker->EncodeInTurn(again, slice);
+}
+
+void Worker::Key::WriteInTurn(std::function<void()> write) {
+  worker->tasks_.Run(priority, [this, write = std::move(write)] {
+    const double begun = Now();
+    try {
+      write();
+    } catch (const std::exception& error) {
+      worker->Abort(worker->Named(error.what()));
+    }
+    worker->statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
+  });
+}
+
+void Worker::Key::RunLast(std::function<void()> task) {
+  worker->tasks_.Run(TaskThreads::kLast, [task = std::move(task)] {
+    try {
+      task();
+    } catch (const std::exception&) {  // what it prepares is done later, where errors are told
+    }
+  });
+}
+
+std::set<int> Worker::Key::AwaitedServers() const {
+  std::set<int> servers = admitted ? std::set<int>() : codec->awaited();
+  if (!servers.empty()) return servers;
+  for (const Slice& slice : cut) {
+    if (!arrived[slice.index]) servers.insert(slice.server);
+  }
+  return servers;
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,57 @@
+// A key at its worker: what the worker knows of it, and what its codec may ask.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "worker/worker.h"
+
+namespace kvstore_ext {
+
+// Made once and kept as long as the worker.
+class Worker::Key : public KeyLane {
+ public:
+  Key(Worker* worker, uint64_t id, const SliceDeclaration& declared,
+      std::shared_ptr<KeyCodec> own_codec, std::vector<Slice> own_slices);
+
+  uint64_t key() const override { return id; }
+  const SliceDeclaration& declaration() const override { return declared; }
+  const std::vector<Slice>& slices() const override { return cut; }
+  int rank() const override { return worker->options_.rank; }
+  int workers() const override { return worker->options_.workers; }
+  void SendControl(int server, Message message) override;
+  void SendData(int server, Message message) override;
+  void Admit(uint64_t round, Encoding encoding) override;
+  void Written(const Slice& slice, uint64_t round, Encoding encoding) override;
+  bool IsMissing(const Slice& slice) override;
+  void SendAgain(const Slice& slice) override;
+  void WriteInTurn(std::function<void()> write) override;
+  void RunLast(std::function<void()> task) override;
+
+  // The servers from which something must come before the operation ends. Under the mutex.
+  std::set<int> AwaitedServers() const;
+
+  Worker* const worker;
+  const uint64_t id;
+  const SliceDeclaration declared;
+  const std::vector<Slice> cut;
+  const std::shared_ptr<KeyCodec> codec;
+  std::atomic<bool> priority_learned{false};
+  std::atomic<int> priority{0};
+
+  std::mutex mutex;     // of all below
+  uint64_t rounds = 0;  // begun
+  bool busy = false;
+  Operation operation;
+  std::vector<bool> arrived;     // slices of the last round
+  size_t missing = 0;            // slices that have not come, or are not written yet
+  std::shared_ptr<Round> round;  // the last that was begun
+  bool admitted = false;         // its slices are, or can be, encoded
+  double since = 0;
+  std::vector<Result> kept;  // slices of a result that no operation has taken yet
+};
+
+}  // namespace kvstore_ext

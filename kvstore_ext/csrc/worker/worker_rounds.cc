@@ -1,0 +1,230 @@
+// A worker's operations: a round of a key goes out, and its result comes back (worker.h).
+#include <cstdio>
+#include <stdexcept>
+
+#include "worker/worker_key.h"
+
+namespace kvstore_ext {
+
+void Worker::Start(Operation operation) {
+  Key* key = Find(operation.key);
+  std::unique_lock<std::mutex> lock(key->mutex);
+  {
+    std::lock_guard<std::mutex> all(mutex_);
+    ++open_operations_;
+  }
+  key->busy = true;
+  key->operation = std::move(operation);
+  key->since = Now();
+  if (!failure_.reason().empty()) return Finish(key, &lock, failure_.reason());
+  if (!key->operation.opens_round() && !key->kept.empty()) return TakeKept(key, &lock);
+  const std::shared_ptr<Round> round = Open(key, lock);
+  const bool plain = key->operation.plain;
+  lock.unlock();
+  if (round->is_gradient()) return Prepare(round, plain);
+  for (const Slice& slice : key->cut) TrySendSlice(*round, slice);
+}
+
+// Under the key's lock.
+std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std::mutex>&) {
+  const Operation& operation = key->operation;
+  if (operation.opens_round()) {
+    if (key->rounds > 0 && operation.kind == Operation::Kind::kPush) {
+      learner_.Ready(key->id, key->rounds, operation.pushed, key->since, operation.priority);
+    }
+    ++key->rounds;
+    key->kept.clear();
+  }
+  {
+    std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
+    if (!key->priority_learned) key->priority = operation.priority;
+  }
+  key->arrived.assign(key->cut.size(), false);
+  key->missing = key->cut.size();
+  trace_.Record("ready", key->id, 0, key->rounds - 1, key->priority);
+  auto round = std::make_shared<Round>();
+  round->key = key;
+  round->kind = operation.kind;
+  round->number = key->rounds - 1;
+  round->input = operation.input;
+  round->root = operation.root;
+  round->step = operation.step;
+  round->settings = operation.settings;
+  key->round = round;
+  key->admitted = !round->is_gradient();
+  return round;
+}
+
+// Looks at the whole gradient, on the engine's thread.
+void Worker::Prepare(const std::shared_ptr<Round>& round, bool plain) {
+  Key* key = round->key;
+  const double begun = Now();
+  std::optional<Encoding> encoding;
+  try {
+    encoding = key->codec->Prepare(round->input, round->number, plain);
+  } catch (const NotFinite& error) {
+    return Abort(Named(error.what()));
+  } catch (const std::exception& error) {
+    return AbortKey(*key, "cannot be compressed", error);
+  }
+  statistics_.Count([&](Totals* totals) { totals->encode += Now() - begun; });
+  if (encoding) Admit(key, round->number, *encoding);
+}
+
+void Worker::Admit(Key* key, uint64_t number, Encoding encoding) {
+  std::shared_ptr<Round> round;
+  {
+    std::lock_guard<std::mutex> lock(key->mutex);
+    if (!key->busy || key->admitted || number + 1 != key->rounds) return;
+    key->admitted = true;
+    round = key->round;
+    round->encoding = encoding;
+  }
+  // Slice by slice, so that a large key holds nobody up who is more urgent.
+  const bool in_turn = key->codec->encodes_in_turn();
+  for (const Slice& slice : key->cut) {
+    in_turn ? EncodeInTurn(round, slice) : TrySendSlice(*round, slice);
+  }
+}
+
+void Worker::EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice) {
+  tasks_.Run(round->key->priority, [this, round, &slice] { TrySendSlice(*round, slice); });
+}
+
+// The result of the last slice may end the operation at once; what was begun stays readable should
+// the job fail.
+void Worker::TrySendSlice(const Round& round, const Slice& slice) {
+  try {
+    SendSlice(round, slice);
+  } catch (const std::exception& error) {
+    // What was sent cannot be taken back, so nobody can go on.
+    AbortKey(*round.key, "cannot be sent", error);
+  }
+}
+
+void Worker::SendSlice(const Round& round, const Slice& slice) {
+  Message message;
+  message.priority = round.key->priority;
+  message.header.key = round.key->id;
+  message.header.slice = slice.index;
+  message.header.round = round.number;
+  message.header.workers_step = round.step;
+  message.header.root = static_cast<uint16_t>(round.root);
+  if (round.kind == Operation::Kind::kPull) {
+    message.header.type = MessageType::kPull;
+    links_[slice.server]->SendControl(std::move(message));
+    return;
+  }
+  if (round.number == 0) {
+    SliceDeclaration declaration = round.key->declared;
+    declaration.offset = slice.offset;
+    declaration.elements = slice.length;
+    message.header.type = MessageType::kInit;
+    message.text = declaration.Pack();
+  } else {
+    message.header.type = MessageType::kPush;
+    message.header.encoding = round.encoding;
+    message.text = round.settings;
+  }
+  message.payload = PayloadOf(round, slice);
+  if (round.number > 0) statistics_.Queued(round.key->id, slice.index);
+  links_[slice.server]->Send(std::move(message));
+}
+
+Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
+  const int source = round.kind == Operation::Kind::kBroadcast ? round.root : 0;
+  if (!round.is_gradient() && options_.rank != source) return Buffer();
+  if (round.encoding == Encoding::kSkipped) return Buffer();
+  const size_t element = SizeOf(round.key->declared.dtype);
+  const double begun = Now();
+  const Buffer payload =
+      round.is_gradient() ? round.key->codec->Encode(slice, round.number, round.encoding)
+                          : Buffer::Borrow(const_cast<char*>(round.input) + slice.offset * element,
+                                           slice.length * element);
+  if (round.number > 0) {
+    statistics_.Count([&](Totals* totals) {
+      totals->encode += Now() - begun;
+      totals->plain_bytes += slice.length * element;
+      totals->encoded_bytes += payload.size;
+    });
+  }
+  return payload;
+}
+
+void Worker::OnResult(const Message& message) {
+  const Header& header = message.header;
+  Key* key = Find(header.key);
+  std::unique_lock<std::mutex> lock(key->mutex);
+  if (!key->busy || header.round + 1 != key->rounds || header.slice >= key->arrived.size() ||
+      key->arrived[header.slice]) {
+    if (!failure_.reason().empty()) return;  // which has ended the operation
+    std::fprintf(stderr, "kvstore_ext worker %d: dropped a stale result of key %s, round %llu\n",
+                 options_.rank, key->declared.name.c_str(),
+                 static_cast<unsigned long long>(header.round));
+    return;
+  }
+  const Slice& slice = key->cut[header.slice];
+  const Result result{message.payload, header.encoding};
+  statistics_.Arrived(header.key, header.slice);
+  trace_.Record("result", header.key, header.slice, header.round, message.priority);
+  key->arrived[slice.index] = true;
+  if (key->operation.output == nullptr) {
+    key->kept.resize(key->cut.size());
+    key->kept[slice.index] = result;
+  }
+  if (Receive(key, slice, result)) Arrived(key, header.encoding, &lock);
+}
+
+// Under the key's lock; false where the key is told later that the result has been written.
+bool Worker::Receive(Key* key, const Slice& slice, const Result& result) {
+  const double begun = Now();
+  const bool written = key->codec->Receive(slice, key->rounds - 1, result, key->operation.output);
+  statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
+  return written;
+}
+
+// Ends the operation with its last slice.
+void Worker::Arrived(Key* key, Encoding encoding, std::unique_lock<std::mutex>* lock) {
+  if (--key->missing > 0) return;
+  if (encoding == Encoding::kSkipped) {
+    key->codec->Discard();
+    statistics_.Count([](Totals* totals) { ++totals->non_finite; });
+  }
+  Finish(key, lock, "");
+}
+
+void Worker::TakeKept(Key* key, std::unique_lock<std::mutex>* lock) {
+  const std::vector<Result> kept = std::move(key->kept);
+  key->kept.clear();
+  key->missing = 0;
+  try {
+    for (const Slice& slice : key->cut) {
+      if (!Receive(key, slice, kept[slice.index])) ++key->missing;
+    }
+  } catch (const std::exception& error) {
+    lock->unlock();
+    return Abort(Named(error.what()));
+  }
+  if (key->missing == 0) Finish(key, lock, "");
+}
+
+// Ends the key's operation; unlocks, since what waits for the end may start the next one at once.
+void Worker::Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error) {
+  auto done = std::move(key->operation.done);
+  trace_.Record("done", key->operation.key, 0, key->rounds - 1, key->priority);
+  key->busy = false;
+  key->operation = Operation();
+  lock->unlock();
+  done(error);
+  {
+    std::lock_guard<std::mutex> all(mutex_);
+    --open_operations_;
+  }
+  changed_.notify_all();
+}
+
+void Worker::AbortKey(const Key& key, const char* what, const std::exception& error) {
+  Abort(Named("key " + key.declared.name + " " + what + ": " + error.what()));
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,236 @@
+"""One key at its worker: its shape and type, and the arrays between the devices and the lane."""
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Tuple, Union
+
+import mxnet as mx
+import numpy as np
+
+from .. import _core
+from ..errors import ArrayMismatch
+from .names import storage, stype_of
+from .server_part import ServerPart
+
+# MXNet's type flags, which csrc/support/dtype.h knows.
+DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
+
+# Above these the lane's own control messages have their place.
+_PRIORITY_LIMIT = (1 << 31) - 2
+
+
+class PushDetails(NamedTuple):
+    """What accompanies a push.
+
+    priority
+        The caller's: keys with higher ones go first until the order is learned.
+    step
+        How often this worker's most updated key has been pushed.
+    settings
+        Of the optimizer, for the servers (settings.py); empty: as before.
+    plain
+        Whether a compressed key travels uncompressed this time.
+    """
+
+    priority: int = 0
+    step: int = 0
+    settings: str = ""
+    plain: bool = False
+
+
+class KeyArrays:
+    """A key's arrays. Its operations run in MXNet's engine, one after the other; all calls return
+    at once, but for `wait`.
+
+    A single array on the CPU is read and written by the lane where it lies. Arrays on several
+    devices, or on a GPU, meet in one buffer on the CPU: MXNet's own sum and copies fill it and
+    empty it, in order with the computation.
+    """
+
+    def __init__(
+        self,
+        worker: _core.Worker,
+        name: Union[int, str],
+        identity: int,
+        value: mx.nd.NDArray,
+    ) -> None:
+        dtype = np.dtype(value.dtype).type  # arrays of mx.np have a np.dtype, others the type
+        if dtype not in DTYPES:
+            raise ArrayMismatch(
+                f"key {name!r}: got an array of {np.dtype(dtype).name}; allowed are "
+                f"{', '.join(np.dtype(known).name for known in DTYPES)}"
+            )
+        self._worker = worker
+        self.name = name
+        self.identity = identity
+        self.shape: Tuple[int, ...] = value.shape
+        self.dtype = dtype
+        self.compressed = False
+        self._store = -1  # until it is declared
+        # Every operation on the key writes this, so that the engine gives each its turn.
+        self._turn = mx.nd.zeros((1,))
+        self._buffer: Optional[mx.nd.NDArray] = None
+
+    @property
+    def elements(self) -> int:
+        """How many numbers it has."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def declare(self, store: int, codec: _core.KeyCodec, compression: str = "") -> None:
+        """Tells the lane what it has to know, once.
+
+        Parameters
+        ----------
+        store
+            The number of the store that has the key.
+        codec
+            How it travels: the key's own.
+        compression
+            What of it all workers must have alike, for people; empty for a key that has none.
+        """
+        text = f"of shape {self.shape}, {np.dtype(self.dtype).name}"
+        if compression:
+            text += f", compressed by {compression}"
+        self.compressed = bool(compression)
+        self._store = store
+        name, dtype = repr(self.name), DTYPES[self.dtype]
+        self._worker.declare(self.identity, store, name, dtype, self.elements, codec, text)
+
+    def parts(self) -> List[ServerPart]:
+        """Its slices, as the servers have them."""
+        return [
+            ServerPart(server, "slice", (self._store, self.identity, index), begin, (length,))
+            for index, begin, length, server in self._worker.slices(self.identity)
+        ]
+
+    def check_pushed(self, arrays: List[mx.nd.NDArray]) -> None:
+        """Raises ArrayMismatch for gradients that are not as the key was initialised; they may be
+        row-sparse."""
+        stype = stype_of(arrays[0])
+        for array in arrays:
+            self.check(array, stype if stype == "row_sparse" else "default")
+
+    def check_pulled(self, arrays: List[mx.nd.NDArray]) -> None:
+        """Raises ArrayMismatch for arrays that cannot take the key's value."""
+        for array in arrays:
+            self.check(array, "default")
+
+    def check(self, array: mx.nd.NDArray, stype: str) -> None:
+        """Raises ArrayMismatch for an array of another storage, shape or type than the key's."""
+        if stype_of(array) != stype:
+            raise ArrayMismatch(
+                f"key {self.name!r}: got a {storage(array.stype)} array; it must be "
+                f"{storage(stype)}"
+            )
+        if array.shape != self.shape:
+            raise ArrayMismatch(
+                f"key {self.name!r}: got an array of shape {array.shape}; it was initialised with "
+                f"shape {self.shape}"
+            )
+        if array.dtype != self.dtype:
+            raise ArrayMismatch(
+                f"key {self.name!r}: got an array of {np.dtype(array.dtype).name}; it was "
+                f"initialised as {np.dtype(self.dtype).name}"
+            )
+
+    def init(
+        self, value: mx.nd.NDArray, outs: Optional[List[mx.nd.NDArray]], priority: int
+    ) -> None:
+        """Gives the key its first value, rank 0's, and writes it into outs."""
+        self.pushpull([value], outs, PushDetails(priority))
+
+    def push(self, values: List[mx.nd.NDArray], details: PushDetails) -> None:
+        """Opens the key's next round with the sum of values, one a device."""
+        self._queue(_core.Kind.PUSH, self._gather(values), None, details)
+
+    def pull(self, outs: List[mx.nd.NDArray], priority: int) -> None:
+        """Writes the result of the last round into outs, one a device."""
+        target = self._target(outs)
+        self._queue(_core.Kind.PULL, None, target, PushDetails(priority))
+        _spread(target, outs)
+
+    def pushpull(
+        self,
+        values: List[mx.nd.NDArray],
+        outs: Optional[List[mx.nd.NDArray]],
+        details: PushDetails,
+    ) -> None:
+        """`push`, and `pull` where there are outs, as one operation; they may be the values."""
+        if not outs:
+            return self.push(values, details)
+        source = self._gather(values)
+        target = self._target(outs)
+        self._queue(_core.Kind.PUSH, source, target, details)
+        return _spread(target, outs)
+
+    def broadcast(self, root: int, is_root: bool, array: mx.nd.NDArray, priority: int) -> None:
+        """Opens a round that gives the root's array to all others, instead of a sum to all."""
+        on_cpu = array.context.device_type == "cpu"
+        buffer = array if on_cpu else self._staging([array])
+        if is_root and not on_cpu:
+            array.copyto(buffer)
+        source, target = (buffer, None) if is_root else (None, buffer)
+        self._queue(_core.Kind.BROADCAST, source, target, PushDetails(priority), root)
+        if not is_root and not on_cpu:
+            buffer.copyto(array)
+
+    def _queue(
+        self,
+        kind: _core.Kind,
+        source: Optional[mx.nd.NDArray],
+        target: Optional[mx.nd.NDArray],
+        details: PushDetails,
+        root: int = 0,
+    ) -> None:
+        self._worker.push_to_engine(
+            self.identity,
+            kind,
+            0 if source is None else source.handle.value,
+            0 if target is None else target.handle.value,
+            self._turn.handle.value,
+            max(-_PRIORITY_LIMIT, min(_PRIORITY_LIMIT, details.priority)),
+            details.step,
+            details.settings,
+            details.plain,
+            root,
+        )
+
+    def wait(self) -> None:
+        """Waits for all operations on the key; raises MXNetError where one failed."""
+        self._turn.wait_to_read()
+
+    def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
+        """The sum of values, on the CPU."""
+        on_cpu = all(value.context.device_type == "cpu" for value in values)
+        if on_cpu:
+            return values[0] if len(values) == 1 else total_of(values, self._staging(values))
+        return total_of(values).copyto(self._staging(values))
+
+    def _target(self, outs: List[mx.nd.NDArray]) -> mx.nd.NDArray:
+        """Where the lane writes a result for outs."""
+        if len(outs) == 1 and outs[0].context.device_type == "cpu":
+            return outs[0]
+        return self._staging(outs)
+
+    def _staging(self, arrays: List[mx.nd.NDArray]) -> mx.nd.NDArray:
+        if self._buffer is None:
+            on_gpu = any(array.context.device_type == "gpu" for array in arrays)
+            context = mx.cpu_pinned() if on_gpu else mx.cpu()
+            self._buffer = mx.nd.empty(self.shape, context, self.dtype)
+        return self._buffer
+
+
+def _spread(target: mx.nd.NDArray, outs: List[mx.nd.NDArray]) -> None:
+    for out in outs:
+        if out is not target:
+            target.copyto(out)
+
+
+def total_of(arrays: List[mx.nd.NDArray], out: Optional[mx.nd.NDArray] = None) -> mx.nd.NDArray:
+    """The sum of arrays, where the first one is, or in `out`; of one array, itself."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if all(array.context.device_type == "cpu" for array in arrays):
+        # Needs no copies, unlike MXNet's stores, which keep one a device.
+        return mx.nd.add_n(*arrays, out=out)
+    device = arrays[0].context
+    return mx.nd.add_n(*[array.as_in_context(device) for array in arrays], out=out)

@@ -1,0 +1,12 @@
+"""How a store gets its worker: in a cluster beside MXNet's own store, or with its server here.
+
+What this room promises: a store does not know whether there is a cluster, and every wait for other
+processes ends, with an error that names who is missing. In reading order:
+
+    lane.py           what a store may ask of its lane
+    local_lane.py     worker and server in one process
+    cluster_lane.py   a worker of a launched job
+    bounded_calls.py  what MXNet may do for ever, given up after a time
+
+It imports errors, config, stock_store, keys, protocol, compression, optimizer, server and _core.
+"""

@@ -1,0 +1,102 @@
+"""What MXNet may do for ever, given up after a time: calls, and operations of its own store."""
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from typing import Any, Callable
+
+import mxnet as mx
+
+from ..errors import ClusterError
+
+
+class BoundedCalls:
+    """Runs calls of MXNet's that may wait for ever, one at a time, and waits only so long.
+
+    The thread that runs them starts now, because at exit, where the last call is made, Python
+    starts none any more. A call that was given up stays behind in it, and later ones fail at once.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._calls: queue.SimpleQueue = queue.SimpleQueue()
+        self._given_up = ""  # why
+        threading.Thread(target=self._run, daemon=True, name="bounded calls").start()
+
+    def __call__(
+        self,
+        call: Callable[[], Any],
+        on_timeout: Callable[[], str],
+        failure: Callable[[], str] = lambda: "",
+    ) -> Any:
+        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end.
+
+        It is given up, too, as soon as failure() returns a reason.
+        """
+        latest = time.monotonic() + self._seconds
+        outcome: queue.SimpleQueue = queue.SimpleQueue()
+        self._calls.put((call, outcome))
+        while True:
+            if self._given_up:
+                raise ClusterError(self._given_up)
+            try:
+                value, error = outcome.get(timeout=0.2)
+                break
+            except queue.Empty:
+                late = time.monotonic() > latest
+                self._given_up = failure() or (on_timeout() if late else "")
+        if error is not None:
+            raise error
+        return value
+
+    def _run(self) -> None:
+        while True:
+            call, outcome = self._calls.get()
+            try:
+                outcome.put((call(), None))
+            except Exception as error:
+                outcome.put((None, error))
+
+
+# Seconds in which operations end that wait for nobody.
+_LAST_MOMENT = 5.0
+
+
+def exit_when_stuck(
+    failure: Callable[[], str], seconds: float, left: threading.Event
+) -> None:
+    """Watches a job in which MXNet's own store has operations: nothing can end those once a server
+    is gone, nor wake a script that waits for one.
+
+    Ends the process with status 1 if so many seconds after failure() has returned a reason not all
+    operations have ended. The script has heard of the failure by then, if it can. Ends with `left`.
+    """
+
+    def watch() -> None:
+        while not failure():
+            if left.wait(0.5):
+                return
+        if left.wait(seconds):
+            return
+        ended = threading.Event()
+
+        def wait_for_all() -> None:
+            with contextlib.suppress(mx.MXNetError):
+                mx.nd.waitall()
+            ended.set()
+
+        threading.Thread(target=wait_for_all, daemon=True).start()
+        if not ended.wait(_LAST_MOMENT):
+            print(
+                f"kvstore_ext: {failure()}; operations on sparse keys have not ended within "
+                f"{seconds:g} s after that",
+                file=sys.stderr,
+                flush=True,
+            )
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="sparse keys").start()

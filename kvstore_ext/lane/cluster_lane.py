@@ -1,0 +1,248 @@
+"""A lane in a cluster (in one process: local_lane.py)."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import socket
+import sys
+import threading
+import time
+from typing import Any, Callable, Optional, Tuple
+
+import mxnet as mx
+from mxnet.base import _LIB, MXNetError, check_call
+
+from .. import _core
+from ..config import Job, Options
+from ..errors import ClusterError, KVStoreError, OptionError
+from ..keys.sparse_rows import Servers
+from ..optimizer.slice_optimizer import pack_optimizer
+from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
+from ..protocol.questions import answer_to, ask
+from ..stock_store import stock_store
+from .bounded_calls import BoundedCalls, exit_when_stuck
+from .lane import Lane, make_worker
+
+_MULTI_PRECISION = 1  # the head of a command that MXNet's servers understand themselves
+
+
+class ClusterLane(Lane):
+    """A worker of a launched job, beside MXNet's own dist_sync store.
+
+    A process has one, whatever the number of its stores: ps-lite knows processes, not stores.
+    """
+
+    _current: Optional[ClusterLane] = None
+
+    @classmethod
+    def shared(cls, name: str, options: Options, job: Job) -> ClusterLane:
+        """This process's lane, opened if it is not.
+
+        Raises
+        ------
+        OptionError
+            For a second store with other options.
+        """
+        current = cls._current
+        if current is None or current._stores == 0:
+            current = cls._current = cls(name, options, job)
+        elif current._options != options:
+            raise OptionError(
+                f"the stores of a process share their options; found {options}, and "
+                f"{current._options} before"
+            )
+        return current
+
+    def __init__(self, name: str, options: Options, job: Job) -> None:
+        if job.role != "worker":
+            raise ClusterError(
+                f"a {name} store was created by a {job.role}; only workers have stores. Start "
+                "servers and the scheduler with python -m kvstore_ext.server"
+            )
+        self._options = options
+        self.timeout = options.timeout
+        self._job = job
+        self._stores = 0  # open
+        self._opened = 0
+        self._watched = False
+        self._left = threading.Event()
+        self._bounded = BoundedCalls(options.timeout)
+        self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
+        self._native = self.stock.handle
+        self.servers = Servers(job.servers, job.big_array, flat=True)
+        self.rank, self.workers = _rank_and_size(self._native)
+        if job.launch_rank not in (None, self.rank):
+            # Its port was taken, or --env has set another: errors name the ranks of the job.
+            print(
+                f"kvstore_ext: this is worker {self.rank} of the job, although the launcher calls "
+                f"it worker {job.launch_rank}",
+                file=sys.stderr,
+            )
+        transport = _core.PsLiteTransport(
+            role=_core.Role.WORKER, peers=job.servers, copies=job.resends
+        )
+        self.worker = make_worker(
+            transport, name, options, self.rank, self.workers, job.servers
+        )
+        self._greet()
+        try:
+            self.worker.join()
+        except RuntimeError as error:
+            self._let_go()
+            raise ClusterError(str(error)) from None
+
+    def _cluster_incomplete(self) -> str:
+        job = self._job
+        host, port = job.scheduler.rsplit(":", 1)
+        limit = f"within {self._options.timeout:g} s"
+        try:
+            socket.create_connection((host, int(port)), timeout=2).close()
+        except OSError as error:
+            return f"the scheduler at {job.scheduler} cannot be reached {limit}: {error}"
+        return (
+            f"the scheduler at {job.scheduler} answers, but {limit} not all of {job.workers} "
+            f"workers and {job.servers} servers have come to it: look for a worker or a server "
+            "that did not start or cannot reach that address"
+        )
+
+    def _greet(self) -> None:
+        """Finds out whether the servers have a lane before anything is sent to it."""
+        self.command(command(GREET, self.rank))
+        missing = self.worker.await_servers(min(10.0, self._options.timeout))
+        if missing:
+            # All workers find the same, so they can leave in order, which ends stock servers too.
+            with contextlib.suppress(ClusterError):
+                self._free()
+            ranks = ", ".join(map(str, missing))
+            raise ClusterError(
+                f"server {ranks} of this job is not a P3Server: start servers with "
+                "python -m kvstore_ext.server, or the job with kvstore-launch"
+            )
+
+    def command(self, body: str, head: int = HEAD) -> None:
+        """Has all servers execute a command, on the stock store's channel."""
+        self._bounded(
+            lambda: check_call(
+                _LIB.MXKVStoreSendCommmandToServers(self._native, head, body.encode())
+            ),
+            lambda: f"not all of {self._job.servers} servers have answered a command within "
+            f"{self._options.timeout:g} s",
+            self.worker.failure,
+        )
+
+    def open_store(self) -> int:
+        """The number of one more store: how many this process has opened before."""
+        self._stores += 1
+        self._opened += 1
+        return self._opened - 1
+
+    def set_optimizer(
+        self, store: int, optimizer: mx.optimizer.Optimizer, sparse_only: bool
+    ) -> None:
+        """Sends rank 0's optimizer to the servers; none updates before it has come.
+
+        Raises
+        ------
+        KVStoreError
+            On all workers, for an optimizer that cannot be pickled.
+        ClusterError
+            On rank 0, for one that the servers refuse; the others hear of it at their next call.
+        """
+        try:
+            packed = pack_optimizer(optimizer)
+        except Exception as error:
+            raise KVStoreError(
+                f"optimizer {type(optimizer).__name__} cannot travel to the servers: {error}; "
+                "leave out what cannot be pickled, or update on the workers, with "
+                "Trainer(..., update_on_kvstore=False) or MXNET_UPDATE_ON_KVSTORE=0 for a Module"
+            ) from None
+        if self.rank == 0:
+            keys = "sparse" if sparse_only else "all"
+            self.command(command(SET_OPTIMIZER, store, keys, packed))
+            self._await_all_servers()
+            if getattr(optimizer, "multi_precision", False):
+                self.command("", _MULTI_PRECISION)
+
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
+        """The servers are other processes."""
+        return False
+
+    def _await_all_servers(self) -> None:
+        """Returns once all servers have survived what they were told before."""
+        questions = [ask(self.worker, server, "here", {}) for server in range(self.servers.count)]
+        for question in questions:
+            answer_to(self.worker, question)
+
+    def begin_sparse(self) -> None:
+        """To be called before the first sparse key."""
+        if not self._watched:
+            self._watched = True
+            exit_when_stuck(self.worker.failure, self._options.timeout, self._left)
+
+    def sparse_settings(self, number: int, settings: str) -> None:
+        """Has the servers update a sparse key with these settings from now on."""
+        self.command(command(SPARSE_SETTINGS, number, settings))
+
+    def call(self, call: Callable[[], Any], what: str) -> Any:
+        """What the call returns; raises ClusterError where the other workers do not do likewise."""
+        return self._bounded(
+            call,
+            lambda: f"not all of {self.workers} workers have {what} within "
+            f"{self._options.timeout:g} s",
+            self.worker.failure,
+        )
+
+    def barrier(self) -> None:
+        """Waits for all workers; raises ClusterError after the option `timeout`."""
+        self.call(
+            lambda: check_call(_LIB.MXKVStoreBarrier(self._native)), "come to the barrier"
+        )
+
+    def close(self) -> None:
+        """Closes a store. The last one waits for the other workers, then ends ps-lite; after a
+        failure it waits for nobody."""
+        self._stores -= 1
+        if self._stores > 0:
+            return
+        try:
+            if self.worker.failure():
+                raise RuntimeError(self.worker.failure())
+            self.worker.leave()
+        except RuntimeError as error:
+            self._let_go()
+            raise ClusterError(str(error)) from None
+        self._free()
+
+    def _let_go(self) -> None:
+        """Ends ps-lite without the barriers in which the others might be missing."""
+        check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self._native, 0))
+        try:
+            self._free()
+        except ClusterError:
+            time.sleep(1.0)  # for the news to leave for the other processes
+
+    def _free(self) -> None:
+        self._left.set()
+        # ps-lite must find the customer of every message that it still receives, so ours goes last.
+        self.worker.hush()
+
+        def free() -> None:
+            # What failed and was never looked at is raised here once. Otherwise the store's
+            # destructor would raise it, which ends the process.
+            with contextlib.suppress(MXNetError):
+                mx.nd.waitall()
+            check_call(_LIB.MXKVStoreFree(self._native))
+
+        self._bounded(
+            free,
+            lambda: f"the scheduler at {self._job.scheduler} has not let this worker go within "
+            f"{self._options.timeout:g} s",
+        )
+        self.worker.stop()
+
+
+def _rank_and_size(handle: Any) -> Tuple[int, int]:
+    rank, size = ctypes.c_int(), ctypes.c_int()
+    check_call(_LIB.MXKVStoreGetRank(handle, ctypes.byref(rank)))
+    check_call(_LIB.MXKVStoreGetGroupSize(handle, ctypes.byref(size)))
+    return rank.value, size.value

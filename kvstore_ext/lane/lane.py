@@ -1,0 +1,96 @@
+"""What a store asks of its lane: in a cluster (cluster_lane.py), or in one process (local_lane.py).
+"""
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any, Callable
+
+import mxnet as mx
+
+from .. import _core
+from ..config import Options
+from ..keys.sparse_rows import Servers
+
+
+class Lane(ABC):
+    """A process's way to the servers.
+
+    worker
+        Its worker of the lane, with which dense keys travel.
+    stock
+        MXNet's own store, with which sparse ones do.
+    servers
+        How that deals rows to its servers.
+    rank, workers
+        The worker's rank, and how many there are.
+    timeout
+        Seconds that anything may wait for another process.
+    """
+
+    worker: _core.Worker
+    stock: Any
+    servers: Servers
+    rank: int
+    workers: int
+    timeout: float
+
+    @abstractmethod
+    def open_store(self) -> int:
+        """The number of one more store: how many the lane has opened before."""
+
+    @abstractmethod
+    def set_optimizer(
+        self, store: int, optimizer: mx.optimizer.Optimizer, sparse_only: bool
+    ) -> None:
+        """Updates a store's keys with this optimizer, rank 0's, on the servers; none is updated
+        before it has come."""
+
+    @abstractmethod
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
+        """Has sparse keys updated by updater(number, gradient, value), in this process; False
+        where their servers are others."""
+
+    @abstractmethod
+    def begin_sparse(self) -> None:
+        """To be called before the first sparse key."""
+
+    @abstractmethod
+    def sparse_settings(self, number: int, settings: str) -> None:
+        """Has the servers update a sparse key with these settings from now on."""
+
+    @abstractmethod
+    def call(self, call: Callable[[], Any], what: str) -> Any:
+        """What the call returns; raises ClusterError where the other workers do not do likewise."""
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Waits for all workers; raises ClusterError after the option `timeout`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes a store; the last one ends the lane. Raises ClusterError where the job failed."""
+
+
+def make_worker(
+    transport: _core.Transport,
+    name: str,
+    options: Options,
+    rank: int,
+    workers: int,
+    servers: int,
+) -> _core.Worker:
+    """A worker of the lane; its configuration is what all workers must have alike."""
+    worker = _core.Worker(
+        transport,
+        rank=rank,
+        workers=workers,
+        servers=servers,
+        slice_bytes=options.slice_bytes,
+        window_bytes=options.window_bytes,
+        timeout=options.timeout,
+        deterministic=options.deterministic,
+        configuration=json.dumps({"store": name, **options.shared()}),
+    )
+    worker.enable_trace(options.trace)
+    return worker

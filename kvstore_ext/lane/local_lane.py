@@ -1,0 +1,82 @@
+"""A lane without a cluster: worker and server in one process."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import mxnet as mx
+from mxnet.base import _LIB, check_call
+from mxnet.kvstore import KVStore
+
+from .. import _core
+from ..config import Options
+from ..errors import ClusterError
+from ..keys.sparse_rows import Servers
+from ..optimizer.settings import multipliers
+from ..optimizer.slice_optimizer import SliceOptimizer, copy_optimizer
+from ..server.parts import ServerParts
+from ..stock_store import stock_store
+from .lane import Lane, make_worker
+
+
+class LocalLane(Lane):
+    """Rank 0 of 1: worker and server in this process, joined through memory."""
+
+    rank = 0
+    workers = 1
+    servers = Servers(count=1, big_array=1, flat=False)
+
+    def __init__(self, name: str, options: Options) -> None:
+        self.stock = stock_store("local")
+        self.timeout = options.timeout
+        ours, servers = _core.LocalTransport.make_pair()
+        self._server = ServerParts(servers, workers=1, timeout=options.timeout)
+        self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
+        self._server.core.greet(0)
+        self.worker.join()
+
+    def open_store(self) -> int:
+        """The store's number; a local lane has one."""
+        return 0
+
+    def set_optimizer(
+        self, store: int, optimizer: mx.optimizer.Optimizer, sparse_only: bool
+    ) -> None:
+        """Updates with a copy of this optimizer, which hears of changes as a cluster's does."""
+        # Sparse keys are updated in the script's own thread, so that they need no copy.
+        self._server.native.set_optimizer(store, optimizer, multipliers(optimizer))
+        self.set_updater(self._server.native)
+        if sparse_only:
+            return
+        copied = SliceOptimizer(copy_optimizer(optimizer), multipliers(optimizer))
+        self._server.loop.set_optimizer(store, copied)
+
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
+        """Has sparse keys updated by updater(number, gradient, value)."""
+        KVStore._set_updater(self.stock, updater)
+        return True
+
+    def begin_sparse(self) -> None:
+        """Nobody can be lost."""
+
+    def sparse_settings(self, number: int, settings: str) -> None:
+        """Sparse keys' optimizer is the script's own."""
+
+    def call(self, call: Callable[[], Any], what: str) -> Any:
+        """What the call returns; there is nobody to wait for."""
+        return call()
+
+    def barrier(self) -> None:
+        """There is nobody to wait for."""
+
+    def close(self) -> None:
+        """Ends the lane once all operations have ended."""
+        try:
+            self.worker.leave()
+        except RuntimeError as error:
+            raise ClusterError(str(error)) from None
+        finally:
+            self._server.core.end_waits()
+            self._server.join()
+            self.worker.stop()
+            self._server.core.stop()
+            check_call(_LIB.MXKVStoreFree(self.stock.handle))

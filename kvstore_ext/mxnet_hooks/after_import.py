@@ -1,0 +1,101 @@
+"""What MXNet's own classes do not know about stores that are not its own."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import mxnet as mx
+from mxnet.kvstore import KVStoreBase
+
+from ..errors import KVStoreError
+from ..optimizer.worker_states import CarryingUpdater
+
+
+def adopt(store_class: type) -> None:
+    """Has Trainer and Module treat stores of this class as they were meant to be.
+
+    Of a name without 'dist' and one device MXNet makes no store at all, inside a launched job too,
+    and the workers train each by itself; so they do with a name that it does not know, of which it
+    makes a local store. And Trainer refuses another batch size than the last one's with any
+    distributed store that updates parameters, because MXNet's own servers would not hear of it;
+    ours do (settings.py). Nor does a store hear of an optimizer that the script runs itself, and of
+    which compression has to know.
+    """
+    mx.kv.create = _creating_known(mx.kv.create)
+    for module in (mx.model, mx.gluon.trainer, mx.module.module):
+        module._create_kvstore = _creating(module._create_kvstore, store_class)
+    mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
+        mx.gluon.Trainer._check_and_rescale_grad, store_class
+    )
+    mx.gluon.Trainer._init_kvstore = _introducing_trainer(
+        mx.gluon.Trainer._init_kvstore, store_class
+    )
+    mx.module.Module.init_optimizer = _introducing_module(
+        mx.module.Module.init_optimizer, store_class
+    )
+
+
+# MXNet's own, of one process.
+_LOCAL = (
+    *("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device"),
+    *("device", "nccl"),
+)
+
+
+def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
+    def create_known(name: str = "local") -> Any:
+        stores = KVStoreBase.kv_registry
+        plain = str(name).lower()
+        if plain not in stores and plain not in _LOCAL and "dist" not in plain:
+            known = ", ".join(sorted([*stores, *_LOCAL, "dist_sync", "dist_async"]))
+            raise KVStoreError(f"there is no store {name!r}; the stores are {known}")
+        return create(name)
+
+    return create_known
+
+
+def _creating(create: Callable[..., Any], store_class: type) -> Callable[..., Any]:
+    def create_kvstore(kvstore: Any, *arguments: Any) -> Any:
+        kind = KVStoreBase.kv_registry.get(kvstore.lower()) if isinstance(kvstore, str) else None
+        if isinstance(kind, type) and issubclass(kind, store_class):
+            kvstore = mx.kv.create(kvstore)
+        return create(kvstore, *arguments)
+
+    return create_kvstore
+
+
+def _rescaling(check: Callable[..., None], store_class: type) -> Callable[..., None]:
+    def check_and_rescale_grad(trainer: Any, scale: float) -> None:
+        if isinstance(trainer._kvstore, store_class):
+            trainer._optimizer.rescale_grad = scale
+        else:
+            check(trainer, scale)
+
+    return check_and_rescale_grad
+
+
+def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    def init_kvstore(trainer: Any) -> None:
+        init(trainer)
+        store: Any = trainer._kvstore
+        if isinstance(store, store_class) and not trainer._update_on_kvstore:
+            store.adopt_optimizer(trainer._optimizer)
+            trainer._updaters = [
+                CarryingUpdater(updater.optimizer, store.carried) for updater in trainer._updaters
+            ]
+
+    return init_kvstore
+
+
+def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
+        known = module.optimizer_initialized
+        file, module._preload_opt_states = module._preload_opt_states, None
+        init(module, *arguments, **named)
+        store: Any = module._kvstore
+        if isinstance(store, store_class) and not module._update_on_kvstore and not known:
+            store.adopt_optimizer(module._optimizer)
+            module._updater = CarryingUpdater(module._optimizer, store.carried)
+        if file is not None:
+            module.load_optimizer_states(file)
+
+    return init_optimizer

@@ -1,0 +1,17 @@
+"""Optimizers: where they run, what they remember, and what servers hear of a changed one.
+
+What this room promises: parameters come out as from one process that updates whole parameters, on
+the servers slice by slice or on the workers. In reading order:
+
+    updates_slices.py   whether updating slices comes to the same as updating whole parameters
+    slice_optimizer.py  updates parameters on a server, slice by slice
+    settings.py         what servers hear of an optimizer that a script changes
+    commands.py         how a server gets its optimizers
+    trusted_pickle.py   unpickles an optimizer and nothing else
+    native_updater.py   updates sparse keys, which MXNet's own server has
+    state_answers.py    a server's answers about states
+    server_states.py    saving and loading what optimizers on the servers remember
+    worker_states.py    the same, where they run on the workers
+
+It imports errors, config, keys, protocol and _core, and nothing else of kvstore_ext.
+"""

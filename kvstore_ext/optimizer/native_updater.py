@@ -1,0 +1,73 @@
+"""How MXNet's servers update sparse keys, which travel through its own store."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Tuple
+
+import mxnet as mx
+import numpy as np
+
+from ..keys.sparse_rows import store_and_key
+from .settings import Multipliers, SettingsFollower
+
+
+class NativeUpdater:
+    """What MXNet's server calls with a sparse key's number: the updater of the key's store."""
+
+    def __init__(self, abort: Callable[[str], None]) -> None:
+        self._abort = abort  # what is raised here gets lost on its way through MXNet
+        self._updaters: Dict[int, mx.optimizer.Updater] = {}
+        self._masters: Dict[int, Any] = {}  # weights of float16 keys in float32, by number
+        self._settings: Dict[int, SettingsFollower] = {}
+
+    def set_optimizer(
+        self,
+        store: int,
+        optimizer: mx.optimizer.Optimizer,
+        factors: Multipliers,
+    ) -> None:
+        """Updates a store's sparse keys with this optimizer, from its first step."""
+        self._updaters[store] = mx.optimizer.get_updater(optimizer)
+        self._masters.clear()
+        self._settings[store] = SettingsFollower(optimizer, factors)
+
+    def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
+        """A key's state and how often it was updated; raises KeyError before its first update. Its
+        place is (number,)."""
+        store, index = store_and_key(*place)
+        updater = self._updaters[store]
+        return updater.states[index], updater.optimizer._index_update_count[index]
+
+    def set_state(self, place: Tuple[int, ...], state: Any, count: int) -> None:
+        """Goes on from a state that `state` returned, here or elsewhere."""
+        store, index = store_and_key(*place)
+        updater = self._updaters[store]
+        updater.states[index], updater.states_synced[index] = state, True
+        updater.optimizer._index_update_count[index] = count
+
+    def apply(self, number: int, settings: str) -> None:
+        """Takes over what a script has changed of the optimizer, before a key's next update."""
+        store, index = store_and_key(number)
+        self._settings[store].apply(settings, index)
+
+    def __call__(self, number: int, gradient: Any, value: Any) -> None:
+        try:
+            self._update(number, gradient, value)
+        except Exception as error:
+            self._abort(
+                f"the optimizer failed on sparse key {store_and_key(number)[1]}: "
+                f"{type(error).__name__}: {error}"
+            )
+
+    def _update(self, number: int, gradient: Any, value: Any) -> None:
+        store, index = store_and_key(number)
+        if store not in self._updaters:
+            gradient.copyto(value)
+        elif value.dtype != np.float16 or not self._updaters[store].optimizer.multi_precision:
+            self._updaters[store](index, gradient, value)
+        else:
+            # MXNet's servers keep weights in float32 by themselves, its local store does not.
+            if number not in self._masters:
+                self._masters[number] = value.astype(np.float32)
+            master = self._masters[number]
+            self._updaters[store](index, gradient.astype(np.float32), master)
+            master.astype(np.float16).copyto(value)

@@ -1,0 +1,178 @@
+"""Optimizer states on the servers: fetched to be saved, and put back, into any number of servers.
+
+MXNet's file holds a state a key, and so does ours; on the servers each slice of a dense key has its
+part of it, as have each server's rows of a sparse one (state_answers.py).
+"""
+from __future__ import annotations
+
+import math
+import pickle
+import weakref
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+import mxnet as mx
+import numpy as np
+
+from .. import _core
+from ..errors import KVStoreError
+from ..keys.names import Key
+from ..keys.server_part import Parted, ServerPart
+from ..protocol.carries import ENTRY, Carries
+from ..protocol.questions import answer_to, ask
+from ..protocol.state_format import arrays_from, build, flatten
+
+
+class ServerStates:
+    """What MXNet calls a store's updater, for an optimizer that runs on the servers.
+
+    Parameters
+    ----------
+    optimizer
+        The worker's, which a script may change.
+    worker
+        The lane.
+    keys
+        The store's keys by name, now and later.
+    resend
+        Sends rank 0's optimizer to the servers, which then have no states.
+    carried
+        What its compression carries over.
+    decides
+        Whether this worker is rank 0, whose states hold for the job.
+    """
+
+    def __init__(
+        self,
+        optimizer: mx.optimizer.Optimizer,
+        worker: _core.Worker,
+        keys: Mapping[Key, Parted],
+        resend: weakref.WeakMethod,
+        carried: Carries,
+        decides: bool,
+    ) -> None:
+        self.optimizer = optimizer
+        self._worker = worker
+        self._keys = keys
+        self._resend = resend
+        self._carried = carried
+        self._decides = decides
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """All states, as MXNet's Updater.get_states. Any worker may ask, without the others."""
+        mx.nd.waitall()  # no update is under way then
+        states: Dict[Any, Any] = {}
+        counts = {}
+        for name, key in self._keys.items():
+            state, count = self._fetch(key)
+            if count > 0:
+                states[name], counts[name] = state, count
+        states.update(self._carried.fetch())
+        if not dump_optimizer:
+            return pickle.dumps(states)
+        self.optimizer._index_update_count.update(counts)
+        self.optimizer.num_update = max([self.optimizer.num_update, *counts.values()])
+        return pickle.dumps((states, self.optimizer))
+
+    def set_states(self, states: bytes) -> None:
+        """Puts states back, and the optimizer if it was saved with them. Rank 0's hold for the job.
+
+        Raises
+        ------
+        KVStoreError
+            For states of other keys or shapes, before anything is sent.
+        """
+        loaded, optimizer = load_states(states)
+        check_states(loaded, self._keys)
+        self._carried.put_back(loaded)
+        mx.nd.waitall()
+        if optimizer is not None:
+            self.optimizer = optimizer  # with its counts
+            self._carried.adopt(optimizer)
+        resend = self._resend()
+        assert resend is not None, "the store is gone"
+        resend(self.optimizer)
+        if not self._decides:
+            return
+        # A file without the optimizer has no counts; updates then count on from the optimizer's.
+        counts = self.optimizer._index_update_count
+        try:
+            for name, state in loaded.items():
+                self._put(self._keys[name], state, counts.get(name, self.optimizer.num_update))
+        except KVStoreError as error:
+            self._worker.abort(f"states were put back on some servers only: {error}")
+            raise
+
+    def _fetch(self, key: Parted) -> Tuple[Any, int]:
+        parts = key.parts()
+        asked = [
+            ask(self._worker, part.server, f"{part.kind} state", {"place": part.place})
+            for part in parts
+        ]
+        answers = [answer_to(self._worker, question) for question in asked]
+        count = min(answer["count"] for answer, _ in answers)
+        if count == 0:
+            return None, 0
+        found = [arrays_from(answer["outline"], data) for answer, data in answers]
+        arrays = [_joined(leaf, parts, key.shape) for leaf in zip(*found)]
+        return build(answers[0][0]["outline"], arrays), count
+
+    def _put(self, key: Parted, state: Any, count: int) -> None:
+        outline, arrays = flatten(state)
+        asked = []
+        for part in key.parts():
+            own = [_cut(array, part, key.shape) for array in arrays]
+            outline_of_part = flatten(build(outline, list(own)))[0]
+            what = {"place": part.place, "outline": outline_of_part, "count": count}
+            data = b"".join(array.tobytes() for array in own)
+            asked.append(ask(self._worker, part.server, f"{part.kind} state", what, data))
+        for question in asked:
+            answer_to(self._worker, question)
+
+
+def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Optimizer]]:
+    """What MXNet's Updater.get_states wrote: states by key, and the optimizer if it is there.
+
+    Raises KVStoreError for anything else.
+    """
+    try:
+        states, optimizer = pickle.loads(data), None
+    except Exception as error:
+        raise KVStoreError(f"these are no optimizer states: {error}") from None
+    if isinstance(states, tuple) and len(states) == 2:
+        states, optimizer = states
+    if not isinstance(states, dict):
+        raise KVStoreError(f"these are no optimizer states, but a {type(states).__name__}")
+    return states, optimizer
+
+
+def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
+    """Raises KVStoreError for states of other keys or shapes than these."""
+    for name, state in states.items():
+        if name == ENTRY:
+            continue
+        if name not in keys:
+            raise KVStoreError(
+                f"the states are another model's: they have key {name!r}; this store has "
+                f"{', '.join(map(repr, keys)) or 'none'}"
+            )
+        for array in flatten(state)[1]:
+            if array.shape != keys[name].shape and array.size != 1:
+                raise KVStoreError(
+                    f"the states are another model's: that of key {name!r} has shape "
+                    f"{array.shape}; the key has shape {keys[name].shape}"
+                )
+
+
+def _joined(
+    found: Sequence[np.ndarray], parts: Sequence[ServerPart], shape: Tuple[int, ...]
+) -> np.ndarray:
+    """The array that was cut into these parts; one that was not is the same everywhere."""
+    if all(array.shape == part.shape for array, part in zip(found, parts)):
+        return np.concatenate(found).reshape(shape)
+    return found[0]
+
+
+def _cut(array: np.ndarray, part: ServerPart, shape: Tuple[int, ...]) -> np.ndarray:
+    if array.shape != shape:
+        return array
+    return array.reshape(-1)[part.begin : part.begin + math.prod(part.shape)].reshape(part.shape)

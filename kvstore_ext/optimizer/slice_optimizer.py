@@ -1,0 +1,187 @@
+"""MXNet's optimizers on the servers, where a parameter is a number of slices."""
+from __future__ import annotations
+
+import ast
+import base64
+import copy
+import pickle
+import threading
+from typing import Any, Dict, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+
+from .. import _core
+from .settings import Multipliers, SettingsFollower, multipliers
+from .trusted_pickle import load_trusted
+
+# A slice of a parameter: its key's identity, and its number.
+Place = Tuple[int, int]
+
+
+def pack_optimizer(optimizer: mx.optimizer.Optimizer) -> str:
+    """An optimizer without its schedule (settings.py) and its parameters' multipliers, as text."""
+    data = pickle.dumps((without_schedule(optimizer), multipliers(optimizer)))
+    return base64.b64encode(data).decode()
+
+
+def unpack_optimizer(
+    text: str, trusted_modules: Tuple[str, ...]
+) -> Tuple[mx.optimizer.Optimizer, Multipliers]:
+    """What `pack_optimizer` packed; raises pickle.UnpicklingError for anything else."""
+    packed = load_trusted(base64.b64decode(text), trusted_modules)
+    kinds = [type(part) for part in packed] if isinstance(packed, tuple) else [type(packed)]
+    if len(kinds) != 2 or not issubclass(kinds[0], mx.optimizer.Optimizer) or kinds[1] is not dict:
+        found = ", ".join(kind.__name__ for kind in kinds)
+        raise pickle.UnpicklingError(f"a worker sent {found}; it must be an optimizer and a dict")
+    return packed
+
+
+def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
+    """A shallow copy, with the learning rate that the schedule has come to."""
+    bare = copy.copy(optimizer)
+    if bare.lr_scheduler is not None:
+        bare.lr = bare.lr_scheduler(bare.num_update)
+        bare.lr_scheduler = None
+    return bare
+
+
+def copy_optimizer(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
+    """As it arrives where it was sent: equal, but for its schedule and the parameters it knows."""
+    bare = without_schedule(optimizer)
+    bare.param_dict = {}
+    return copy.deepcopy(bare)
+
+
+class SliceOptimizer:
+    """An optimizer that keeps its state by slice, but counts updates and looks up factors by key.
+
+    The result is that of one process which updates whole parameters: a slice's update count is its
+    own, and `num_update` what rank 0's most updated key had reached when the gradient was pushed.
+
+    Parameters
+    ----------
+    optimizer
+        Of this object's own; further updates count from where it stands.
+    factors
+        The parameters' lr_mult and wd_mult.
+    """
+
+    def __init__(self, optimizer: mx.optimizer.Optimizer, factors: Multipliers) -> None:
+        self._optimizer = optimizer
+        self._settings = SettingsFollower(optimizer, factors)
+        self._first_update = optimizer.num_update
+        self._master_position = _master_position(optimizer)
+        self._states: Dict[Place, Any] = {}
+        self._counts: Dict[Place, int] = {}
+
+    def update(self, update: _core.Update, value: mx.nd.NDArray) -> None:
+        """Overwrites value, of shape (elements,), with its update; returns before it is done."""
+        optimizer = self._optimizer
+        index = ast.literal_eval(update.name)
+        place = (update.key, update.slice)
+        self._settings.apply(update.settings, index)
+        if place not in self._states:
+            self._states[place] = optimizer.create_state_multi_precision(index, value)
+        count = self._counts.get(place, optimizer.begin_num_update)
+        optimizer._index_update_count[index] = count
+        optimizer.num_update = self._first_update + update.step
+        self._apply(index, value, mx.nd.from_dlpack(update.gradient()), self._states[place])
+        self._counts[place] = count + 1
+
+    def state(self, place: Place) -> Tuple[Any, int]:
+        """A slice's state and how often it was updated; raises KeyError before its first update."""
+        return self._states[place], self._counts[place]
+
+    def set_state(self, place: Place, state: Any, count: int) -> None:
+        """Goes on from a state that `state` returned, here or elsewhere."""
+        self._states[place] = state
+        self._counts[place] = count
+
+    def _apply(
+        self, index: Any, value: mx.nd.NDArray, gradient: mx.nd.NDArray, state: Any
+    ) -> None:
+        if value.dtype != np.float16 or self._master_position is None:
+            gradient = gradient.astype(value.dtype, copy=False)
+            return self._optimizer.update_multi_precision(index, value, gradient, state)
+        # The sum, in float32, meets the weights in float32, as on MXNet's servers.
+        master, inner = state[self._master_position], state[1 - self._master_position]
+        self._optimizer.update(index, master, gradient, inner)
+        mx.nd.cast(master, dtype=np.float16, out=value)
+        return None
+
+
+def _master_position(optimizer: mx.optimizer.Optimizer) -> Optional[int]:
+    """Where in its pair of states an optimizer keeps a weight in float32: 0, 1 or nowhere."""
+    if not optimizer.multi_precision:
+        return None
+    # SGD puts it behind the momentum, the optimizers that leave it to the base class before.
+    weight = mx.nd.array([1.5], dtype=np.float16)
+    state = copy_optimizer(optimizer).create_state_multi_precision("", weight)
+    if not isinstance(state, tuple) or len(state) != 2:
+        return None
+    for position, part in enumerate(state):
+        if isinstance(part, mx.nd.NDArray) and part.dtype == np.float32 and part.asscalar() == 1.5:
+            return position
+    return None
+
+
+class OptimizerLoop:
+    """A thread that updates slices as their sums complete, the most urgent first.
+
+    Each store of the workers' has an optimizer of its own. Thread-safe.
+    """
+
+    def __init__(self, server: _core.Server) -> None:
+        self._server = server
+        self._values: Dict[Place, mx.nd.NDArray] = {}
+        self._optimizers: Dict[int, SliceOptimizer] = {}  # by store
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="optimizer")
+
+    def set_optimizer(self, store: int, optimizer: SliceOptimizer) -> None:
+        """Updates a store's slices with this optimizer, from the next completed sum on."""
+        with self._lock:
+            self._optimizers[store] = optimizer
+        self._server.use_optimizer(store)
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
+        """That of a slice, as SliceOptimizer.state; its place is (store, key, slice)."""
+        store, key, number = place
+        with self._lock:
+            return self._optimizers[store].state((key, number))
+
+    def set_state(self, place: Tuple[int, ...], state: Any, count: int) -> None:
+        """As SliceOptimizer.set_state."""
+        store, key, number = place
+        with self._lock:
+            self._optimizers[store].set_state((key, number), state, count)
+
+    def join(self) -> None:
+        """Returns when no update runs any more, once the server's waits have been ended."""
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
+        for update in iter(self._server.next_update, None):
+            try:
+                self._update(update)
+            except Exception as error:
+                self._server.abort(
+                    f"the optimizer failed on key {update.name}: {type(error).__name__}: {error}"
+                )
+                return
+
+    def _update(self, update: _core.Update) -> None:
+        place = (update.key, update.slice)
+        value = self._values.get(place)
+        if value is None:
+            value = self._values[place] = mx.nd.from_dlpack(update.value())
+        if update.failed:
+            value.wait_to_read()  # raises what went wrong
+        with self._lock:
+            self._optimizers[update.store].update(update, value)
+        self._server.publish_after(update, value.handle.value)

@@ -1,0 +1,92 @@
+"""Which optimizers may update parameters slice by slice, on the servers."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List
+
+import mxnet as mx
+import numpy as np
+
+from ..errors import KVStoreError
+from .slice_optimizer import SliceOptimizer, copy_optimizer
+
+# Norms over some rows of these, and their ratios, are not those over all.
+_WEIGHTS = np.array([[0.01, -0.02], [3.0, 0.5], [-40.0, 20.0]], np.float32)
+_GRADIENTS = np.array([[5.0, 1.0], [-0.3, 0.2], [0.1, 2.0]], np.float32)
+_STEPS = 4
+
+
+def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
+    """Whether updating a parameter slice by slice comes to the same as updating it whole.
+
+    Tried out on a small parameter, with a copy and a learning rate that shows: optimizers that look
+    at a whole layer (LARS, LAMB) or count over all parameters (Nadam) give themselves away, and so
+    do a user's own.
+
+    Raises
+    ------
+    KVStoreError
+        For an optimizer, other than MXNet's SGLD, that draws random numbers: workers would draw
+        different ones.
+    """
+    if isinstance(optimizer, mx.optimizer.SGLD):
+        return True  # an element's noise is its own
+    try:
+        whole, again = _updated_whole(optimizer), _updated_whole(optimizer)
+    except Exception:
+        return False  # a user's own that wants to know the parameter; it will see whole ones
+    if not _same(whole, again):
+        raise KVStoreError(
+            f"optimizer {type(optimizer).__name__} gives another result each time, so workers "
+            "would not keep the same parameters; of the random ones only SGLD works here"
+        )
+    try:
+        return bool(whole.any()) and _same(whole, _updated_in_slices(optimizer))
+    except Exception:
+        return False  # it may insist on a shape
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A step of the trial, as the core hands out updates."""
+
+    slice: int
+    step: int
+    values: mx.nd.NDArray
+    key: int = 0
+    name: str = "0"
+    settings: str = ""
+
+    def gradient(self) -> Any:
+        return self.values.to_dlpack_for_read()
+
+
+def _same(changes: np.ndarray, others: np.ndarray) -> bool:
+    return np.allclose(changes, others, rtol=1e-3, atol=1e-6 * np.abs(changes).max())
+
+
+def _on_trial(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
+    copied = copy_optimizer(optimizer)
+    copied.lr = 0.1  # a script's may be 0 at first
+    return copied
+
+
+def _updated_whole(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
+    """What the trial's steps add to its parameter."""
+    updater = mx.optimizer.get_updater(_on_trial(optimizer))
+    value = mx.nd.array(_WEIGHTS)
+    for step in range(1, _STEPS + 1):
+        updater(0, mx.nd.array(_GRADIENTS / step), value)
+    return value.asnumpy() - _WEIGHTS
+
+
+def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
+    sliced = SliceOptimizer(_on_trial(optimizer), {})
+    values = [mx.nd.array(part) for part in np.split(_WEIGHTS.reshape(-1), [2])]
+    gradients: List[np.ndarray] = np.split(_GRADIENTS.reshape(-1), [2])
+    for step in range(1, _STEPS + 1):
+        for number, gradient in enumerate(gradients):
+            trial: Any = _Trial(number, step, mx.nd.array(gradient / step))
+            sliced.update(trial, values[number])
+    found = np.concatenate([value.asnumpy() for value in values])
+    return found.reshape(_WEIGHTS.shape) - _WEIGHTS

@@ -1,0 +1,50 @@
+"""What MXNet calls a store's updater, for optimizers that run on the workers."""
+from __future__ import annotations
+
+import pickle
+from typing import Mapping
+
+import mxnet as mx
+
+from ..keys.key_arrays import KeyArrays
+from ..keys.names import Key
+from ..protocol.carries import Carries
+from .server_states import check_states, load_states
+
+
+class CarryingUpdater(mx.optimizer.Updater):
+    """A worker's own updater, whose saved states have what compression carries over as well."""
+
+    def __init__(self, optimizer: mx.optimizer.Optimizer, carried: Carries) -> None:
+        super().__init__(optimizer)
+        self._carried = carried
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """As MXNet's."""
+        states = {**self.states, **self._carried.fetch()}
+        return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
+
+    def set_states(self, states: bytes) -> None:
+        """As MXNet's; raises KVStoreError for what another compression has carried over."""
+        loaded = pickle.loads(states)
+        self._carried.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
+        super().set_states(pickle.dumps(loaded))
+        self._carried.adopt(self.optimizer)
+
+
+class WorkerStates(CarryingUpdater):
+    """What MXNet calls a store's updater, for an optimizer that runs on the workers."""
+
+    def __init__(
+        self,
+        optimizer: mx.optimizer.Optimizer,
+        keys: Mapping[Key, KeyArrays],
+        carried: Carries,
+    ) -> None:
+        super().__init__(optimizer, carried)
+        self._keys = keys
+
+    def set_states(self, states: bytes) -> None:
+        """As MXNet's; raises KVStoreError for states of other keys or shapes."""
+        check_states(load_states(states)[0], self._keys)
+        super().set_states(states)

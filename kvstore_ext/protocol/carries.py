@@ -1,0 +1,30 @@
+"""What a store adds to the states of its optimizer that a script saves."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Protocol, Union
+
+import mxnet as mx
+
+# A key of no parameter, under which it lies among an optimizer's states; MXNet's own stores load
+# such a file and leave the entry alone.
+ENTRY = "kvstore_ext: carried over"
+
+
+class StatesEntry(Protocol):
+    """What is saved among the states of an optimizer, under a key of its own."""
+
+    def fetch(self) -> Dict[str, Any]:
+        """An entry for a dictionary of states, or none."""
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it."""
+
+
+class Carries(StatesEntry, Protocol):
+    """What a store adds to the states of its optimizer."""
+
+    def compressed(self) -> List[Union[int, str]]:
+        """The keys that it is about."""
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Hears of another optimizer, which was saved with the states, say."""

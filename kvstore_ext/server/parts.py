@@ -1,0 +1,42 @@
+"""What every server has, in a process of its own or in the worker's."""
+from __future__ import annotations
+
+from .. import _core
+from ..optimizer.native_updater import NativeUpdater
+from ..optimizer.slice_optimizer import OptimizerLoop
+from ..optimizer.state_answers import answers_of
+from ..protocol.question_desk import QuestionDesk, server_halves
+
+
+class ServerParts:
+    """A server of the lane, what updates its keys, and who answers questions.
+
+    Threads run from the beginning; `core.end_waits`, then `join` end them.
+
+    Parameters
+    ----------
+    transport
+        The server's own.
+    workers
+        How many it serves.
+    timeout
+        Seconds that a round may wait for one of them.
+    """
+
+    def __init__(self, transport: _core.Transport, workers: int, timeout: float) -> None:
+        halves = [make_half(timeout) for make_half in server_halves]
+        methods = {name: made for half in halves for name, made in half.methods.items()}
+        self.core = _core.Server(transport, workers=workers, timeout=timeout, methods=methods)
+        self.loop = OptimizerLoop(self.core)
+        self.native = NativeUpdater(self.core.abort)
+        self._desk = QuestionDesk(self.core)
+        self._desk.register("slice state", answers_of(self.loop))
+        self._desk.register("rows state", answers_of(self.native))
+        for half in halves:
+            half.answer_on(self.core, self._desk)
+        self._desk.open()
+
+    def join(self) -> None:
+        """Returns when nothing is answered or updated any more, once waits have been ended."""
+        self._desk.join()
+        self.loop.join()

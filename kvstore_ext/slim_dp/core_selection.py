@@ -1,0 +1,208 @@
+"""Choosing the core over the whole model, although its parameters lie on several servers.
+
+Servers know only workers, so rank 0 looks for the significance that the core's last parameter has
+(Slim-DP, equation 1): every server counts how many of its parameters have each upper half of the
+significance's bits, then each lower half among those with the upper one that rank 0 found. What
+is equal to the last one belongs to the core as far as there is room, in the order of the model.
+"""
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+
+import numpy as np
+
+from .. import _core
+from ..errors import KVStoreError
+from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
+from ..protocol.questions import answer_to, ask
+
+if TYPE_CHECKING:
+    from .options import SlimDP
+
+# How many elements have a value, as it travels.
+_COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])
+
+# What the servers are asked.
+_STEP = "core selection"
+RESUME = "slim_dp slice"
+
+
+class CoreKeeper:
+    """A server's part: answers what rank 0 asks in the course of a selection."""
+
+    def __init__(self, server: _core.SlimServer) -> None:
+        self._server = server
+        self._selections: Dict[int, _core.CoreSelection] = {}  # by store
+
+    def resume(self, asked: Dict[str, Any], data: bytes) -> Answer:
+        """Goes on with a slice as slim_states.py puts it: its parameters, then its cores."""
+        key, index, elements = asked["slice"]
+        parameters = 4 * elements
+        size = -(-elements // 64) * 8
+        cores = {
+            selection: data[parameters + place * size : parameters + (place + 1) * size]
+            for place, selection in enumerate(asked["selections"])
+        }
+        self._server.resume(key, index, data[:parameters], cores)
+        return {}, b""
+
+    def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
+        """A question has the store, and one of the steps below."""
+        store = asked["store"]
+        if "round" in asked:
+            wanted = (store, asked["round"], asked["slices"])
+            self._selections[store] = self._server.await_selection(*wanted)
+            return {}, b""
+        selection = self._selections[store]
+        if "sums" in asked:
+            sums = [[*name, *both] for name, both in selection.sums().items()]
+            return {"sums": sums}, b""
+        if "c" in asked:
+            selection.weigh(asked["c"])
+            return {}, _packed(selection.count_upper())
+        if "upper" in asked:
+            return {}, _packed(selection.count_lower(asked["upper"]))
+        if "equal" in asked:
+            equal = selection.count_equal(asked["equal"])
+            return {"equal": [[*name, count] for name, count in equal.items() if count]}, b""
+        allowed = {(key, index): count for key, index, count in asked["allowed"]}
+        cores = selection.choose(asked["least"], allowed)
+        self._server.set_cores(asked["selection"], cores)
+        del self._selections[store]
+        return {}, b""
+
+
+@server_half
+def make_half(timeout: float) -> ServerHalf:
+    """Has a server take part in selections, and go on from what another run has saved."""
+    slices = _core.SlimServer(timeout)
+    keeper = CoreKeeper(slices)
+
+    def answer_on(_server: _core.Server, desk: QuestionDesk) -> None:
+        # It waits for rounds that wait for the answer to another question.
+        desk.register(_STEP, keeper.answer, waits=True)
+        desk.register(RESUME, keeper.resume)
+
+    return ServerHalf(answer_on, {"slim_dp": slices})
+
+
+class CoreSelector:
+    """Rank 0's part, on a thread of its own for each selection.
+
+    Parameters
+    ----------
+    worker, store
+        The lane, and the store's number on it.
+    method
+        With c and q.
+    """
+
+    def __init__(self, worker: _core.Worker, store: int, method: SlimDP) -> None:
+        self._worker = worker
+        self._store = store
+        self._method = method
+        self._thread = threading.Thread()
+
+    def begin(self, selection: int, size: int, keys: List[int]) -> None:
+        """Begins a selection of `size` parameters among keys in the model's order, once the last
+        one has ended; returns before it has ended. A failure ends the job."""
+        self.join()
+        self._thread = threading.Thread(
+            target=self._run, args=(selection, size, keys), daemon=True, name="core selection"
+        )
+        self._thread.start()
+
+    def join(self) -> None:
+        """Waits for the selection that was begun last."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self, selection: int, size: int, keys: List[int]) -> None:
+        try:
+            self._select(selection, size, keys)
+        except Exception as error:
+            self._worker.abort(f"worker 0: the core could not be selected: {error}")
+
+    def _select(self, selection: int, size: int, keys: List[int]) -> None:
+        # By place in the model: the name by which servers know a slice, and its server.
+        slices = [
+            ((key, index), server)
+            for key in keys
+            for index, _, _, server in self._worker.slices(key)
+        ]
+        places = {name: place for place, (name, _) in enumerate(slices)}
+        counts: Dict[int, int] = {}
+        for _, server in slices:
+            counts[server] = counts.get(server, 0) + 1
+        self._ask_each(
+            counts,
+            lambda server: {"round": selection * self._method.q, "slices": counts[server]},
+        )
+        c = self._method.c
+        if isinstance(c, str):
+            c = self._scale(counts, places)
+        upper, left = _find(self._count(counts, {"c": c}), size)
+        lower, left = _find(self._count(counts, {"upper": upper}), left)
+        least = upper << 16 | lower
+        equal = self._joined(counts, {"equal": least}, "equal")
+        equal.sort(key=lambda entry: places[entry[0], entry[1]])
+        allowed: Dict[int, List[Any]] = {server: [] for server in counts}
+        for key, index, count in equal:
+            taken = min(count, left)
+            left -= taken
+            allowed[slices[places[key, index]][1]].append([key, index, taken])
+        self._ask_each(
+            counts,
+            lambda server: {"least": least, "allowed": allowed[server], "selection": selection},
+        )
+
+    def _scale(self, servers: Dict[int, int], places: Dict[Tuple[int, int], int]) -> float:
+        """The sum of |w| over that of |g|; 0 without updates."""
+        sums = self._joined(servers, {"sums": True}, "sums")
+        sums.sort(key=lambda entry: places[entry[0], entry[1]])
+        parameters, updates = 0.0, 0.0
+        for _, _, of_parameters, of_updates in sums:
+            parameters += of_parameters
+            updates += of_updates
+        return float(np.float32(parameters / updates)) if updates > 0 else 0.0
+
+    def _count(self, servers: Dict[int, int], what: Dict[str, Any]) -> np.ndarray:
+        answers = self._ask_each(servers, lambda _: what)
+        total = np.zeros(_core.HALVES, np.int64)
+        for _, data in answers:
+            found = np.frombuffer(data, _COUNTED)
+            total[found["value"]] += found["count"]
+        return total
+
+    def _joined(self, servers: Dict[int, int], what: Dict[str, Any], name: str) -> List[Any]:
+        answers = self._ask_each(servers, lambda _: what)
+        return [entry for answer, _ in answers for entry in answer[name]]
+
+    def _ask_each(
+        self, servers: Dict[int, int], what: Callable[[int], Dict[str, Any]]
+    ) -> List[Answer]:
+        asked = [
+            ask(self._worker, server, _STEP, {"store": self._store, **what(server)})
+            for server in servers
+        ]
+        return [answer_to(self._worker, question) for question in asked]
+
+
+def _packed(counts: List[int]) -> bytes:
+    """Those that are not 0: most values do not occur."""
+    array = np.array(counts, np.int64)
+    values = np.flatnonzero(array)
+    found = np.empty(len(values), _COUNTED)
+    found["value"], found["count"] = values, array[values]
+    return found.tobytes()
+
+
+def _find(counts: np.ndarray, size: int) -> Tuple[int, int]:
+    """The value that the size-th largest has, from how many have each value, and how many of those
+    that have it are among the largest."""
+    reached = np.cumsum(counts[::-1])  # by the largest values, the first of them alone, and so on
+    if reached[-1] < size:
+        raise KVStoreError(f"a core of {size} parameters among {reached[-1]}")
+    value = len(counts) - 1 - int(np.searchsorted(reached, size))
+    return value, size - int(counts[value + 1 :].sum())

@@ -1,0 +1,148 @@
+"""Slim-DP at a worker: it trains a model of its own, and exchanges parts of it with the servers.
+
+Sun et al., AAAI 2018, algorithm 1. csrc/slim_dp/slim_key.h takes out what travels and merges what
+comes back, csrc/slim_dp/slim_slice.h is the server's side, core_selection.py chooses the core.
+"""
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+
+import mxnet as mx
+
+from .. import _core
+from ..compression.store_context import StoreContext
+from ..errors import ArrayMismatch, KVStoreError
+from ..keys.key_arrays import KeyArrays, PushDetails, total_of
+from ..keys.names import Key, storage, stype_of
+from .core_selection import CoreSelector
+
+if TYPE_CHECKING:
+    from .options import SlimDP
+
+
+class LocalTraining:
+    """The keys of a store that are trained on each worker.
+
+    Parameters
+    ----------
+    context
+        The store; its keys are in the order of the model.
+    method
+        Slim-DP with its options.
+    """
+
+    def __init__(self, context: StoreContext, method: SlimDP) -> None:
+        self.method = method
+        self.updater: Optional[Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], None]] = None
+        self.arrays: Dict[Key, List[mx.nd.NDArray]] = {}  # the script's, one a device
+        self.steps: Dict[Key, int] = {}
+        self.chosen = -1  # the last selection that was begun
+        self.model = _core.SlimModel(method.specification(()), context.rank)
+        self._decides = context.rank == 0
+        self._keys = context.keys
+        self._core = 0  # parameters; 0 before the first round
+        self._sized = False
+        self._local: Dict[Key, KeyArrays] = {}
+        self.selector = CoreSelector(context.worker, context.store, method)
+
+    @property
+    def keys(self) -> Dict[Key, KeyArrays]:
+        """Those that are trained locally, in the order of the model."""
+        if not self._sized:
+            self._local = {name: key for name, key in self._keys.items() if key.compressed}
+        return self._local
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that all keys have begun, those of earlier runs included."""
+        return min((self.steps.get(name, 0) for name in self.keys), default=0) // self.method.p
+
+    def check_new(self, name: Key) -> None:
+        """Raises KVStoreError for a key that comes after the first round: the core is chosen over
+        the whole model."""
+        if self._sized:
+            raise KVStoreError(
+                f"key {name!r} is initialised after the first round; with slim_dp all keys must be "
+                "initialised before, because the core is chosen among all of them"
+            )
+
+    def check_step(
+        self, name: Key, gradients: List[mx.nd.NDArray], outs: Optional[List[mx.nd.NDArray]]
+    ) -> None:
+        """Raises KVStoreError where a step lacks an optimizer, or parameters to update, and
+        ArrayMismatch for gradients that are not dense."""
+        if stype_of(gradients[0]) != "default":
+            raise ArrayMismatch(
+                f"key {name!r}: got a {storage(gradients[0].stype)} gradient of a dense weight; "
+                "slim_dp takes dense ones: name the key in its option exclude"
+            )
+        if self.updater is None:
+            raise KVStoreError(
+                f"key {name!r}: slim_dp updates parameters on the worker and has no optimizer; "
+                "call set_optimizer first, or leave out Trainer(..., update_on_kvstore=False)"
+            )
+        if outs is None:
+            raise KVStoreError(
+                f"key {name!r} is pushed alone; slim_dp trains the parameters that the script has: "
+                "use pushpull(key, gradients, out=parameters)"
+            )
+
+    def communicates(self, name: Key) -> bool:
+        """Whether the key's next step ends with a round."""
+        return (self.steps.get(name, 0) + 1) % self.method.p == 0
+
+    def step(
+        self,
+        name: Key,
+        gradients: List[mx.nd.NDArray],
+        parameters: List[mx.nd.NDArray],
+        details: PushDetails,
+    ) -> None:
+        """Updates a key's parameters, one array a device, by the sum of the devices' gradients, and
+        exchanges them every `p` steps; returns at once."""
+        assert self.updater is not None
+        if not self._sized:
+            self._set_sizes()
+        local = parameters[0]
+        self.arrays[name] = parameters
+        self.updater(name, total_of(gradients).as_in_context(local.context), local)
+        communicates = self.communicates(name)
+        self.steps[name] = self.steps.get(name, 0) + 1
+        if communicates:
+            round_ = self.steps[name] // self.method.p
+            # The core that a round begins with must have been chosen, whoever is not pushed.
+            self._select((round_ - 1) // self.method.q)
+            self._keys[name].pushpull([local], [local], details)
+            if round_ % self.method.q == 0 and self.rounds == round_:
+                self._select(round_ // self.method.q)  # as soon as all keys are on their way
+        for other in parameters[1:]:
+            local.copyto(other)
+
+    def _set_sizes(self) -> None:
+        parameters = sum(key.elements for key in self.keys.values())
+        self._core, together = self.method.sizes(parameters)
+        self.model.set_sizes(self._core, together)
+        self._sized = True
+
+    def _select(self, selection: int) -> None:
+        if self.chosen >= selection:
+            return
+        self.chosen = selection
+        if self._decides and self.method.selects:
+            keys = [key.identity for key in self.keys.values()]
+            self.selector.begin(selection, self._core, keys)
+
+    @contextlib.contextmanager
+    def global_parameters(self) -> Iterator[None]:
+        """Has the script's arrays hold the global parameters meanwhile."""
+        saved: Dict[Key, Any] = {}
+        for name, arrays in self.arrays.items():
+            saved[name] = arrays[0].copy()
+            self._keys[name].pull(arrays, 0)
+        try:
+            yield
+        finally:
+            for name, value in saved.items():
+                for array in self.arrays[name]:
+                    value.copyto(array)

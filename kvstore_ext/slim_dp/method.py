@@ -1,0 +1,61 @@
+"""A store with Slim-DP: it trains its keys on the worker, but for those that are excluded."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, Optional
+
+import mxnet as mx
+
+from .. import _core
+from ..compression.store_context import StoreContext
+from ..compression.store_method import StoreMethod
+from ..keys.key_arrays import KeyArrays
+from ..keys.key_policy import KeyPolicy
+from ..keys.names import Key
+from .local_training import LocalTraining
+from .states import SlimStates
+from .trained_locally import TrainedLocally
+
+if TYPE_CHECKING:
+    from ..compression import Compression
+    from .options import SlimDP
+
+
+class SlimMethod(StoreMethod):
+    """Keys that are excluded are updated on every worker by the mean of the gradients, as the
+    others are by the worker's own."""
+
+    def __init__(self, context: StoreContext, options: SlimDP) -> None:
+        super().__init__(context, options)
+        self.gradient_divisor = context.workers
+        self._training = LocalTraining(context, options)
+        self._policies: Dict[Key, TrainedLocally] = {}
+        self._carried = SlimStates(self._training, self.codecs, context)
+
+    def excludes(self, name: Key) -> bool:
+        # What is not trained has no update, and no place in the core.
+        return name in self._context.adopted.untrained or super().excludes(name)
+
+    def check_new(self, name: Key, value: mx.nd.NDArray) -> None:
+        super().check_new(name, value)
+        if not self.excludes(name):
+            self._training.check_new(name)
+
+    def codec(self, compression: Compression, key: KeyArrays) -> _core.SlimKey:
+        return _core.SlimKey(self._training.model, self._context.workers)
+
+    def policy(self, key: KeyArrays) -> Optional[KeyPolicy]:
+        if not key.compressed:
+            return None
+        if key.name not in self._policies:
+            details = self._context.push_details
+            self._policies[key.name] = TrainedLocally(key, self._training, details)
+        return self._policies[key.name]
+
+    def train_with(self, updater: Any) -> None:
+        self._training.updater = updater
+
+    def global_parameters(self) -> ContextManager[None]:
+        return self._training.global_parameters()
+
+    def close(self) -> None:
+        self._training.selector.join()

@@ -1,0 +1,165 @@
+"""What Slim-DP adds to the states that a script saves: local and global model, and the core."""
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Mapping
+
+import mxnet as mx
+import numpy as np
+
+from .. import _core
+from ..compression.store_context import StoreContext
+from ..errors import ClusterError, KVStoreError
+from ..keys.key_arrays import KeyArrays
+from ..keys.names import Key
+from ..protocol.carries import ENTRY
+from ..protocol.questions import answer_to, ask
+from .core_selection import RESUME
+from .local_training import LocalTraining
+
+
+class SlimStates:
+    """Saved with the optimizer's states of each worker, which loads its own file; all do.
+
+    A run that goes on from there has the same bits as one that never stopped, without anything else
+    restored: the script's arrays get their local values back, and the servers, from rank 0's file,
+    the global ones.
+    """
+
+    def __init__(
+        self,
+        training: LocalTraining,
+        codecs: Mapping[Key, _core.SlimKey],
+        context: StoreContext,
+    ) -> None:
+        self._training = training
+        self._codecs = codecs
+        self._worker = context.worker
+        self._rank = context.rank
+        self._context = context
+
+    def fetch(self) -> Dict[str, Any]:
+        """An entry for a dictionary of states; none before the first step."""
+        training = self._training
+        if not training.steps:
+            return {}
+        mx.nd.waitall()
+        training.selector.join()
+        cores = self._cores()
+        local = {name: arrays[0].asnumpy() for name, arrays in training.arrays.items()}
+        keys = training.keys.items()
+        entry = {
+            "method": repr(training.method),
+            "rank": self._rank,
+            "steps": dict(training.steps),
+            "chosen": training.chosen,
+            "cores": cores,
+            "local": local,
+            "base": {name: self._codecs[name].base() for name in training.keys},
+            "global": {name: self._global(key) for name, key in keys},
+        }
+        return {ENTRY: entry}
+
+    def put_back(self, states: Dict[Any, Any]) -> None:
+        """Takes the entry out of the states and goes on from it; without one, changes nothing.
+
+        Raises
+        ------
+        KVStoreError
+            For states of other options, another worker, or other keys.
+        ClusterError
+            Where the other workers do not load theirs within the option `timeout`.
+        """
+        entry = states.pop(ENTRY, None)
+        if entry is None:
+            return
+        training = self._training
+        found = (entry.get("method"), entry.get("rank"), set(entry.get("steps", ())))
+        allowed = (repr(training.method), self._rank, set(training.keys))
+        for what, one, other in zip(("method", "rank", "keys"), found, allowed):
+            if one != other:
+                raise KVStoreError(
+                    f"the states were saved with {what} {one}; this worker's store has {other}"
+                )
+        mx.nd.waitall()
+        training.selector.join()
+        training.steps = dict(entry["steps"])
+        training.chosen = entry["chosen"]
+        first = next(iter(training.keys.values()))
+        begun = self._worker.rounds(first.identity) - 1
+        training.model.resume(training.rounds, begun)
+        cut = {
+            name: {s: self._cut(key, cores[name]) for s, cores in entry["cores"].items()}
+            for name, key in training.keys.items()
+        }
+        for name in training.keys:
+            self._codecs[name].set_base(entry["base"][name])
+            for selection, parts in cut[name].items():
+                for index, members in enumerate(parts):
+                    self._codecs[name].set_core(index, selection, members)
+            for array in training.arrays.get(name, []):
+                mx.nd.array(entry["local"][name]).copyto(array)
+        if self._rank == 0:
+            self._put_on_servers(entry["global"], cut)
+        self._context.barrier()  # nobody pushes before the servers have it
+
+    def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:
+        """By selection and key, whether each element is in the core; waits for the last one."""
+        found: Dict[int, Dict[Any, np.ndarray]] = {}
+        if not self._training.method.selects:
+            return found
+        latest = time.monotonic() + self._context.timeout
+        for name, key in self._training.keys.items():
+            for selection, parts in self._cores_of(key, latest).items():
+                found.setdefault(selection, {})[name] = self._joined(key, parts)
+        return found
+
+    def _cores_of(self, key: KeyArrays, latest: float) -> Dict[int, Dict[int, bytes]]:
+        """A key's cores by selection and slice, once the servers have told the last one."""
+        chosen, slices = self._training.chosen, len(self._worker.slices(key.identity))
+        while True:
+            cores = self._codecs[key.name].cores()
+            if len(cores.get(chosen, ())) == slices:
+                return cores
+            if time.monotonic() > latest:
+                raise ClusterError(
+                    f"the servers have not told the core of selection {chosen} within "
+                    f"{self._context.timeout:g} s"
+                )
+            time.sleep(0.01)
+
+    def _joined(self, key: KeyArrays, parts: Dict[int, bytes]) -> np.ndarray:
+        members = [
+            np.unpackbits(np.frombuffer(parts[index], np.uint8), bitorder="little")[:length]
+            for index, _, length, _ in self._worker.slices(key.identity)
+        ]
+        return np.packbits(np.concatenate(members))
+
+    def _cut(self, key: KeyArrays, core: np.ndarray) -> List[bytes]:
+        """A key's core, slice by slice, as the lane has it."""
+        members = np.unpackbits(core)[: key.elements]
+        parts = []
+        for _, begin, length, _ in self._worker.slices(key.identity):
+            bits = np.zeros(-(-length // 64) * 64, np.uint8)
+            bits[:length] = members[begin : begin + length]
+            parts.append(np.packbits(bits, bitorder="little").tobytes())
+        return parts
+
+    def _global(self, key: KeyArrays) -> np.ndarray:
+        value = mx.nd.empty(key.shape, dtype=key.dtype)
+        key.pull([value], 0)
+        return value.asnumpy()
+
+    def _put_on_servers(
+        self, values: Dict[Any, np.ndarray], cut: Dict[Any, Dict[int, List[bytes]]]
+    ) -> None:
+        asked: List[int] = []
+        for name, key in self._training.keys.items():
+            value, cores = values[name].reshape(-1), cut[name]
+            for index, begin, length, server in self._worker.slices(key.identity):
+                what = {"slice": [key.identity, index, length], "selections": list(cores)}
+                parts = [cores[selection][index] for selection in cores]
+                data = value[begin : begin + length].tobytes() + b"".join(parts)
+                asked.append(ask(self._worker, server, RESUME, what, data))
+        for question in asked:
+            answer_to(self._worker, question)

@@ -1,0 +1,18 @@
+"""The store that a script sees: what it may call, and where each call goes.
+
+What this room promises: everything is checked before anything is sent, calls return at once, and no
+method is named here. In reading order:
+
+    p3_worker.py     the KVStore: what P3 does with keys
+    key_router.py    the store's keys: finds each one's policy, and calls it
+    summed_key.py    policies of dense keys: updated on the servers, or on the workers
+    pushes.py        what accompanies a push
+    sparse_key.py    the policy of keys that travel through MXNet's own store
+    method_store.py  what a script sees of the store's method
+    lane_store.py    how a store opens and closes
+    broadcasts.py    one worker's arrays for all others
+    statistics.py    what was sent, and where the time went
+    shutdown.py      how a process leaves its job
+
+It imports everything but mxnet_hooks.
+"""

@@ -1,0 +1,256 @@
+"""The keys of one store, from their first values on: finds each one's policy, and calls it."""
+from __future__ import annotations
+
+import warnings
+import weakref
+from typing import Any, Callable, Dict, Optional
+
+import mxnet as mx
+
+from ..compression import Compression
+from ..compression.store_context import StoreContext
+from ..compression.store_method import StoreMethod
+from ..errors import KeyNotInitialised, KVStoreError
+from ..keys.key_arrays import KeyArrays
+from ..keys.key_policy import KeyPolicy, Values
+from ..keys.names import Key, Pairs, identity, stype_of
+from ..lane.lane import Lane
+from ..optimizer.server_states import ServerStates
+from ..optimizer.updates_slices import updates_slices
+from ..optimizer.worker_states import WorkerStates
+from .pushes import Pushes
+from .sparse_key import SparseKeys
+from .summed_key import UpdatedOnServers, UpdatedOnWorkers, WorkerUpdater
+
+
+class KeyRouter:
+    """A store's keys on a lane.
+
+    Dense ones travel on it. Those with row-sparse weights or gradients travel through MXNet's own
+    store. The optimizer runs on the servers, slice by slice, where that comes to the same as
+    updating whole parameters; otherwise on the workers.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        self.number = lane.open_store()
+        self.keys: Dict[Key, KeyArrays] = {}  # dense
+        self._policies: Dict[Key, KeyPolicy] = {}  # of all, in the order of their first values
+        self._lane = lane
+        self._pushes = Pushes(decides=lane.rank == 0)
+        self._sparse = SparseKeys(lane, self._pushes, self.number)
+        self._context = StoreContext(
+            worker=lane.worker,
+            store=self.number,
+            rank=lane.rank,
+            workers=lane.workers,
+            timeout=lane.timeout,
+            barrier=lane.barrier,
+            keys=self.keys,
+            push_details=self._pushes.details,
+        )
+        self.method = StoreMethod(self._context)
+        self._states: Any = None  # what MXNet calls the store's updater
+        # Where the optimizer runs: one of these, or neither without one.
+        self._on_servers = False
+        self._on_workers: Optional[WorkerUpdater] = None
+        self._worker_states: Optional[WorkerStates] = None  # of an optimizer on the workers
+
+    def compress(self, compression: Compression) -> None:
+        """Gives the store a method; raises KVStoreError once there are keys."""
+        if self._policies:
+            raise KVStoreError(
+                f"set_gradient_compression comes too late: {len(self._policies)} keys are "
+                "initialised; it must come before the first"
+            )
+        self.method = compression.in_store(self._context)
+
+    def begin(self, values: Pairs, outs: Dict[Key, Values], priority: int) -> None:
+        """Gives keys their first values, rank 0's, and writes them into outs; returns at once."""
+        # All are checked before the first is sent.
+        begun = {
+            name: KeyArrays(self._lane.worker, name, identity(self.number, name), arrays[0])
+            for name, arrays in values
+        }
+        for position, (name, arrays) in enumerate(values, len(self._policies)):
+            if name in self._policies:
+                raise KVStoreError(f"key {name!r} is initialised already")
+            if stype_of(arrays[0]) != "default":
+                self._sparse.number(name, position)  # raises where there is none
+            for array in [*arrays, *outs.get(name, [])]:
+                begun[name].check(array, arrays[0].stype)
+            self.method.check_new(name, arrays[0])
+        for position, (name, arrays) in enumerate(values, len(self._policies)):
+            if stype_of(arrays[0]) == "default":
+                policy = self._new_dense(begun[name])
+            else:
+                policy = self._new_sparse(name, position, arrays[0])
+            self._policies[name] = policy
+            policy.begin(arrays[0], outs.get(name), priority)
+
+    def push(self, values: Pairs, priority: int) -> None:
+        """Sends gradients; returns at once."""
+        for name, arrays in values:
+            self._check_push(name, arrays, None)
+        for name, arrays in values:
+            self._policy_for(name, arrays).push(arrays, priority)
+
+    def pull(self, outs: Pairs, priority: int) -> None:
+        """Writes the keys' values into outs; returns at once."""
+        for name, arrays in outs:
+            self.find(name).check_pull(arrays)
+        for name, arrays in outs:
+            self._policies[name].pull(arrays, priority)
+
+    def pushpull(self, values: Pairs, outs: Optional[Pairs], priority: int) -> None:
+        """Pushes values, then pulls into outs; None for into the values. Returns at once."""
+        targets = dict(values if outs is None else outs)
+        if outs is not None:
+            found, allowed = [name for name, _ in outs], [name for name, _ in values]
+            if found != allowed:
+                raise KVStoreError(f"keys to pull are {found}; keys to push are {allowed}")
+        for name, arrays in values:
+            self._check_push(name, arrays, None if outs is None else targets[name])
+        for name, arrays in targets.items():
+            self.find(name).check_pull(arrays)
+        for name, arrays in values:
+            self._policy_for(name, arrays).pushpull(arrays, targets[name], priority)
+
+    def pull_rows(self, name: Key, out: Any, rows: Any, priority: int) -> None:
+        """Writes rows of a key's value into a row-sparse array, or one a device."""
+        self.find(name).pull_rows(out, rows, priority)
+
+    def find(self, name: Key) -> KeyPolicy:
+        """A key's policy; raises KeyNotInitialised where there is no such key."""
+        found = self._policies.get(name)
+        if found is None:
+            raise KeyNotInitialised(
+                f"key {name!r} was never initialised; initialised are "
+                f"{', '.join(map(repr, self._policies)) or 'none'}"
+            )
+        return found
+
+    def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
+        """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
+        on_servers = self.method.updates_on_servers and updates_slices(optimizer)
+        self._check_change(optimizer, on_servers)
+        for key in self.keys.values():
+            key.wait()
+        self.method.adopt(optimizer)
+        if on_servers:
+            compression = self.method.compression
+            if compression is not None and compression.prefers_workers:
+                warnings.warn(
+                    "the optimizer runs on the servers, so that parameters travel back, "
+                    "uncompressed; with Trainer(..., update_on_kvstore=False), or a store of the "
+                    f"name {compression.name!r}, sums travel back, compressed",
+                    stacklevel=3,
+                )
+            self._states = self._begin_on_servers(optimizer)
+        else:
+            self._states = self._begin_on_workers(optimizer)
+        self._pushes.follow(self._states)
+        return self._states
+
+    def set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
+        """Updates whole parameters by updater(key, gradient, value), outside a cluster."""
+        names = self._sparse.names
+        if self._lane.set_updater(lambda number, *arrays: updater(names[number], *arrays)):
+            self._update_on_workers(updater)
+            self._pushes.begin_on_workers(None)
+
+    def _new_dense(self, key: KeyArrays) -> KeyPolicy:
+        self.keys[key.name] = key
+        self.method.declare(key)
+        return self._policy_of(key)
+
+    def _new_sparse(self, name: Key, position: int, value: mx.nd.NDArray) -> KeyPolicy:
+        if self._on_workers is not None and not self._sparse.names:
+            self._send_sparse_optimizer()
+        return self._sparse.make(name, position, value)
+
+    def _policy_of(self, key: KeyArrays) -> KeyPolicy:
+        """The one that a dense key is to have."""
+        own = self.method.policy(key)
+        if own is not None:
+            return own
+        if self._on_workers is None:
+            return UpdatedOnServers(key, self._pushes, self.method)
+        return UpdatedOnWorkers(key, self._pushes, self.method, self._on_workers)
+
+    def _change(self, policy: KeyPolicy) -> None:
+        """Gives a key another policy, which goes on with its value."""
+        before = self._policies[policy.name]
+        if before is policy:
+            return
+        value = mx.nd.empty(before.shape, dtype=before.dtype)
+        before.pull([value], 0)
+        policy.resume(value)
+        self._policies[policy.name] = policy
+
+    def _policy_for(self, name: Key, values: Values) -> KeyPolicy:
+        """That of a key whose gradients are these: a dense key whose gradients turn out to be
+        row-sparse becomes one of MXNet's store."""
+        if stype_of(values[0]) != "default" and name in self.keys:
+            key, position = self.keys[name], list(self._policies).index(name)
+            self._sparse.number(name, position)  # raises where there is none
+            del self.keys[name]
+            self._pushes.forget(name)
+            like = mx.nd.empty(key.shape, dtype=key.dtype)
+            self._change(self._new_sparse(name, position, like))
+        return self._policies[name]
+
+    def _check_push(self, name: Key, values: Values, outs: Optional[Values]) -> None:
+        self.find(name).check_push(values, outs)
+        self.method.check(name, values[0])
+
+    def _begin_on_servers(self, optimizer: mx.optimizer.Optimizer) -> ServerStates:
+        self._on_servers, self._on_workers, self._worker_states = True, None, None
+        self._send_optimizer(optimizer)
+        return ServerStates(
+            optimizer,
+            self._lane.worker,
+            self._policies,
+            weakref.WeakMethod(self._send_optimizer),
+            self.method,
+            decides=self._lane.rank == 0,
+        )
+
+    def _begin_on_workers(self, optimizer: mx.optimizer.Optimizer) -> WorkerStates:
+        states = self._worker_states = WorkerStates(optimizer, self.keys, self.method)
+        self._update_on_workers(states)
+        self.method.train_with(states)
+        self._pushes.begin_on_workers(optimizer)
+        if self._sparse.names:
+            self._send_sparse_optimizer()
+        return states
+
+    def _update_on_workers(self, updater: Callable[[Key, Any, Any], None]) -> None:
+        if self._on_workers is not None:
+            self._on_workers.function = updater
+            return
+        self._on_workers = WorkerUpdater(updater)
+        for key in self.keys.values():
+            self._change(self._policy_of(key))
+
+    def _send_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        self._pushes.begin_on_servers(optimizer)
+        self._lane.set_optimizer(self.number, optimizer, sparse_only=False)
+
+    def _send_sparse_optimizer(self) -> None:
+        """While workers update dense keys, the servers update sparse ones."""
+        if self._worker_states is not None:
+            optimizer = self._worker_states.optimizer
+            self._pushes.begin_sparse(optimizer)
+            self._lane.set_optimizer(self.number, optimizer, sparse_only=True)
+
+    def _check_change(self, optimizer: mx.optimizer.Optimizer, on_servers: bool) -> None:
+        """Servers cannot stop to update, and do not have the values that workers have updated."""
+        from_servers = self._on_servers and not on_servers
+        from_workers = self._on_workers is not None and on_servers and len(self.keys) > 0
+        before = getattr(self._states, "optimizer", self._states)
+        another = self._pushes.step > 0 and before is not None
+        if from_servers or from_workers or (another and type(before) is not type(optimizer)):
+            raise KVStoreError(
+                f"the store's optimizer is {type(before).__name__}, which cannot be changed to "
+                f"{type(optimizer).__name__} any more; open another store for it"
+            )

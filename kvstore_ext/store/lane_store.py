@@ -1,0 +1,125 @@
+"""A store's part in its job: how it opens its lane, waits for the others, fails and closes."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+import threading
+
+import mxnet as mx
+from mxnet.base import _LIB, MXNetError, check_call
+from mxnet.kvstore import KVStore
+
+from ..config import Job, Options
+from ..errors import ClusterError, KVStoreError
+from ..lane.cluster_lane import ClusterLane
+from ..lane.lane import Lane
+from ..lane.local_lane import LocalLane
+from .shutdown import failures, open_stores
+
+
+class LaneStore(KVStore):
+    """A store on the lane: that of its cluster, or of the process outside a launched job.
+
+    Those that derive from it call `_begin` once they are made. The last reference closes it.
+    """
+
+    closed = True  # until it is made
+
+    def __init__(self, options: Options) -> None:
+        job = Job.from_environment()
+        try:
+            self._lane: Lane = (
+                LocalLane("p3", options) if job is None else ClusterLane.shared("p3", options, job)
+            )
+        except ClusterError as error:
+            failures.append(error)
+            raise
+        super().__init__(self._lane.stock.handle)
+        self._worker = self._lane.worker
+
+    def _begin(self) -> None:
+        mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
+        self.closed = False
+        open_stores.add(self)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone
+            if threading.current_thread().daemon:
+                # Closing waits for the lane's own threads, of which this may be one.
+                threading.Thread(target=self._close_alone).start()
+            else:
+                self._close_alone()
+
+    def _close_alone(self) -> None:
+        try:
+            self.close()
+        except KVStoreError as error:  # nobody could catch it here
+            failures.append(error)
+            print(f"kvstore_ext: {error}", file=sys.stderr)
+
+    @property
+    def rank(self) -> int:
+        """This worker's rank, from 0."""
+        return self._lane.rank
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers the job has."""
+        return self._lane.workers
+
+    def barrier(self) -> None:
+        """Waits until all workers have come here; raises ClusterError after `timeout`."""
+        self._check_open()
+        self._lane.barrier()
+
+    def _barrier(self) -> None:
+        self.barrier()
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        """Has the servers' controller execute a command; raises ClusterError after `timeout`."""
+        self._check_open()
+        self._lane.call(
+            lambda: KVStore._send_command_to_servers(self._lane.stock, head, body),
+            "answered a command",
+        )
+
+    def get_num_dead_node(self, node_id: int, timeout: int = 60) -> int:
+        """How many processes were silent for so many seconds, by the scheduler's heartbeats.
+
+        node_id adds up what is counted: 1 the scheduler, 2 servers, 4 workers.
+        """
+        if self.closed:
+            raise KVStoreError("the store is closed")
+        dead = ctypes.c_int()
+        check_call(_LIB.MXKVStoreGetNumDeadNode(self.handle, node_id, ctypes.byref(dead), timeout))
+        return dead.value
+
+    def close(self) -> None:
+        """Waits for all operations. Idempotent, and called at exit by itself.
+
+        A process's last store waits for the other workers to close too, and raises ClusterError
+        where the job failed.
+        """
+        if self.closed:
+            return
+        self.closed = True
+        self._finish()
+        if not self._worker.failure():
+            with contextlib.suppress(MXNetError):  # of a computation: the script's to report
+                mx.nd.waitall()
+        self._lane.close()
+
+    def _finish(self) -> None:
+        """Waits for what goes on beside the operations; called once, by `close`."""
+
+    def fail(self, reason: str) -> None:
+        """Ends the job on all processes, with this reason."""
+        self._worker.abort(f"worker {self.rank}: {reason}")
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise KVStoreError("the store is closed")
+        failure = self._worker.failure()
+        if failure:
+            raise ClusterError(failure)

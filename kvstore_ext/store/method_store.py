@@ -1,0 +1,116 @@
+"""What a script sees of its store's method: set, asked and told here (store_method.py)."""
+from __future__ import annotations
+
+import warnings
+from typing import Any, ContextManager, Dict, Optional
+
+import mxnet as mx
+
+from ..compression import Compression, option_names, options_of_environment, parse
+from ..config import Options
+from ..protocol.carries import Carries
+from .key_router import KeyRouter
+from .lane_store import LaneStore
+
+
+class MethodStore(LaneStore):
+    """A store with keys and a method, which may be none."""
+
+    # Of a store that has its name from a compression.
+    method_name: Optional[str] = None
+
+    def __init__(self, options: Optional[Options] = None) -> None:
+        method = None
+        if self.method_name is not None:
+            method = parse({"type": self.method_name, **options_of_environment()})
+        super().__init__(options or Options.from_environment(option_names()))
+        self._router = KeyRouter(self._lane)
+        if method is not None:
+            self._router.compress(method)
+
+    def _finish(self) -> None:
+        self._router.method.close()
+
+    @property
+    def type(self) -> str:
+        """'dist_sync_p3', or with a compression's name at the end; or the method's own type.
+
+        Trainer and Module look for 'dist' in it. With '_sync' Module divides a gradient by the
+        batch of all workers, of which the sum is taken. A method whose optimizers see the worker's
+        own gradients has a type without it.
+        """
+        return self._router.method.store_type or f"dist_sync_{self.method_name or 'p3'}"
+
+    @property
+    def compression(self) -> Optional[Compression]:
+        """The method that the store has, with its options; None for a store without one."""
+        return self._router.method.compression
+
+    def is_capable(self, capability: str) -> bool:
+        """As MXNet's; 'optimizer' is False where sums had better travel back compressed, so that
+        Trainer and Module update on the workers."""
+        if capability.lower() == "optimizer" and self._router.method.prefers_workers:
+            return False
+        return bool(super().is_capable(capability))
+
+    def set_gradient_compression(self, compression_params: Dict[str, Any]) -> None:
+        """Compresses gradients, and their sums where no optimizer runs on the servers.
+
+        Parameters
+        ----------
+        compression_params
+            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression.py, or python -m kvstore_ext
+            --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
+
+        Raises
+        ------
+        OptionError
+            For an unknown type or option, or a value out of range.
+        KVStoreError
+            Once there are keys.
+        """
+        self._check_open()
+        self._router.compress(parse({**options_of_environment(), **compression_params}))
+
+    def adopt_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Tells a compressing store of the optimizer with which the script updates parameters.
+
+        To be called by scripts that update parameters themselves; for Trainer and Module it is.
+
+        The store learns parameters' names for the option `exclude`. With dgc it applies the
+        optimizer's momentum in its stead, and sets it to 0.
+
+        Raises
+        ------
+        KVStoreError
+            With dgc, for a momentum that is not plain SGD's.
+        """
+        self._check_open()
+        self._router.method.adopt(optimizer)
+
+    def global_parameters(self) -> ContextManager[None]:
+        """Has the script's parameters be the global ones for the block, to test or save them.
+
+        Where every worker trains a model of its own, that of the servers takes its place, and it
+        comes back afterwards; in other stores they are the same.
+
+            with store.global_parameters():
+                print(accuracy(net, validation_data))
+                net.save_parameters("model.params")
+        """
+        self._check_open()
+        return self._router.method.global_parameters()
+
+    @property
+    def carried(self) -> Carries:
+        """What compression carries over from round to round; saved states have it."""
+        return self._router.method
+
+    def _warn_of_unused_options(self) -> None:
+        unused = options_of_environment()
+        if unused and self.compression is None:
+            warnings.warn(
+                f"KVSTORE_EXT_OPTIONS has options of a compression, {', '.join(unused)}, but the "
+                f"store {self.type} compresses nothing; mx.kv.create('terngrad'), say, does",
+                stacklevel=3,
+            )

@@ -1,0 +1,245 @@
+"""The KVStore that a script sees: takes its keys and arrays, and hands them to the router."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import mxnet as mx
+
+from ..config import Options
+from ..errors import KVStoreError
+from ..keys.names import Arrays, Key, pairs
+from .broadcasts import Broadcasts
+from .method_store import MethodStore
+from .statistics import statistics
+
+
+class P3Worker(MethodStore):
+    """Priority-based parameter propagation: `mx.kv.create('p3')`, or `'dist_sync_p3'`.
+
+    Behaves as MXNet's `dist_sync`. Dense keys travel on the lane: cut into slices, the layers that
+    the next forward pass needs first ahead of the others (P3: Jayarajan et al., MLSys 2019), and
+    answered by the servers without being asked. Keys with row-sparse weights or gradients travel
+    through MXNet's own store.
+
+    Outside a launched job it is rank 0 of 1 and runs the same code in the process. A process may
+    have several stores, each with keys and an optimizer of its own; all workers open them in the
+    same order.
+
+    Parameters
+    ----------
+    options
+        Read from KVSTORE_EXT_OPTIONS unless given.
+
+    Raises
+    ------
+    OptionError
+        For a malformed option or environment.
+    ClusterError
+        Where the cluster does not come up within the option `timeout`, workers disagree, or servers
+        are not P3Server.
+    """
+
+    def __init__(self, options: Optional[Options] = None) -> None:
+        super().__init__(options)
+        self._updater: Any = None  # MXNet's name for what has the optimizer's states
+        self._broadcasts = Broadcasts(self._lane, self._router.number)
+        self._begin()
+
+    # What stays the stock store's is not repeated here: save_optimizer_states and
+    # load_optimizer_states, which ask self._updater.
+
+    def init(self, key: Union[Key, Sequence[Key]], value: Arrays) -> None:
+        """Gives keys their first value, rank 0's; returns before it has reached the servers.
+
+        Parameters
+        ----------
+        key
+            An int or str, or a sequence of them; a key is initialised once, on all workers.
+        value
+            An array a key, of float32, float64 or float16 and any shape; or row-sparse.
+
+        Raises
+        ------
+        ArrayMismatch
+            For integers and other types.
+        KVStoreError
+            For a key that exists.
+        """
+        self._check_open()
+        self._warn_of_unused_options()
+        self._router.begin(pairs(key, value), {}, 0)
+
+    def broadcast(
+        self, key: Union[Key, Sequence[Key]], value: Arrays, out: Arrays, priority: int = 0
+    ) -> None:
+        """Initialises keys and writes rank 0's value into `out`; otherwise as `init`."""
+        self._check_open()
+        self._warn_of_unused_options()
+        self._router.begin(pairs(key, value), dict(pairs(key, out)), priority)
+
+    def push(self, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0) -> None:
+        """Sends gradients, summed over a worker's devices, once they are computed.
+
+        Parameters
+        ----------
+        key
+            An int or str, or a sequence of them.
+        value
+            An array a key, or a list of arrays, one a device, with the key's shape and type.
+        priority
+            Keys with higher ones go first, until the store has learned the order in which the next
+            forward pass needs them.
+
+        Raises
+        ------
+        KeyNotInitialised, ArrayMismatch, ClusterError
+            Before anything is sent.
+        """
+        self._check_open()
+        self._router.push(pairs(key, value), priority)
+
+    def pull(
+        self,
+        key: Union[Key, Sequence[Key]],
+        out: Optional[Arrays] = None,
+        priority: int = 0,
+        ignore_sparse: bool = True,
+    ) -> None:
+        """Writes the value as of this worker's last push into `out`: one array, or one a device.
+
+        Raises as `push` does.
+        """
+        assert out is not None, "pull needs an array to write to"
+        if not ignore_sparse:
+            raise KVStoreError("a distributed store cannot pull with ignore_sparse=False")
+        self._check_open()
+        self._router.pull(pairs(key, out), priority)
+
+    def pushpull(
+        self,
+        key: Union[Key, Sequence[Key]],
+        value: Arrays,
+        out: Optional[Arrays] = None,
+        priority: int = 0,
+    ) -> None:
+        """`push`, then `pull` into `out`, or into `value` where there is no `out`; returns at once.
+
+        A slice of `out` is written when its result arrives; whoever reads `out` waits for all.
+        """
+        self._check_open()
+        outs = None if out is None else pairs(key, out)
+        self._router.pushpull(pairs(key, value), outs, priority)
+
+    def broadcast_from(
+        self, root: int, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0
+    ) -> None:
+        """Overwrites every worker's `value` with worker `root`'s; returns at once.
+
+        With each rank in turn as root, every worker obtains every worker's arrays, and holds one
+        other worker's at a time. The root sends an array once and receives nothing; every other
+        worker sends nothing and receives it once. Neither an optimizer nor compression changes it.
+
+        Parameters
+        ----------
+        root
+            A rank, the same on all workers, which also call in the same order.
+        key
+            An int or str, or a sequence of them: names apart from those of `init`, which need none.
+        value
+            An array a key, dense, of float32, float64 or float16 and a shape that a key keeps.
+
+        Raises
+        ------
+        ArrayMismatch
+            For another type, or another shape than the key had before.
+        KVStoreError
+            For a root that is no worker. ClusterError follows where workers disagree about the root
+            or the shape, or one does not come.
+        """
+        self._check_open()
+        self._broadcasts.begin(root, pairs(key, value), priority)
+
+    def row_sparse_pull(
+        self,
+        key: Union[Key, Sequence[Key]],
+        out: Optional[Arrays] = None,
+        priority: int = 0,
+        row_ids: Optional[Arrays] = None,
+    ) -> None:
+        """Writes rows of keys with row-sparse weights or gradients into row-sparse arrays.
+
+        Parameters
+        ----------
+        out
+            A row-sparse array a key, or one a device.
+        row_ids
+            An int64 array of row numbers a key; they may repeat.
+        """
+        self._check_open()
+        assert out is not None, "row_sparse_pull needs an array to write to"
+        assert row_ids is not None, "row_sparse_pull needs row_ids"
+        if isinstance(key, (int, str)):
+            return self._router.pull_rows(key, out, row_ids, priority)
+        if not len(key) == len(out) == len(row_ids):
+            raise KVStoreError(
+                f"got {len(key)} keys, {len(out)} arrays and {len(row_ids)} row_ids; they must "
+                "be as many"
+            )
+        for name, arrays, rows in zip(key, out, row_ids):
+            self._router.pull_rows(name, arrays, rows, priority)
+        return None
+
+    def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Has parameters updated with this optimizer, rank 0's, from its first step.
+
+        On the servers, slice by slice, where that comes to the same; otherwise on every worker,
+        parameter by parameter, from the sum of the gradients. What a script changes afterwards
+        (lr, wd, rescale_grad, another lr_scheduler ...) holds from its next push on. Waits for the
+        rounds that were begun without it.
+
+        Raises
+        ------
+        KVStoreError
+            For one of another class after training began, or one that draws random numbers.
+        """
+        self._check_open()
+        self._updater = self._router.set_optimizer(optimizer)
+
+    def _set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
+        """Outside a cluster, has updater(key, gradient, value) update whole parameters.
+
+        In a cluster it does nothing, as in MXNet's distributed stores.
+        """
+        self._check_open()
+        self._router.set_updater(updater)
+        self._updater = updater
+
+    def stats(self) -> Dict[str, Any]:
+        """What this process's lane has done since it was opened.
+
+        Returns
+        -------
+        dict
+            sent, received: bytes by type of message, headers of the network apart; ratio: of the
+            gradients' size to that in which they left; zeros: share of compressed elements that
+            came out as 0, from every sixteenth slice; scalers: a key's last one; non_finite: rounds
+            of keys that did not count; encode, queue, wire, decode: seconds, added up over slices,
+            which wait and travel at the same time; wire ends with the result's arrival.
+        """
+        return statistics(self._worker, self._router.method)
+
+    def learned_order(self) -> List[Key]:
+        """Keys in the order in which the next forward pass needs them; empty until it is known."""
+        names = {arrays.identity: name for name, arrays in self._router.keys.items()}
+        return [names[identity] for identity in self._worker.order() if identity in names]
+
+    def take_trace(self) -> List[Tuple[float, str, Key, int, int, int]]:
+        """Events on this store's dense keys since the last call, with the option `trace`: (time in
+        seconds, what, key, slice, round, priority); what is 'ready', 'send', 'result' or 'done'.
+        Those of the process's other stores are dropped."""
+        names = {arrays.identity: name for name, arrays in self._router.keys.items()}
+        return [
+            (event[0], event[1], names[event[2]], *event[3:])
+            for event in self._worker.take_trace()
+            if event[2] in names
+        ]

@@ -1,0 +1,87 @@
+"""A store's pushes: how many there were, and what servers hear of the optimizer with the next."""
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict, Optional
+
+import mxnet as mx
+
+from ..keys.key_arrays import PushDetails
+from ..keys.names import Key
+from ..optimizer.settings import SettingsWatch
+
+
+class Pushes:
+    """Counts them, and watches the optimizer that a script may change.
+
+    Parameters
+    ----------
+    decides
+        Whether this worker is rank 0, whose settings hold for the job where the servers update.
+    """
+
+    def __init__(self, decides: bool) -> None:
+        self.step = 0  # pushes of the key that has most
+        self._decides = decides
+        self._counts: Dict[Key, int] = {}
+        # What has the optimizer, which the script may exchange by loading states. Not kept alive:
+        # it knows the keys, and these their store's pushes.
+        self._states: Optional[weakref.ref] = None
+        self._on_servers = False
+        self._first_update = 0  # the optimizer's, before its first step here
+        # What has changed of it since the servers got it; or all of it, where workers update.
+        self._watch: Optional[SettingsWatch] = None
+        self._sparse_watch: Optional[SettingsWatch] = None
+
+    def begin_on_servers(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Counts from now on, when the servers get this optimizer for all keys."""
+        self.step = 0
+        self._counts.clear()
+        self._on_servers = True
+        self._first_update = optimizer.num_update
+        self._watch = SettingsWatch(optimizer)
+
+    def begin_on_workers(self, optimizer: Optional[mx.optimizer.Optimizer]) -> None:
+        """The workers update dense keys from now on, with this optimizer; None for a user's own
+        function."""
+        self._on_servers = False
+        if optimizer is not None:
+            self._watch = SettingsWatch(optimizer, sent=False)
+
+    def begin_sparse(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """The servers get this optimizer for sparse keys, while workers update dense ones."""
+        self._sparse_watch = SettingsWatch(optimizer)
+
+    def follow(self, states: Any) -> None:
+        """The optimizer is the one that `states` has, now and later; the caller keeps them."""
+        self._states = weakref.ref(states)
+
+    def forget(self, name: Key) -> None:
+        """The key's servers are others from now on, and know nothing."""
+        if self._watch is not None:
+            self._watch.forget(name)
+
+    def details(self, name: Key, priority: int, travels: bool = True) -> PushDetails:
+        """Counts a dense key's push; returns what accompanies it to the servers, if it travels."""
+        settings = self._count(name, self._watch if travels else None)
+        return PushDetails(priority, self.step, settings)
+
+    def sparse_settings(self, name: Key) -> str:
+        """Counts a sparse key's push; returns the settings with which its servers are to update,
+        empty where they know them or hear them from another worker."""
+        settings = self._count(name, self._watch if self._on_servers else self._sparse_watch)
+        return settings if self._decides else ""
+
+    def _count(self, name: Key, watch: Optional[SettingsWatch]) -> str:
+        self._counts[name] = self._counts.get(name, 0) + 1
+        self.step = max(self.step, self._counts[name])
+        states = None if self._states is None else self._states()
+        if watch is None or states is None:
+            return ""
+        optimizer = states.optimizer
+        if self._on_servers:
+            # So that trainer.learning_rate says what the servers' schedule has come to.
+            optimizer.num_update = self._first_update + self.step
+            if not self._decides:
+                return ""
+        return watch.news(optimizer, name)

@@ -1,0 +1,43 @@
+"""Stores that are open, and how a process leaves its job when it ends."""
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import traceback
+import weakref
+from typing import Any, List
+
+from ..errors import KVStoreError
+
+open_stores: weakref.WeakSet = weakref.WeakSet()
+failures: List[KVStoreError] = []  # of opening and closing stores
+
+
+def _close_at_exit() -> None:
+    """Leaves the job in order; a script that failed tells the others, lest they wait for it."""
+    crash = getattr(sys, "last_value", None)
+    for store in list(open_stores):
+        _close(store, crash)
+    if failures:
+        # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _close(store: Any, crash: Any) -> None:
+    if store.closed:
+        return
+    if crash is not None and not store._worker.failure():
+        words = traceback.format_exception_only(type(crash), crash)[-1].strip()
+        store.fail(f"its script failed: {words}")
+    try:
+        store.close()
+    except KVStoreError as error:
+        failures.append(error)
+        if crash is None:
+            print(f"kvstore_ext: {error}", file=sys.stderr)
+
+
+atexit.register(_close_at_exit)

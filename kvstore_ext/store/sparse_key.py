@@ -1,0 +1,139 @@
+"""Keys with row-sparse weights or gradients: they travel through MXNet's own store, by number."""
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Optional
+
+import mxnet as mx
+import numpy as np
+from mxnet.kvstore import KVStore
+
+from ..errors import ArrayMismatch, KVStoreError
+from ..keys.key_policy import KeyPolicy, Values
+from ..keys.names import Key, storage
+from ..keys.server_part import ServerPart
+from ..keys.sparse_rows import number_of
+from ..lane.lane import Lane
+from ..protocol.state_format import with_all_rows
+from .pushes import Pushes
+
+
+class SparseKey(KeyPolicy):
+    """One such key, whose value MXNet's servers update.
+
+    They hold all rows of it, from the beginning on: MXNet's cannot begin with fewer.
+
+    Parameters
+    ----------
+    lane, pushes
+        The store's.
+    number
+        The key's in MXNet's store.
+    value
+        Like its first value: dense where only the gradients are row-sparse.
+    """
+
+    def __init__(
+        self, lane: Lane, pushes: Pushes, number: int, name: Key, value: mx.nd.NDArray
+    ) -> None:
+        super().__init__(name, value.shape, value.dtype)
+        self._lane = lane
+        self._pushes = pushes
+        self._number = number
+        self._value_stype = value.stype
+        self._rows = mx.nd.arange(value.shape[0], dtype="int64")
+        self._pulled: Any = None  # all rows, for a dense value; until `begin`
+
+    def begin(self, value: mx.nd.NDArray, outs: Optional[Values], priority: int) -> None:
+        everything = with_all_rows(value.tostype("default").as_in_context(mx.cpu()))
+        self._lane.call(
+            lambda: KVStore.init(self._lane.stock, self._number, everything),
+            f"initialised key {self.name!r}",
+        )
+        self._pulled = everything
+
+    def resume(self, value: mx.nd.NDArray) -> None:
+        value.wait_to_read()
+        self.begin(value, None, 0)
+
+    def parts(self) -> List[ServerPart]:
+        """Which server has which rows."""
+        width = math.prod(self.shape[1:])
+        return [
+            ServerPart(server, "rows", (self._number,), row * width, shape)
+            for server, row, shape in self._lane.servers.deal(self._number, self.shape)
+        ]
+
+    def push(self, values: Values, priority: int) -> None:
+        """Sends row-sparse gradients, summed over devices."""
+        settings = self._pushes.sparse_settings(self.name)
+        if settings:
+            mx.nd.waitall()  # what was pushed before is to be updated as before
+            self._lane.sparse_settings(self._number, settings)
+        KVStore.push(self._lane.stock, self._number, values, priority)
+
+    def pull(self, outs: Values, priority: int) -> None:
+        """Writes the value into dense arrays; row-sparse ones are left alone, as MXNet does."""
+        if self._value_stype != "default":
+            return
+        self.pull_rows(self._pulled, self._rows, priority)
+        value = mx.nd.cast_storage(self._pulled, stype="default")
+        for out in outs:
+            value.copyto(out)
+
+    def pull_rows(self, out: Any, rows: Any, priority: int) -> None:
+        KVStore.row_sparse_pull(self._lane.stock, self._number, out, priority, rows)
+
+    def check_push(self, values: Values, outs: Optional[Values]) -> None:
+        for array in values:
+            self._check(array, "row_sparse")
+
+    def check_pull(self, outs: Values) -> None:
+        if self._value_stype == "default":
+            for array in outs:
+                self._check(array, "default")
+
+    def _check(self, array: mx.nd.NDArray, stype: str) -> None:
+        found = (array.stype, array.shape, array.dtype)
+        if found != (stype, self.shape, self.dtype):
+            raise ArrayMismatch(
+                f"key {self.name!r}: got a {storage(array.stype)} array of shape {array.shape}, "
+                f"{np.dtype(array.dtype).name}; it must be {storage(stype)} of shape "
+                f"{self.shape}, {np.dtype(self.dtype).name}"
+            )
+
+
+class SparseKeys:
+    """Gives a store's keys their numbers in MXNet's own store.
+
+    Parameters
+    ----------
+    lane, pushes
+        The store's.
+    store
+        Its number on the lane.
+    """
+
+    def __init__(self, lane: Lane, pushes: Pushes, store: int) -> None:
+        self.names: Dict[int, Key] = {}
+        self._lane = lane
+        self._pushes = pushes
+        self._store = store
+
+    def number(self, name: Key, position: int) -> int:
+        """The number that a new key would have, at this position among the store's keys; raises
+        KVStoreError where there is none."""
+        number = number_of(self._store, name, position)
+        if number in self.names:
+            raise KVStoreError(
+                f"sparse keys {name!r} and {self.names[number]!r} have the same number "
+                f"{number}: a str has that of its position; use either numbers or words"
+            )
+        return number
+
+    def make(self, name: Key, position: int, value: mx.nd.NDArray) -> SparseKey:
+        """A key, not begun yet, with a value like this one."""
+        number = self.number(name, position)
+        self._lane.begin_sparse()
+        self.names[number] = name
+        return SparseKey(self._lane, self._pushes, number, name, value)

@@ -1,0 +1,25 @@
+"""What a store has sent and received, and where its time went: P3Worker.stats()."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from .. import _core
+from ..compression.store_method import StoreMethod
+
+
+def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
+    """As P3Worker.stats() describes it."""
+    totals = worker.totals()
+    sent, received = worker.traffic()
+    return {
+        "sent": sent,
+        "received": received,
+        "ratio": totals.plain_bytes / totals.encoded_bytes if totals.encoded_bytes else 1.0,
+        "zeros": method.zeros(),
+        "scalers": method.scalers(),
+        "non_finite": totals.non_finite,
+        "encode": totals.encode,
+        "queue": totals.queue,
+        "wire": totals.wire,
+        "decode": totals.decode,
+    }

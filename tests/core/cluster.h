@@ -1,0 +1,93 @@
+// Workers and servers of the lane in one process, over a network in memory.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/server.h"
+#include "slim_dp/slim_model.h"
+#include "slim_dp/slim_server.h"
+#include "transport/transport.h"
+#include "worker/worker.h"
+
+namespace kvstore_ext {
+
+// A node of the network; delivers what others send it, in order, on a thread of its own.
+// Thread-safe, once connected.
+class Node : public Transport {
+ public:
+  explicit Node(int rank) : rank_(rank) {}
+  ~Node() override { Stop(); }
+
+  // Those that this node sends to, by rank; they must outlive its last Send.
+  void Connect(std::vector<Node*> peers) { peers_ = std::move(peers); }
+
+  void Start(MessageHandler handler) override;
+  void Send(const Message& message) override;
+  void Stop() override;
+
+ private:
+  void Accept(Message message);
+  bool Next(Message* message);
+
+  const int rank_;
+  std::vector<Node*> peers_;
+  std::mutex mutex_;  // of all below
+  std::condition_variable arrived_;
+  std::deque<Message> inbox_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+struct ClusterOptions {
+  int workers = 3;
+  int servers = 2;
+  uint64_t slice_bytes = 150000;
+  double timeout = 20;  // seconds, of any wait
+};
+
+// Running workers and servers, which stop with it. Owns all of them.
+class Cluster {
+ public:
+  explicit Cluster(const ClusterOptions& options = {});
+  ~Cluster();
+
+  // Has all workers join, then declare keys 0, 1, ... of float32, of so many elements each, and of
+  // this method: see SliceDeclaration.
+  void Join(const std::vector<uint64_t>& elements, const std::string& method = "");
+
+  // Calls a function on a thread a worker, or a worker and declared key, as the engine has them;
+  // returns when all have ended.
+  void OnEveryWorker(const std::function<void(int rank, Worker* worker)>& function);
+  void OnEveryKey(const std::function<void(int rank, Worker* worker, uint64_t key)>& function);
+
+  Worker& worker(int rank) { return *workers_[rank]; }
+  Server& server(int rank) { return *servers_[rank]; }
+
+  // With Slim-DP.
+  SlimServer& slim_server(int rank) { return *slim_servers_[rank]; }
+  SlimModel& slim_model(int rank) { return *slim_models_[rank]; }
+
+ private:
+  const ClusterOptions options_;
+  uint64_t keys_ = 0;  // declared
+  std::vector<std::shared_ptr<Node>> worker_nodes_, server_nodes_;
+  std::vector<std::shared_ptr<SlimServer>> slim_servers_;
+  std::vector<std::shared_ptr<SlimModel>> slim_models_;  // by worker; none without Slim-DP
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+// Runs one round of a key and returns the reason of its failure, if any. The output may be the
+// input; both have the key's elements, and must stay as Operation says.
+std::string Exchange(Worker* worker, uint64_t key, const std::vector<float>& input,
+                     std::vector<float>* output);
+
+}  // namespace kvstore_ext

@@ -1,0 +1,147 @@
+// How a link measures what it can do, and follows the window that rank 0 announces.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "held_messages.h"
+#include "support/failure.h"
+#include "transport/link.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr size_t kSlice = 200000;
+
+class Measured : public testing::Test {
+ protected:
+  // As if a ping had been sent so many seconds ago.
+  void ReceivePong(double seconds) {
+    Message pong = ControlMessage(MessageType::kPong);
+    pong.header.key = static_cast<uint64_t>((Now() - seconds) * 1e9);
+    link_.Receive(&pong);
+  }
+
+  size_t CountPings() {
+    size_t pings = 0;
+    for (const Message& message : wire_->TakeAll()) {
+      pings += message.header.type == MessageType::kPing;
+    }
+    return pings;
+  }
+
+  std::atomic<int> changes_{0};
+  const std::shared_ptr<WindowEstimator> estimator_ =
+      std::make_shared<WindowEstimator>(kSlice, 1, [this](const Window&) { ++changes_; });
+  const std::shared_ptr<HeldMessages> wire_ = std::make_shared<HeldMessages>();
+  Link link_{wire_, 0, estimator_};
+};
+
+TEST_F(Measured, PingsWhileTheLinkIsIdle) {
+  link_.Measure();
+  EXPECT_EQ(CountPings(), 1U);
+}
+
+TEST_F(Measured, DoesNotPingWhileTheLinkIsBusy) {
+  link_.Send(Push(1, 10000));
+  wire_->TakeAll();
+  ReceivePong(0);
+  link_.Measure();
+  EXPECT_EQ(CountPings(), 0U);
+}
+
+TEST_F(Measured, PingsAgainForAWhileOnceAnswered) {
+  link_.Measure();
+  size_t pings = 0;
+  for (size_t more = 1; more > 0 && pings < 100; more = CountPings()) {
+    pings += more;
+    ReceivePong(0);
+  }
+  EXPECT_GT(pings, 1U);
+  EXPECT_LT(pings, 100U);
+}
+
+TEST_F(Measured, TellsTheEstimatorTheRoundTrip) {
+  estimator_->Acknowledged(0, 1, 1000);  // begins a measurement
+  estimator_->Acknowledged(0, 1000000, 1000.01);
+  const Window before = estimator_->advice();
+  ReceivePong(1);
+  EXPECT_GT(changes_, 0);
+  EXPECT_GT(estimator_->advice().bytes, before.bytes) << "a long link holds more";
+}
+
+TEST_F(Measured, TellsTheEstimatorWhatIsAcknowledged) {
+  // No pause is one on a link as long as that, so that whatever is acknowledged tells a rate.
+  estimator_->RoundTrip(0, 1e6);
+  const double end = Now() + 60;
+  while (changes_ == 0 && Now() < end) {
+    Message credit = Credit(100000000);
+    link_.Receive(&credit);
+  }
+  EXPECT_GT(changes_, 0);
+}
+
+TEST(LinkWithoutEstimator, DoesNotPing) {
+  const auto wire = std::make_shared<HeldMessages>();
+  Link link(wire, 0);
+  link.Measure();
+  EXPECT_TRUE(wire->empty());
+}
+
+Message Announcement(uint64_t number, const Window& window) {
+  Message message = ControlMessage(MessageType::kWindow, window.Pack());
+  message.header.round = number;
+  return message;
+}
+
+class Follower : public testing::Test {
+ protected:
+  Follower() {
+    for (int peer = 0; peer < 2; ++peer) {
+      wires_.push_back(std::make_shared<HeldMessages>());
+      links_.push_back(std::make_unique<Link>(wires_.back(), peer));
+    }
+  }
+
+  // Sends one slice to each peer; returns in how many parts it leaves for both.
+  size_t CountParts() {
+    size_t parts = 0;
+    for (size_t peer = 0; peer < links_.size(); ++peer) {
+      links_[peer]->Send(Push(1, 1000));
+      parts += wires_[peer]->TakeAll().size();
+    }
+    return parts;
+  }
+
+  std::vector<std::shared_ptr<HeldMessages>> wires_;
+  std::vector<std::unique_ptr<Link>> links_;
+  uint64_t latest_ = 0;
+};
+
+TEST_F(Follower, TakesALaterWindowForAllLinks) {
+  EXPECT_TRUE(FollowWindow(Announcement(1, {500, 100000}), &latest_, links_));
+  EXPECT_EQ(latest_, 1U);
+  EXPECT_EQ(CountParts(), 4U);
+  EXPECT_TRUE(FollowWindow(Announcement(7, {100, 100000}), &latest_, links_));
+  EXPECT_EQ(latest_, 7U);
+  EXPECT_EQ(CountParts(), 20U);
+}
+
+TEST_F(Follower, LeavesOutAnEarlierWindow) {
+  FollowWindow(Announcement(2, {500, 100000}), &latest_, links_);
+  for (const uint64_t number : {1, 2}) {
+    EXPECT_FALSE(FollowWindow(Announcement(number, {100, 100000}), &latest_, links_));
+  }
+  EXPECT_EQ(latest_, 2U);
+  EXPECT_EQ(CountParts(), 4U);
+}
+
+TEST_F(Follower, RefusesAnAnnouncementThatIsNone) {
+  Message announcement = Announcement(1, {500, 100000});
+  announcement.text.pop_back();
+  EXPECT_THROW(FollowWindow(announcement, &latest_, links_), std::invalid_argument);
+  EXPECT_EQ(latest_, 0U) << "so that a later one is taken";
+}
+
+}  // namespace
+}  // namespace kvstore_ext

@@ -1,0 +1,34 @@
+# Compiles the core's tests and the core once a sanitizer; the Makefile runs this, from the
+# repository's root, and then the tests.
+
+FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
+         -Ikvstore_ext/csrc
+thread_FLAGS := -fsanitize=thread -fno-sanitize-recover
+address_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover
+
+# Without what needs Python (the bindings) or MXNet (ps-lite, the engine), which are not
+# instrumented; and without the local transport, which the tests replace by their own.
+CORE := $(shell find kvstore_ext/csrc -name '*.cc' ! -path '*/bindings*' ! -path '*/pslite*' \
+          ! -path '*/libmxnet*' ! -path '*/engine*' ! -path '*/local_transport*')
+SOURCES := $(CORE) $(wildcard tests/core/*.cc)
+OBJECTS := $(SOURCES:.cc=.o)
+
+SANITIZERS := thread address
+
+.PHONY: all
+all: $(SANITIZERS:%=build/%/core_tests)
+
+# A directory is newer than the program when a file has come or gone.
+define RULES
+build/$(1)/core_tests: $(OBJECTS:%=build/$(1)/%) $(sort $(dir $(SOURCES)))
+	@echo "Linking $$@"
+	@$$(CXX) $$($(1)_FLAGS) $$(filter %.o,$$^) -lgtest -pthread -o $$@
+
+build/$(1)/%.o: %.cc tests/core/sanitize.mk
+	@echo "Compiling $$@"
+	@mkdir -p $$(@D)
+	@$$(CXX) $$(FLAGS) $$($(1)_FLAGS) -MMD -MP -pthread -c $$< -o $$@
+endef
+$(foreach sanitizer,$(SANITIZERS),$(eval $(call RULES,$(sanitizer))))
+
+-include $(foreach sanitizer,$(SANITIZERS),$(OBJECTS:%.o=build/$(sanitizer)/%.d))

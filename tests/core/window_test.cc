@@ -1,0 +1,210 @@
+// How much a peer may be sent before it acknowledges, on simulated links.
+#include "transport/window.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <ostream>
+#include <random>
+#include <thread>
+#include <tuple>
+
+#include "simulated_link.h"
+
+namespace kvstore_ext {
+
+void PrintTo(const Window& window, std::ostream* out) {
+  *out << "{" << window.part_bytes << ", " << window.bytes << "}";
+}
+
+void PrintTo(const LinkKind& kind, std::ostream* out) { *out << kind.name; }
+
+namespace {
+
+constexpr size_t kSlice = 200000;
+constexpr size_t kPart = 50000;
+
+const LinkKind kNear = {"Near", 50e6, 2e-4};
+const LinkKind kFast = {"Fast", 1.25e9, 5e-4};
+const LinkKind kLong = {"Long", 125e6, 2e-2};
+
+// What a backward pass sends: layers of a few slices, and perhaps small ones such as biases.
+std::vector<size_t> Layers(bool small_too) {
+  const size_t small_ones[] = {2000, 500, 4000};
+  std::vector<size_t> layers(100, kSlice);
+  for (size_t i = 0; small_too && i < layers.size(); i += 10) {
+    layers[i + 2] = small_ones[0];
+    layers[i + 4] = small_ones[1];
+    layers[i + 9] = small_ones[2];
+  }
+  return layers;
+}
+
+void ExpectBounded(const SimulatedLink& link) {
+  EXPECT_LE(link.advice().bytes, 2 * link.BytesOnTheWay() + 2 * kSlice);
+}
+
+void Ignore(const Window&) {}
+
+TEST(Window, TravelsAsText) {
+  const Window window = {12345, uint64_t{1} << 40};
+  EXPECT_EQ(Window::Unpack(window.Pack()), window);
+}
+
+TEST(Window, RefusesATextThatIsNone) {
+  const std::string text = Window().Pack();
+  EXPECT_THROW(Window::Unpack(""), std::invalid_argument);
+  EXPECT_THROW(Window::Unpack(text + "x"), std::invalid_argument);
+  EXPECT_THROW(Window::Unpack(text.substr(1)), std::invalid_argument);
+  EXPECT_THROW(Window::Unpack(Window{0, 1}.Pack()), std::invalid_argument);
+}
+
+TEST(WindowEstimator, AdmitsOnePartBeforeAnythingIsKnown) {
+  const Window one_part = {kPart, kPart};
+  EXPECT_EQ(WindowEstimator(kSlice, 1, Ignore).advice(), one_part);
+  EXPECT_EQ(WindowEstimator::Initial(kSlice, 0), one_part);
+}
+
+TEST(WindowEstimator, KeepsAFixedWindowAndSlicesWhole) {
+  const Window fixed = {kSlice, 12345};
+  EXPECT_EQ(WindowEstimator::Initial(kSlice, 12345), fixed);
+}
+
+TEST(WindowEstimator, LeavesSlicesSmallerThanAPartWhole) {
+  for (const size_t slice_bytes : {size_t{8}, kPart, 2 * kPart - 1}) {
+    const Window whole = {slice_bytes, slice_bytes};
+    EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), whole);
+  }
+}
+
+class OnLayers : public testing::TestWithParam<bool> {};
+
+TEST_P(OnLayers, ASlowNearLinkGetsOnePart) {
+  SimulatedLink link(kNear, kSlice);
+  link.Train(Layers(GetParam()));
+  EXPECT_EQ(link.advice().bytes, kPart);
+  EXPECT_GT(link.Busy(), 0.8);
+}
+
+TEST_P(OnLayers, AFastOrLongLinkIsKeptBusyWithAboutWhatItHolds) {
+  for (const LinkKind& kind : {kFast, kLong}) {
+    SCOPED_TRACE(kind.name);
+    SimulatedLink link(kind, kSlice);
+    link.Train(Layers(GetParam()));
+    EXPECT_GT(link.Busy(), 0.85);
+    ExpectBounded(link);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(SmallToo, OnLayers, testing::Bool());
+
+TEST(WindowEstimator, KeepsAnyLinkOfModerateLengthBusyWithinBounds) {
+  std::vector<LinkKind> kinds = {{"slow and near", 1e7, 1e-5},
+                                 {"fast and near", 2e9, 1e-5},
+                                 {"slow and long", 1e7, 5e-2},
+                                 {"fast and long", 2e9, 3.9e-3}};
+  std::mt19937 random(0);
+  const auto between = [&random](double least, double most) {
+    return std::exp(std::uniform_real_distribution(std::log(least), std::log(most))(random));
+  };
+  while (kinds.size() < 100) {
+    const LinkKind kind = {"random", between(1e7, 2e9), between(1e-5, 5e-2)};
+    if (kind.bandwidth * kind.round_trip < 40 * kSlice) kinds.push_back(kind);
+  }
+  for (const LinkKind& kind : kinds) {
+    SCOPED_TRACE(testing::Message() << kind.bandwidth << " bytes/s, " << kind.round_trip << " s");
+    SimulatedLink link(kind, kSlice);
+    link.Train(Layers(true));
+    // With one link alone; the gaps that a second part would fill are filled by the other links'.
+    EXPECT_GT(link.Busy(), 0.5);
+    ExpectBounded(link);
+  }
+}
+
+TEST(WindowEstimator, BoundsTheWindowOnTheLongestLinks) {
+  SimulatedLink link({"longest", 1.25e10, 1.0}, kSlice);
+  link.Train(Layers(true));
+  EXPECT_LE(link.advice().bytes, 65 * kSlice);
+}
+
+class OnAChange : public testing::TestWithParam<std::tuple<LinkKind, LinkKind>> {};
+
+TEST_P(OnAChange, ItAdapts) {
+  const auto& [before, after] = GetParam();
+  SimulatedLink link(before, kSlice);
+  link.Train(Layers(true));
+  link.Become(after);
+  link.Train(Layers(true), 2000);
+  EXPECT_GT(link.Busy(), 0.75);
+  ExpectBounded(link);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheLink, OnAChange,
+                         testing::Values(std::tuple(kFast, kNear), std::tuple(kLong, kNear),
+                                         std::tuple(kNear, kLong)));
+
+TEST(WindowEstimator, Settles) {
+  for (const LinkKind& kind : {kNear, kFast, kLong}) {
+    SCOPED_TRACE(kind.name);
+    SimulatedLink link(kind, kSlice);
+    link.Train(Layers(true));
+    link.changes().clear();
+    link.Train(Layers(true));
+    EXPECT_LE(link.changes().size(), 3U);
+  }
+}
+
+TEST(WindowEstimator, TellsChangesAndNothingElse) {
+  SimulatedLink link(kLong, kSlice);
+  link.Train(Layers(true));
+  const std::vector<Window>& changes = link.changes();
+  ASSERT_FALSE(changes.empty());
+  EXPECT_EQ(changes.back(), link.advice());
+  for (size_t i = 1; i < changes.size(); ++i) EXPECT_FALSE(changes[i - 1] == changes[i]);
+}
+
+// Of four links, of which the last is to a peer that is so far and takes so much at a time.
+Window AdviceBeside(double seconds, size_t bytes) {
+  WindowEstimator estimator(kSlice, 4, Ignore);
+  for (int peer = 0; peer < 4; ++peer) estimator.RoundTrip(peer, peer == 3 ? seconds : 2e-4);
+  for (int step = 1; step < 1000; ++step) {
+    for (int peer = 0; peer < 4; ++peer) {
+      estimator.Acknowledged(peer, peer == 3 ? bytes : kPart, step * 1e-3);
+    }
+  }
+  return estimator.advice();
+}
+
+TEST(WindowEstimator, DoesNotCountAPeerOnTheSameMachine) {
+  EXPECT_EQ(AdviceBeside(2e-4, kPart), AdviceBeside(1e-6, 10 * kPart));
+}
+
+TEST(WindowEstimator, TellsManyThreadsChangesOneAtATime) {
+  std::atomic<int> telling{0}, told{0};
+  std::atomic<bool> overlapped{false};
+  WindowEstimator estimator(kSlice, 1, [&](const Window&) {
+    if (++telling > 1) overlapped = true;
+    std::this_thread::yield();
+    --telling;
+    ++told;
+  });
+  std::atomic<int> milliseconds{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int step = 1; step < 1000; ++step) {
+        estimator.RoundTrip(0, 1e-6 * step * step);
+        estimator.Acknowledged(0, kPart * step, ++milliseconds * 1e-3);
+        const Window advice = estimator.advice();
+        EXPECT_GE(advice.bytes, advice.part_bytes);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_GT(told, 0);
+  EXPECT_FALSE(overlapped);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
