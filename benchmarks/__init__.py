@@ -5,6 +5,7 @@ small_keys.py          time of a round of many small keys
 memory.py              that no process of a job grows
 slim_communication.py  communication time that Slim-DP saves
 ec_dnn_cost.py         what relabelling costs
-*_accuracy.py          accuracies, each beside its .md; accuracy.py is what they share
+*_accuracy.py          accuracies, each beside its .md; they share accuracy.py and trainings.py
 simulations/           all workers of a job in one process, for the accuracies
+datasets.py            a link: the data sets of examples/
 """

@@ -1,18 +1,8 @@
-"""What the benchmarks of accuracy share: LeNet on digits, results in a file, means in tables.
-
-The file of results gets a line after each training; what stands in it is not trained again, so that
-a benchmark can be ended and called again at any time.
-"""
+"""What the benchmarks of accuracy with LeNet share: digits, a network, an optimizer."""
 from __future__ import annotations
 
-import json
 import os
-import shlex
-import sys
-import time
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, Sequence, Tuple, Type, TypeVar
+from typing import Dict, Iterable, Iterator, Sequence, Tuple
 
 # All happens in this thread; another one would be handed every operation only to be waited for.
 os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
@@ -23,7 +13,6 @@ import numpy as np
 from datasets import Dataset, digits
 from gluon_models import get_model
 from mxnet import gluon
-from scipy import stats
 from simulations.network import Batch
 
 # Half of the images test: of 360, the share that data sets hold back, 0.5 points would be two.
@@ -36,12 +25,6 @@ POWER = 0.5  # of the decay of the learning rate
 def split(seed: int) -> Dataset:
     """The digits, in an order and a split that follow from the seed."""
     return digits(seed, seed, TRAIN_SIZE)
-
-
-def origin(script: str) -> str:
-    """The sentence that says by which command a benchmark's tables were made."""
-    command = shlex.join(["python", f"benchmarks/{script}", *sys.argv[1:]])
-    return f"Made by `{command}`."
 
 
 def seeds_and_split(seeds: Sequence[int]) -> str:
@@ -92,36 +75,9 @@ def percentage(network: gluon.Block, batches: Iterator[Batch]) -> float:
 
 
 Found = Dict[str, float]  # percentages, by what they are of
-Training = TypeVar("Training")  # a dataclass with run(), which returns what is found
-
-
-def complete(file: Path, kind: Type[Training], wanted: Iterable[Training]) -> Dict[Training, Found]:
-    """Runs those of the wanted trainings that the file lacks; it may not exist."""
-    rows = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
-    results: Dict[Training, Found] = {kind(**row["training"]): row["found"] for row in rows}
-    for training in wanted:
-        if training not in results:
-            results[training] = _run(training, file)
-    return results
-
-
-def _run(training: Any, file: Path) -> Found:
-    begun = time.process_time()
-    found: Found = training.run()
-    row = {"training": asdict(training), "found": found}
-    with file.open("a") as lines:
-        lines.write(json.dumps(row) + "\n")
-    print(f"{time.process_time() - begun:.1f} s of CPU: {row}", file=sys.stderr, flush=True)
-    return found
 
 
 def by_what(found: Iterable[Found]) -> Dict[str, np.ndarray]:
     """Percentages, one a training, by what they are of."""
     rows = list(found)
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def interval(values: np.ndarray, sign: str = "") -> str:
-    """The mean, and half the length of its 95 % interval (t distribution)."""
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{np.mean(values):{sign}.2f} ± {half:.2f}"

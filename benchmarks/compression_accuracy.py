@@ -6,7 +6,7 @@ r"""How accurate a network gets with compressed gradients, compared with floats:
 
 After figure 3 of the TernGrad paper (Wen et al., NeurIPS 2017, section 4.1), with scikit-learn's
 digits for MNIST. Workers and servers are simulated (simulations/gradients.py). The command can be
-ended and called again at any time (accuracy.py).
+ended and called again at any time (trainings.py).
 """
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import accuracy
 import numpy as np
-from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
+from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from datasets import Dataset
 from kvstore_ext.compression import Compression, parse
 from simulations.gradients import Simulation
+from trainings import command, complete, interval
 
 BASE_RATES = {0.9: 0.01, 0.0: 0.1}  # by momentum
 WINDOW = 0.1  # share of the iterations in which the moving average forgets all but 1/e
@@ -150,7 +151,7 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
     return [
         "# Accuracy with compressed gradients",
         "",
-        accuracy.origin("compression_accuracy.py"),
+        f"Made by `{command('compression_accuracy.py')}`.",
         "",
         "LeNet (gluon_models/lenet.py) on scikit-learn's handwritten digits: what compression adds",
         "to the percentage of test images that are recognised, compared with floats and the same",
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     arguments = parser.parse_args()
-    results = accuracy.complete(arguments.results, Training, trainings(arguments))
+    results = complete(arguments.results, Training, trainings(arguments))
     print(*Tables(results, arguments).lines(), sep="\n")
 
 

@@ -5,21 +5,16 @@ r"""EC-DNN beside averages of models and a final ensemble: the paper's tables 2 
         > benchmarks/ec_dnn_accuracy.md
 
 After Sun and Liu, Neurocomputing 2018, section 6, with scikit-learn's digits for CIFAR and a small
-Network in Network. Workers are simulated (simulations/ec_dnn.py). The file of results gets a line
-after each training; what stands in it is not trained again, so that the command can be ended and
-called again at any time, and several can share the work.
+Network in Network. Workers are simulated (simulations/ec_dnn.py). The command can be ended and
+called again at any time, and several can share the work (trainings.py).
 """
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import os
-import shlex
 import statistics
-import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -32,8 +27,8 @@ import numpy as np
 from datasets import digits
 from gluon_models import get_model
 from kvstore_ext import ec_dnn
-from scipy import stats
 from simulations.ec_dnn import SimulatedStore, run
+from trainings import command, complete, interval
 
 TRAIN_SIZE = 896  # half of the images
 BATCH = 32  # of a worker
@@ -152,12 +147,6 @@ def _all(batches: Iterator[Tuple[Any, Any]]) -> Tuple[np.ndarray, np.ndarray]:
 Results = Dict[Training, Dict[str, Any]]
 
 
-def read(file: Path) -> Results:
-    """All trainings in the file, which may not exist."""
-    rows = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
-    return {Training(**row["training"]): row["found"] for row in rows}
-
-
 def wanted(arguments: argparse.Namespace) -> Iterator[Training]:
     for data in arguments.data:
         for seed in arguments.seeds:
@@ -168,21 +157,6 @@ def wanted(arguments: argparse.Namespace) -> Iterator[Training]:
                         yield Training(method, workers, period, seed, data)
     for seed in arguments.seeds:
         yield Training("s_dnn", 1, 4 * STEPS, seed, "shared")
-
-
-def complete(arguments: argparse.Namespace) -> Results:
-    """Runs the trainings that the file of results lacks."""
-    for training in wanted(arguments):
-        if training in read(arguments.results):
-            continue
-        begun = time.process_time()
-        row = {"training": asdict(training), "found": training.run()}
-        with arguments.results.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        used, found = time.process_time() - begun, row["found"]
-        print(f"{used:.1f} s of CPU: {training}: global {found['global']:.4f}, local "
-              f"{found['local']:.4f}", file=sys.stderr, flush=True)
-    return read(arguments.results)
 
 
 class Tables:
@@ -206,11 +180,10 @@ class Tables:
             yield from ("", *self._improvements(data))
 
     def _about(self) -> Iterator[str]:
-        command = shlex.join(["python", "benchmarks/ec_dnn_accuracy.py", *sys.argv[1:]])
         defaults = ec_dnn.Method("ec_dnn_s", tau=1)
         yield "# EC-DNN, averages of models and a final ensemble"
         yield ""
-        yield f"Made by `OMP_NUM_THREADS=1 {command}`."
+        yield f"Made by `OMP_NUM_THREADS=1 {command('ec_dnn_accuracy.py')}`."
         yield ""
         yield (
             f"scikit-learn's digits, {TRAIN_SIZE} to train on and the other half to test, a fresh "
@@ -337,12 +310,6 @@ class Tables:
             )
 
 
-def interval(values: np.ndarray, sign: str = "") -> str:
-    """Mean and half of the interval of 95 %, by Student's t."""
-    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values) if len(values) > 1 else math.nan
-    return f"{values.mean():{sign}.2f} ± {half:.2f}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, required=True, help="JSON lines; made if absent")
@@ -352,7 +319,8 @@ def main() -> None:
                         choices=("partitioned", "shared"))
     parser.add_argument("--gigabits", type=float, default=1.0, help="a second, of a worker's link")
     arguments = parser.parse_args()
-    print("\n".join(Tables(complete(arguments), arguments).lines()))
+    results = complete(arguments.results, Training, wanted(arguments))
+    print("\n".join(Tables(results, arguments).lines()))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ r"""How accurate a network gets with Slim-DP, and with plain data parallelism: t
 
 After table 2 and figure 4a of the Slim-DP paper (Sun et al., AAAI 2018), with scikit-learn's digits
 for ImageNet. Workers and servers are simulated (simulations/slim_dp.py). The command can be ended
-and called again at any time (accuracy.py).
+and called again at any time (trainings.py).
 """
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from typing import Dict, Iterator, List
 
 import accuracy
 import numpy as np
-from accuracy import BATCH, POWER, WEIGHT_DECAY, Found, interval
+from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from kvstore_ext.compression import parse
 from kvstore_ext.methods import SlimDP
 from simulations.slim_dp import SlimSimulation
+from trainings import command, complete, interval
 
 MOMENTUM = 0.9
 PLAIN = "plain"
@@ -141,7 +142,7 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
     return [
         "# Accuracy with Slim-DP",
         "",
-        accuracy.origin("slim_accuracy.py"),
+        f"Made by `{command('slim_accuracy.py')}`.",
         "",
         "LeNet (gluon_models/lenet.py) on scikit-learn's handwritten digits: percentages of test",
         "images that the global parameters recognise, differences in points from plain data",
@@ -175,7 +176,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if PLAIN not in arguments.methods:
         parser.error(f"--methods lacks {PLAIN}, with which the others are compared")
-    results = accuracy.complete(arguments.results, Training, trainings(arguments))
+    results = complete(arguments.results, Training, trainings(arguments))
     print(*Tables(results, arguments).lines(), sep="\n")
 
 

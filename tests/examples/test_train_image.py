@@ -22,6 +22,9 @@ from tests.support.results import Arrays, assert_same_bits, parameters_of
 TRAIN_IMAGE = EXAMPLES / "train_image.py"
 TRAIN_MODULE = EXAMPLES / "train_module.py"
 
+# Gives the checkpoints' directory and what the workers wrote.
+Train = Callable[[str], "tuple[Path, list[str]]"]
+
 
 def run(*command: object) -> str:
     return run_python(*command).stdout
@@ -99,7 +102,7 @@ SCHEDULE = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
 
 
 @pytest.fixture(scope="module")
-def trained(module_cluster: Cluster) -> Callable[[str], tuple[Path, list[str]]]:
+def trained(module_cluster: Cluster) -> Train:
     """Three epochs of two workers, or of one with a local store: the checkpoints' directory, and
     what the workers wrote. The same for every test that asks."""
 
@@ -115,13 +118,23 @@ def trained(module_cluster: Cluster) -> Callable[[str], tuple[Path, list[str]]]:
 
 
 @pytest.mark.parametrize("store", ["dist_sync", "p3"])
-def test_two_workers_train_as_one_does(
-    trained: Callable[[str], tuple[Path, list[str]]], store: str
-) -> None:
-    together, (first, second) = trained(store)
+def test_of_two_workers_the_first_alone_prints_the_accuracy(trained: Train, store: str) -> None:
+    _, (first, second) = trained(store)
     assert "2 workers" in first
     assert "accuracy" not in second
+
+
+@pytest.mark.parametrize("store", ["dist_sync", "p3"])
+def test_checkpoints_without_the_optimizers_state_are_said_to_be(
+    trained: Train, store: str
+) -> None:
+    _, (first, _) = trained(store)
     assert ("checkpoints are without the optimizer's state" in first) == (store == "dist_sync")
+
+
+@pytest.mark.parametrize("store", ["dist_sync", "p3"])
+def test_two_workers_train_as_one_does(trained: Train, store: str) -> None:
+    together, (first, _) = trained(store)
     single, (alone,) = trained("local")
     assert final_accuracy(first) == pytest.approx(final_accuracy(alone), abs=0.01)
     one = parameters(single / "epoch-0003")
@@ -131,7 +144,7 @@ def test_two_workers_train_as_one_does(
 
 
 def test_two_workers_resume_with_the_bits_of_an_uninterrupted_run(
-    cluster: Cluster, trained: Callable[[str], tuple[Path, list[str]]], tmp_path: Path
+    cluster: Cluster, trained: Train, tmp_path: Path
 ) -> None:
     flags = [*SCHEDULE, tmp_path]
     run_cluster(cluster, TRAIN_IMAGE, "p3", *flags, "--epochs", 1)
@@ -143,7 +156,7 @@ def test_two_workers_resume_with_the_bits_of_an_uninterrupted_run(
 
 
 def test_resuming_without_the_optimizer_state_says_so(
-    cluster: Cluster, trained: Callable[[str], tuple[Path, list[str]]], tmp_path: Path
+    cluster: Cluster, trained: Train, tmp_path: Path
 ) -> None:
     directory, (before, _) = trained("dist_sync")
     shutil.copytree(directory, tmp_path / "copy")

@@ -171,18 +171,7 @@ class Cluster:
         directory
             Where all processes run; that of the tests unless given.
         """
-        variables = {
-            **os.environ,
-            "PYTHONPATH": python_path(),
-            "OMP_NUM_THREADS": "1",  # more threads than cores only disturb each other
-            "KVSTORE_EXT_OPTIONS": json.dumps({"timeout": 60, **(options or {})}),
-            "DMLC_NUM_WORKER": str(workers),
-            "DMLC_NUM_SERVER": str(servers),
-            "DMLC_PS_ROOT_URI": "127.0.0.1",
-            "DMLC_PS_ROOT_PORT": str(free_port()),
-            "DMLC_NODE_HOST": "127.0.0.1",
-            **(environment or {}),
-        }
+        variables = {**_variables(workers, servers, options or {}), **(environment or {})}
         file = self._file(script)
         command = [str(file), *map(str, arguments)]
         # All or none: an interpreter of its own comes seconds later than a fork.
@@ -219,6 +208,21 @@ class Cluster:
         call = f"{script.__name__}(*sys.argv[1:])"
         file.write_text(f"import sys\n\n{inspect.getsource(script)}\n\n{call}\n")
         return file
+
+
+def _variables(workers: int, servers: int, options: dict[str, Any]) -> dict[str, str]:
+    """The environment of a job's processes, but for their roles."""
+    return {
+        **os.environ,
+        "PYTHONPATH": python_path(),
+        "OMP_NUM_THREADS": "1",  # more threads than cores only disturb each other
+        "KVSTORE_EXT_OPTIONS": json.dumps({"timeout": 60, **options}),
+        "DMLC_NUM_WORKER": str(workers),
+        "DMLC_NUM_SERVER": str(servers),
+        "DMLC_PS_ROOT_URI": "127.0.0.1",
+        "DMLC_PS_ROOT_PORT": str(free_port()),
+        "DMLC_NODE_HOST": "127.0.0.1",
+    }
 
 
 def await_failure(*processes: Process, seconds: float = 30) -> None:

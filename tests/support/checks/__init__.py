@@ -5,11 +5,13 @@ a cluster as well. CHECKS are those of the store p3; slim_dp.py has those of the
 """
 from __future__ import annotations
 
-from tests.support.checks import calls, compression, drop_in, optimizers, sparse
+from tests.support.checks import calls, compression, drop_in, optimizers, sparse, states, two_bit
 
 CHECKS = {
     **sparse.CHECKS,
     **drop_in.CHECKS,
+    **states.CHECKS,
+    **two_bit.CHECKS,
     **compression.CHECKS,
     **calls.CHECKS,
     **optimizers.CHECKS,

@@ -72,6 +72,11 @@ def types_that_cannot_be_compressed_are_refused(_: KVStore) -> None:
     store = open_store("terngrad")
     with pytest.raises(kvstore_ext.ArrayMismatch, match=r"'wide'.*float64.*float32 or float16"):
         store.init("wide", mx.nd.zeros(SHAPE, dtype="float64"))
+    store.close()
+
+
+def float16_can_be_compressed(_: KVStore) -> None:
+    store = open_store("terngrad")
     store.init("half", mx.nd.zeros(SHAPE, dtype="float16"))
     half = EVEN.astype(np.float16)
     assert (pushed(store, "half", half) == half * store.num_workers).all()
@@ -185,6 +190,9 @@ def dgc_takes_over_an_optimizers_momentum(_: KVStore) -> None:
     assert (sums == velocities).all()
     assert (sums != 0).sum() == 199  # of 200, of which one was sent
     store.close()
+
+
+def dgc_refuses_an_optimizer_whose_momentum_it_does_not_know(_: KVStore) -> None:
     store = mx.kv.create("dgc")
     with pytest.raises(kvstore_ext.KVStoreError, match="NAG"):
         store.adopt_optimizer(mx.optimizer.NAG(momentum=0.9))
@@ -197,6 +205,12 @@ def dgc_applies_the_momentum_of_excluded_keys_too(_: KVStore) -> None:
     store.init("key", mx.nd.zeros(SHAPE))
     for factor in (1, 1.5, 1.75):
         assert (pushed(store, "key", EVEN) == EVEN * store.num_workers * factor).all()
+    store.close()
+
+
+def dgc_refuses_sparse_keys_where_it_applies_momentum(_: KVStore) -> None:
+    store = open_store("dgc", exclude=["*"])
+    store.adopt_optimizer(mx.optimizer.SGD(momentum=0.5))
     with pytest.raises(kvstore_ext.ArrayMismatch, match=r"'rows'.*momentum.*dense"):
         store.init("rows", mx.nd.zeros(SHAPE).tostype("row_sparse"))
     store.close()
@@ -262,6 +276,7 @@ CHECKS = {
         every_compression_is_a_stores_name,
         options_that_cannot_be_are_refused,
         types_that_cannot_be_compressed_are_refused,
+        float16_can_be_compressed,
         keys_can_be_excluded,
         keys_can_be_excluded_by_their_parameters_names,
         gradients_that_are_not_finite_do_not_count,
@@ -269,7 +284,9 @@ CHECKS = {
         a_majoritys_sign_is_what_an_optimizer_gets,
         unusual_gradients_give_right_sums,
         dgc_takes_over_an_optimizers_momentum,
+        dgc_refuses_an_optimizer_whose_momentum_it_does_not_know,
         dgc_applies_the_momentum_of_excluded_keys_too,
+        dgc_refuses_sparse_keys_where_it_applies_momentum,
         an_optimizer_that_is_loaded_gives_its_momentum_as_well,
         gradients_that_do_not_count_leave_nothing_behind,
         sums_that_overflow_do_no_lasting_harm,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-import tempfile
 import warnings
-from pathlib import Path
 from typing import Any
 
 import kvstore_ext
@@ -132,77 +128,6 @@ def sparse_keys_hear_of_a_new_learning_rate(_: KVStore) -> None:
     store.close()
 
 
-@contextlib.contextmanager
-def file_of(store: KVStore) -> Any:
-    """A file name of this worker's own."""
-    with tempfile.TemporaryDirectory() as directory:
-        yield str(Path(directory) / f"states-{store.rank}")
-
-
-def states_can_be_saved_and_loaded(_: KVStore) -> None:
-    for optimizer in ("adam", "lamb"):
-        once, twice = [trained_with(optimizer, again) for again in (False, True)]
-        np.testing.assert_array_equal(once, twice)
-
-
-def trained_with(optimizer: str, load: bool) -> np.ndarray:
-    """Six steps; loading after the last three what was saved before, then three again."""
-    store = mx.kv.create("p3")
-    shape = (40, 3)
-    weight = gluon.Parameter("weight", shape=shape, init=mx.init.One())
-    weight.initialize()
-    trainer = gluon.Trainer([weight], optimizer, {"learning_rate": 0.1}, kvstore=store)
-
-    def steps(numbers: range) -> None:
-        for number in numbers:
-            with autograd.record():
-                loss = (weight.data() * ours(store, shape, number)).sum()
-            loss.backward()
-            trainer.step(1)
-
-    with file_of(store) as file:
-        steps(range(3))
-        trainer.save_states(file)
-        kept = weight.data().copy()
-        steps(range(3, 6))
-        if load:
-            # The store's weight cannot be set back, so a second one of it goes on.
-            store.barrier()
-            store.close()
-            store = mx.kv.create("p3")
-            weight = gluon.Parameter("weight", shape=shape, init=mx.init.Constant(kept))
-            weight.initialize()
-            weight.set_data(kept)
-            options = {"learning_rate": 77.0}  # the file has the right one
-            trainer = gluon.Trainer([weight], optimizer, options, kvstore=store)
-            trainer.load_states(file)
-            steps(range(3, 6))
-    found = weight.data().asnumpy()
-    store.close()
-    return found
-
-
-def states_of_another_model_are_refused(_: KVStore) -> None:
-    for optimizer in (mx.optimizer.Adam(), mx.optimizer.LAMB()):
-        other = mx.optimizer.get_updater(type(optimizer)())
-        other(0, mx.nd.ones((3, 2)), mx.nd.ones((3, 2)))
-        store = mx.kv.create("p3")
-        store.set_optimizer(optimizer)
-        store.init(0, mx.nd.zeros((2, 2)))
-        with file_of(store) as file:
-            for states, words in (
-                (other.get_states(), "(3, 2); the key has shape (2, 2)"),
-                (other.get_states().replace(b"K\x00", b"K\x05", 1), "key 5; this store has 0"),
-                (b"of another kind", "these are no optimizer states"),
-            ):
-                Path(file).write_bytes(states)
-                with pytest.raises(kvstore_ext.KVStoreError, match=re.escape(words)):
-                    store.load_optimizer_states(file)
-        store.push(0, mx.nd.ones((2, 2)))
-        assert np.isfinite(pulled(store, 0, (2, 2)).asnumpy()).all()
-        store.close()
-
-
 def stores_of_a_process_have_keys_and_optimizers_of_their_own(_: KVStore) -> None:
     stores = [mx.kv.create("p3") for _ in range(3)]
     for number, store in enumerate(stores):
@@ -262,53 +187,18 @@ def an_estimator_trains(_: KVStore) -> None:
     store.close()
 
 
-def two_bit_compression_carries_the_rest_over(_: KVStore) -> None:
-    store = mx.kv.create("p3")
-    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
-    store.init("key", mx.nd.zeros((5, 7)))
-    left = np.zeros((5, 7), np.float32)
-    values = np.linspace(-1.2, 1.2, 35, dtype=np.float32).reshape(5, 7)
-    for _ in range(4):
-        out = mx.nd.zeros((5, 7))
-        store.pushpull("key", mx.nd.array(values), out=out)
-        left = left + values
-        sent = np.where(left >= 0.5, 0.5, np.where(left <= -0.5, -0.5, 0)).astype(np.float32)
-        left = left - sent
-        assert_equal(out, sent * store.num_workers)
-    store.close()
-
-
-def compression_that_cannot_be_is_refused(_: KVStore) -> None:
-    store = mx.kv.create("p3")
-    for parameters, words in (
-        ({"type": "3bit"}, ["'3bit'", "'2bit'"]),
-        ({"threshold": 0.5}, ["None", "'2bit'"]),
-        ({"type": "2bit", "treshold": 0.5}, ["'treshold'", "threshold"]),
-        ({"type": "2bit", "threshold": 0}, ["0.0", "above 0"]),
-        ({"type": "2bit", "threshold": "much"}, ["'much'", "number"]),
-    ):
-        refused(store, parameters, words)
-    store.set_gradient_compression({"type": "2bit"})
-    for value in (mx.nd.zeros((3,), dtype="float64"), mx.nd.zeros((3, 2)).tostype("row_sparse")):
-        with pytest.raises(kvstore_ext.ArrayMismatch, match=r"'wrong'.*2bit.*float32"):
-            store.init("wrong", value)
-    store.init("key", mx.nd.zeros((3,)))
-    refused(store, {"type": "2bit"}, ["1 keys", "before the first"])
-    store.close()
-
-
-def refused(store: KVStore, parameters: dict[str, Any], words: list[str]) -> None:
-    with pytest.raises(kvstore_ext.KVStoreError) as caught:
-        store.set_gradient_compression(parameters)
-    assert all(word in str(caught.value) for word in words)
+def the_store_says_what_it_is(store: KVStore) -> None:
+    assert store.is_capable("optimizer")
+    assert store.type == "dist_sync_p3"
 
 
 def the_rest_of_the_interface_is_there(store: KVStore) -> None:
-    assert store.is_capable("optimizer")
-    assert store.type == "dist_sync_p3"
     assert store.get_num_dead_node(6, timeout=600) == 0
     store._send_command_to_servers(77, "nobody knows this")
     store._barrier()
+
+
+def a_pull_of_sparse_keys_as_well_is_refused(store: KVStore) -> None:
     store.init("for the rest", mx.nd.zeros((2,)))
     with pytest.raises(mx.MXNetError, match="ignore_sparse"):
         store.pull("for the rest", out=mx.nd.zeros((2,)), ignore_sparse=False)
@@ -323,13 +213,11 @@ CHECKS = {
         other_multipliers_and_decay_hold_from_the_next_step_on,
         another_schedule_holds_from_the_next_step_on,
         sparse_keys_hear_of_a_new_learning_rate,
-        states_can_be_saved_and_loaded,
-        states_of_another_model_are_refused,
         stores_of_a_process_have_keys_and_optimizers_of_their_own,
         names_of_stores_are_enough_for_a_trainer,
         an_estimator_trains,
-        two_bit_compression_carries_the_rest_over,
-        compression_that_cannot_be_is_refused,
+        the_store_says_what_it_is,
         the_rest_of_the_interface_is_there,
+        a_pull_of_sparse_keys_as_well_is_refused,
     )
 }

@@ -1,0 +1,54 @@
+"""Trainings whose results are kept in a file, and what tables say of them.
+
+The file gets a line after each training; what stands in it is not trained again, so that a
+benchmark can be ended and called again at any time, and several can share the work.
+"""
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Dict, Iterable, Type, TypeVar
+
+import numpy as np
+from scipy import stats
+
+Training = TypeVar("Training")  # a dataclass with run(), which returns what is found, by name
+
+
+def complete(file: Path, kind: Type[Training], wanted: Iterable[Training]) -> Dict[Training, Any]:
+    """What all trainings in the file have found, once it has the wanted ones; it may not exist."""
+    for training in wanted:
+        if training not in _read(file, kind):
+            _run(training, file)
+    return _read(file, kind)
+
+
+def _read(file: Path, kind: Type[Training]) -> Dict[Training, Any]:
+    rows = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
+    return {kind(**row["training"]): row["found"] for row in rows}
+
+
+def _run(training: Any, file: Path) -> None:
+    begun = time.process_time()
+    found = training.run()
+    with file.open("a") as lines:
+        lines.write(json.dumps({"training": asdict(training), "found": found}) + "\n")
+    used = time.process_time() - begun
+    figures = {name: round(value, 4) for name, value in found.items() if isinstance(value, float)}
+    print(f"{used:.1f} s of CPU: {training}: {figures}", file=sys.stderr, flush=True)
+
+
+def command(script: str) -> str:
+    """By which a benchmark's tables are made."""
+    return shlex.join(["python", f"benchmarks/{script}", *sys.argv[1:]])
+
+
+def interval(values: np.ndarray, sign: str = "") -> str:
+    """The mean, and half the length of its 95 % interval (t distribution)."""
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values) if len(values) > 1 else math.nan
+    return f"{np.mean(values):{sign}.2f} ± {half:.2f}"

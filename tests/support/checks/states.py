@@ -1,0 +1,97 @@
+"""Optimizers' states come back from files, and those of another model are refused."""
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import kvstore_ext
+import mxnet as mx
+import numpy as np
+import pytest
+from mxnet import autograd, gluon
+from mxnet.kvstore import KVStore
+
+from tests.support.checks.values import ours, pulled
+
+
+@contextlib.contextmanager
+def file_of(store: KVStore) -> Any:
+    """A file name of this worker's own."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield str(Path(directory) / f"states-{store.rank}")
+
+
+def states_can_be_saved_and_loaded(_: KVStore) -> None:
+    for optimizer in ("adam", "lamb"):
+        once, twice = [trained_with(optimizer, again) for again in (False, True)]
+        np.testing.assert_array_equal(once, twice)
+
+
+def trained_with(optimizer: str, load: bool) -> np.ndarray:
+    """Six steps; loading after the last three what was saved before, then three again."""
+    store = mx.kv.create("p3")
+    shape = (40, 3)
+    weight = gluon.Parameter("weight", shape=shape, init=mx.init.One())
+    weight.initialize()
+    trainer = gluon.Trainer([weight], optimizer, {"learning_rate": 0.1}, kvstore=store)
+
+    def steps(numbers: range) -> None:
+        for number in numbers:
+            with autograd.record():
+                loss = (weight.data() * ours(store, shape, number)).sum()
+            loss.backward()
+            trainer.step(1)
+
+    with file_of(store) as file:
+        steps(range(3))
+        trainer.save_states(file)
+        kept = weight.data().copy()
+        steps(range(3, 6))
+        if load:
+            # The store's weight cannot be set back, so a second one of it goes on.
+            store.barrier()
+            store.close()
+            store = mx.kv.create("p3")
+            weight = gluon.Parameter("weight", shape=shape, init=mx.init.Constant(kept))
+            weight.initialize()
+            weight.set_data(kept)
+            options = {"learning_rate": 77.0}  # the file has the right one
+            trainer = gluon.Trainer([weight], optimizer, options, kvstore=store)
+            trainer.load_states(file)
+            steps(range(3, 6))
+    found = weight.data().asnumpy()
+    store.close()
+    return found
+
+
+def states_of_another_model_are_refused(_: KVStore) -> None:
+    for optimizer in (mx.optimizer.Adam(), mx.optimizer.LAMB()):
+        other = mx.optimizer.get_updater(type(optimizer)())
+        other(0, mx.nd.ones((3, 2)), mx.nd.ones((3, 2)))
+        store = mx.kv.create("p3")
+        store.set_optimizer(optimizer)
+        store.init(0, mx.nd.zeros((2, 2)))
+        with file_of(store) as file:
+            for states, words in (
+                (other.get_states(), "(3, 2); the key has shape (2, 2)"),
+                (other.get_states().replace(b"K\x00", b"K\x05", 1), "key 5; this store has 0"),
+                (b"of another kind", "these are no optimizer states"),
+            ):
+                Path(file).write_bytes(states)
+                with pytest.raises(kvstore_ext.KVStoreError, match=re.escape(words)):
+                    store.load_optimizer_states(file)
+        store.push(0, mx.nd.ones((2, 2)))
+        assert np.isfinite(pulled(store, 0, (2, 2)).asnumpy()).all()
+        store.close()
+
+
+CHECKS = {
+    check.__name__: check
+    for check in (
+        states_can_be_saved_and_loaded,
+        states_of_another_model_are_refused,
+    )
+}
