@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _core
 from ..errors import ArrayMismatch
+from .key_parts import KeyPart
 from .names import storage, stype_of
-from .server_part import ServerPart
 
 # MXNet's type flags, which csrc/support/dtype.h knows.
 DTYPES = {np.float32: 0, np.float64: 1, np.float16: 2}
@@ -95,10 +95,10 @@ class KeyArrays:
         name, dtype = repr(self.name), DTYPES[self.dtype]
         self._worker.declare(self.identity, store, name, dtype, self.elements, codec, text)
 
-    def parts(self) -> List[ServerPart]:
+    def parts(self) -> List[KeyPart]:
         """Its slices, as the servers have them."""
         return [
-            ServerPart(server, "slice", (self._store, self.identity, index), begin, (length,))
+            KeyPart(server, "slice", (self._store, self.identity, index), begin, (length,))
             for index, begin, length, server in self._worker.slices(self.identity)
         ]
 

@@ -8,8 +8,8 @@ import mxnet as mx
 
 from ..errors import KVStoreError
 from .key_arrays import KeyArrays
+from .key_parts import KeyPart
 from .names import Key
-from .server_part import ServerPart
 
 Values = List[mx.nd.NDArray]  # of one key, one a device
 
@@ -67,7 +67,7 @@ class KeyPolicy(ABC):
         for a key that has none."""
 
     @abstractmethod
-    def parts(self) -> List[ServerPart]:
+    def parts(self) -> List[KeyPart]:
         """The parts in which the servers have it."""
 
 
@@ -96,5 +96,5 @@ class DensePolicy(KeyPolicy):
     def pull_rows(self, out: Any, rows: Any, priority: int) -> None:
         raise KVStoreError(f"key {self.name!r} is dense, with dense gradients: use pull")
 
-    def parts(self) -> List[ServerPart]:
+    def parts(self) -> List[KeyPart]:
         return self.key.parts()

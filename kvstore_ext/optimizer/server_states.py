@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import _core
 from ..errors import KVStoreError
+from ..keys.key_parts import KeyPart, Parted
 from ..keys.names import Key
-from ..keys.server_part import Parted, ServerPart
 from ..protocol.carries import ENTRY, Carries
 from ..protocol.questions import answer_to, ask
 from ..protocol.state_format import arrays_from, build, flatten
@@ -164,7 +164,7 @@ def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
 
 
 def _joined(
-    found: Sequence[np.ndarray], parts: Sequence[ServerPart], shape: Tuple[int, ...]
+    found: Sequence[np.ndarray], parts: Sequence[KeyPart], shape: Tuple[int, ...]
 ) -> np.ndarray:
     """The array that was cut into these parts; one that was not is the same everywhere."""
     if all(array.shape == part.shape for array, part in zip(found, parts)):
@@ -172,7 +172,7 @@ def _joined(
     return found[0]
 
 
-def _cut(array: np.ndarray, part: ServerPart, shape: Tuple[int, ...]) -> np.ndarray:
+def _cut(array: np.ndarray, part: KeyPart, shape: Tuple[int, ...]) -> np.ndarray:
     if array.shape != shape:
         return array
     return array.reshape(-1)[part.begin : part.begin + math.prod(part.shape)].reshape(part.shape)

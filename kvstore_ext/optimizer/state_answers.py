@@ -8,7 +8,7 @@ from ..protocol.state_format import arrays_from, build, flatten
 
 
 class KeepsStates(Protocol):
-    """Has the states of parts of keys, by their places (server_part.py)."""
+    """Has the states of parts of keys, by their places (key_parts.py)."""
 
     def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
         """A state and how often it was updated; raises KeyError before the first update."""

@@ -9,9 +9,9 @@ import numpy as np
 from mxnet.kvstore import KVStore
 
 from ..errors import ArrayMismatch, KVStoreError
+from ..keys.key_parts import KeyPart
 from ..keys.key_policy import KeyPolicy, Values
 from ..keys.names import Key, storage
-from ..keys.server_part import ServerPart
 from ..keys.sparse_rows import number_of
 from ..lane.lane import Lane
 from ..protocol.state_format import with_all_rows
@@ -56,11 +56,11 @@ class SparseKey(KeyPolicy):
         value.wait_to_read()
         self.begin(value, None, 0)
 
-    def parts(self) -> List[ServerPart]:
+    def parts(self) -> List[KeyPart]:
         """Which server has which rows."""
         width = math.prod(self.shape[1:])
         return [
-            ServerPart(server, "rows", (self._number,), row * width, shape)
+            KeyPart(server, "rows", (self._number,), row * width, shape)
             for server, row, shape in self._lane.servers.deal(self._number, self.shape)
         ]
 

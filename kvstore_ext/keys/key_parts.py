@@ -1,4 +1,4 @@
-"""Where a key lies on the servers."""
+"""The parts in which a key lies on the servers."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import List, Protocol, Tuple
 
 
 @dataclass(frozen=True)
-class ServerPart:
+class KeyPart:
     """A part of a key: what one server has of it, from element `begin` on.
 
     kind
@@ -29,5 +29,5 @@ class Parted(Protocol):
     def shape(self) -> Tuple[int, ...]:
         """The whole key's."""
 
-    def parts(self) -> List[ServerPart]:
+    def parts(self) -> List[KeyPart]:
         """In the order of their elements."""
