@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "held_messages.h"
+#include "support/clock.h"
 #include "support/failure.h"
 
 namespace kvstore_ext {
