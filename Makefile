@@ -47,7 +47,7 @@ lint: $(STAMPS)/lint
 	@echo "Checking that rooms import and include each other in one direction"
 	@report=$$(PYTHONPATH=. $(BIN)/lint-imports --no-cache 2>&1) || { echo "$$report"; exit 1; }
 	@$(BIN)/python tools/check_includes.py
-	$(BIN)/clang-format --dry-run -Werror $(CPP) $(CPP_TESTS)
+	@$(BIN)/clang-format --dry-run -Werror $(CPP) $(CPP_TESTS)
 
 format: $(STAMPS)/lint
 	$(BIN)/clang-format -i $(CPP) $(CPP_TESTS)

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "held_messages.h"
+#include "support/clock.h"
 #include "support/failure.h"
 #include "transport/link.h"
 
