@@ -1,4 +1,4 @@
-"""The codecs (csrc/codecs/codec.h) give the bytes and the values of the reference, on every machine."""
+"""Codecs (csrc/codecs/codec.h) give the bytes and the values of the reference on every machine."""
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""What codecs (csrc/codecs/codec.h) refuse: values that are not finite, and bytes that are no encoding."""
+"""What codecs (csrc/codecs/codec.h) refuse: values that are not finite, bytes of no encoding."""
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A method's options (compression/): Python and the core (csrc/codecs/method_options.h) agree on them."""
+"""Python and the core (csrc/codecs/method_options.h) agree on the options of each method."""
 from __future__ import annotations
 
 import dataclasses

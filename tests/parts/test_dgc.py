@@ -1,4 +1,4 @@
-"""Deep gradient compression at a worker (csrc/codecs/dgc.h): which elements travel, and what stays."""
+"""Deep gradient compression at a worker (csrc/codecs/dgc.h): what travels, and what stays."""
 from __future__ import annotations
 
 import math
