@@ -22,13 +22,13 @@ SlimKey::SlimKey(std::shared_ptr<SlimModel> model, int workers)
                                                : MakeCodec(model_->options().values, workers)) {}
 
 void SlimKey::Attach(KeyLane* lane) {
-  KeyCodec::Attach(lane);
   CheckSlimType(lane->declaration());
   base_.resize(lane->declaration().elements);
   for (const Slice& slice : lane->slices()) {
     parts_.push_back(std::make_unique<Part>());
     parts_.back()->place = model_->Add(slice.length);
   }
+  KeyCodec::Attach(lane);
 }
 
 double SlimKey::bytes_per_element(DType) const {
