@@ -34,17 +34,15 @@ class KeyLane {
   // All slices of the round that was prepared can be encoded now.
   virtual void Admit(uint64_t round, Encoding encoding) = 0;
 
-  // The slice's result, of which Receive said that it comes later, has been written.
-  virtual void Written(const Slice& slice, uint64_t round, Encoding encoding) = 0;
-
   // Whether the slice's result is still missing.
   virtual bool IsMissing(const Slice& slice) = 0;
 
   // Encodes the slice of this round once more and sends it, unless its result has come.
   virtual void SendAgain(const Slice& slice) = 0;
 
-  // Runs a task that writes a result on one of the threads that encode, in the key's turn.
-  virtual void WriteInTurn(std::function<void()> write) = 0;
+  // Runs a task that writes a slice's result of this round and encoding on one of the threads that
+  // encode, in the key's turn. What it throws ends the job.
+  virtual void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) = 0;
 
   // Runs a task there after everything that is to be sent. What it throws is dropped.
   virtual void RunLast(std::function<void()> task) = 0;
@@ -97,7 +95,8 @@ class KeyCodec {
   virtual Buffer Encode(const Slice& slice, uint64_t round, Encoding encoding) = 0;
 
   // A slice's result has come. Writes it into the key's output, unless that is nullptr; false where
-  // KeyLane::Written will tell of the end. Throws std::exception for a result that is none.
+  // a task does, which KeyLane::WriteInTurn was given. Throws std::exception for a result that is
+  // none.
   virtual bool Receive(const Slice& slice, uint64_t round, const Result& result, char* output) = 0;
 
   // The round that was prepared last does not count.

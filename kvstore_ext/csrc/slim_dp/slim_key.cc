@@ -156,10 +156,9 @@ bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, 
     Merge(slice, result.payload, local);
     return true;
   }
-  lane().WriteInTurn([this, &slice, round, result, local] {
+  lane().WriteInTurn(round, result.encoding, [this, &slice, round, result, local] {
     Merge(slice, result.payload, local);
     lane().RunLast([this, &slice, round] { PrepareNext(slice, round + 1); });
-    lane().Written(slice, round, result.encoding);
   });
   return false;
 }
