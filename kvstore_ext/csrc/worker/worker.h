@@ -150,15 +150,18 @@ class Worker {
   const WorkerOptions options_;
   const std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
-  // Windows announced, under the lock of rank 0's estimator; or followed, by the receiving thread.
+  // Windows announced, by the thread that joins and then under the lock of rank 0's estimator; or
+  // followed, by the receiving thread.
   uint64_t windows_ = 0;
   std::atomic<bool> joined_{false};
+  // Thread-safe, as links are.
   Failure failure_;
   Trace trace_;
   OrderLearner learner_;
   Statistics statistics_;
 
-  mutable std::mutex mutex_;  // of all below
+  // Of all below, but for the keys themselves. Taken after a key's.
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;
