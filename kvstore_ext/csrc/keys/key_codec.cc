@@ -28,7 +28,7 @@ void KeyCodec::WritePlain(const Slice& slice, const Result& result, char* output
     throw std::runtime_error("key " + key.name + ": a server sent " +
                              std::to_string(result.payload.size) + " bytes for a slice of " +
                              std::to_string(bytes));
-  } else {
+  } else if (bytes > 0) {  // of no elements there may be no output
     std::memcpy(to, result.payload.data.get(), bytes);
   }
 }
