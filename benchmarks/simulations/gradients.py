@@ -3,8 +3,9 @@
 A step computes each worker's gradients from its part of the batch, one worker after the other with
 one network, since all have the same parameters. Then each key goes through a round: the core's own
 codecs make of its gradients what the workers would send, add that as a server would, and make of
-the sum what travels back (kvstore_ext/csrc/worker/worker.cc and server.cc). The optimizer is applied to
-it as on every worker. Keys are not cut into slices, for no value depends on it.
+the sum what travels back (kvstore_ext/csrc/keys/gradient_codec.cc, csrc/server/coded_sum.cc). The
+optimizer is applied to it as on every worker. Keys are not cut into slices, on which no value
+depends.
 """
 from __future__ import annotations
 
