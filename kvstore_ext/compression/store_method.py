@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class StoreMethod:
     """A store's method: which keys it is about, and what becomes of them. It is also what the store
-    adds to saved states (Carries).
+    adds to saved states (protocol/carries.py).
 
     Parameters
     ----------

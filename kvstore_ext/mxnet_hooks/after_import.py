@@ -17,8 +17,8 @@ def adopt(store_class: type) -> None:
     and the workers train each by itself; so they do with a name that it does not know, of which it
     makes a local store. And Trainer refuses another batch size than the last one's with any
     distributed store that updates parameters, because MXNet's own servers would not hear of it;
-    ours do (settings.py). Nor does a store hear of an optimizer that the script runs itself, and of
-    which compression has to know.
+    ours do (optimizer/settings.py). Nor does a store hear of an optimizer that the script runs
+    itself, and of which compression has to know.
     """
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):

@@ -3,7 +3,7 @@
 What this room promises: everything is checked before anything is sent, calls return at once, and no
 method is named here. In reading order:
 
-    p3_worker.py     the KVStore: what P3 does with keys
+    p3_worker.py     the KVStore: takes keys and arrays, and hands them to the router
     key_router.py    the store's keys: finds each one's policy, and calls it
     summed_key.py    policies of dense keys: updated on the servers, or on the workers
     pushes.py        what accompanies a push
@@ -14,5 +14,5 @@ method is named here. In reading order:
     statistics.py    what was sent, and where the time went
     shutdown.py      how a process leaves its job
 
-It imports everything but mxnet_hooks.
+It imports errors, config, keys, protocol, compression, optimizer, lane and _core.
 """

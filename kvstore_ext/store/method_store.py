@@ -1,4 +1,4 @@
-"""What a script sees of its store's method: set, asked and told here (store_method.py)."""
+"""What a script sees of its store's method: set, asked and told here (StoreMethod)."""
 from __future__ import annotations
 
 import warnings
@@ -59,7 +59,7 @@ class MethodStore(LaneStore):
         Parameters
         ----------
         compression_params
-            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression.py, or python -m kvstore_ext
+            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression/, or python -m kvstore_ext
             --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
 
         Raises

@@ -150,7 +150,8 @@ class Worker {
   const WorkerOptions options_;
   const std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
-  // Windows announced, under the lock of rank 0's estimator; or followed, by the receiving thread.
+  // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
+  // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
   std::atomic<bool> joined_{false};
   Failure failure_;
@@ -167,7 +168,7 @@ class Worker {
   uint64_t questions_ = 0;  // asked so far
   std::map<uint64_t, Answer> answers_;
 
-  TaskThreads tasks_;  // encode slices; these use all of the above, and so does
+  TaskThreads tasks_;  // encode slices and write results; these use all of the above, and so does
   Watchdog watchdog_;
 };
 
