@@ -119,7 +119,6 @@ class Worker {
   std::shared_ptr<Round> Open(Key* key, const std::unique_lock<std::mutex>& lock);
   void Prepare(const std::shared_ptr<Round>& round, bool plain);
   void Admit(Key* key, uint64_t number, Encoding encoding);
-  void SendEncoded(const std::shared_ptr<Round>& round);
   void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
   void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
