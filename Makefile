@@ -10,7 +10,7 @@ STAMPS := $(ENVIRONMENT)/stamps
 INSTALL := $(BIN)/python -m pip install -qq --no-deps
 
 CPP := $(shell find kvstore_ext/csrc -name '*.h' -o -name '*.inc' -o -name '*.cc')
-CPP_TESTS := $(wildcard tests/core/*.h tests/core/*.cc)
+CPP_TESTS := $(shell find tests -name '*.h' -o -name '*.cc')
 
 .PHONY: help demo test test-all sanitize lint format clean
 # pip cannot work on one environment twice at a time.

@@ -142,7 +142,7 @@ class Compression:
     @property
     def active(self) -> bool:
         """Whether the store has keys that it compresses."""
-        return hasattr(self._store, "carried") and bool(self._store.carried.compressed())
+        return hasattr(self._store, "method") and bool(self._store.method.compressed_keys())
 
     def report(self) -> str:
         """What it has done since the last call."""

@@ -1,4 +1,5 @@
-"""The typed face of csrc/: what bindings.cc exports. The headers there say what each does."""
+"""The typed face of csrc/: what csrc/bindings/ exports. The headers of the other rooms
+there say what each does."""
 import enum
 from typing import Any, Dict, List, Optional, Tuple
 

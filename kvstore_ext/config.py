@@ -118,7 +118,7 @@ class Job:
         OptionError
             Where the variables are incomplete or malformed.
         """
-        role = os.environ.get("DMLC_ROLE")
+        role = role_of_process()
         if role is None:
             return None
         if role not in ("worker", "server", "scheduler"):
@@ -135,6 +135,11 @@ class Job:
             big_array=_big_array(),
             launch_rank=_launch_rank(),
         )
+
+
+def role_of_process() -> Optional[str]:
+    """What a launcher wants this process to be: worker, server or scheduler; None outside a job."""
+    return os.environ.get("DMLC_ROLE")
 
 
 def _big_array() -> int:

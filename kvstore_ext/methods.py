@@ -11,7 +11,14 @@ from .compression.terngrad import TernGrad
 from .compression.two_bit import TwoBit
 from .slim_dp.options import SlimDP
 
-__all__ = ["DGC", "QSGD", "Half", "OneBit", "SignSGD", "SlimDP", "TernGrad", "TwoBit"]
-
-for _method in (TernGrad, QSGD, DGC, OneBit, SignSGD, Half, TwoBit, SlimDP):
+for _method in (
+    TernGrad,
+    QSGD,
+    DGC,
+    OneBit,
+    SignSGD,
+    Half,
+    TwoBit,
+    SlimDP,
+):
     register(_method)

@@ -1,7 +1,7 @@
 """Workers that train with Slim-DP.
 
 As gradients.py does for compressed gradients; but every worker has a model and an optimizer of its
-own (kvstore_ext/slim_dp.py). The model is one vector, in which the slices of all keys lie one after
+own (kvstore_ext/slim_dp/). The model is one vector, in which the slices of all keys lie one after
 the other: what a worker communicates of a slice depends on how keys are cut.
 """
 from __future__ import annotations

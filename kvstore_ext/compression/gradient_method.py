@@ -70,7 +70,7 @@ class GradientMethod(StoreMethod):
             )
         self._context.adopted.momentum = momentum
         optimizer.momentum = 0.0
-        for key in self._compressed():
+        for key in self._keys():
             self.codecs[key.name].set_momentum(momentum)
 
     def plain(self, name: Key, step: int) -> bool:

@@ -13,6 +13,7 @@ class Half(GradientCompression):
     """float16 both ways, rounded to nearest; beyond its range the largest that it has."""
 
     name: ClassVar[str] = "fp16"
+    encodes_parts: ClassVar[bool] = True
 
     error_feedback: bool = flag(
         False, "add what rounding left out to the next round, on workers and servers"

@@ -27,6 +27,8 @@ class Compression:
     applies_momentum: ClassVar[bool] = False
     # Whether an optimizer had better run on the workers, so that sums travel back compressed.
     prefers_workers: ClassVar[bool] = True
+    # Whether any part of a gradient can be encoded by itself, and nothing is kept for the next one.
+    encodes_parts: ClassVar[bool] = False
     # The `type` of all stores that have it; None where they keep that of their name.
     store_type: ClassVar[Optional[str]] = None
     # Whether it has to: servers that update do so by sums that workers would not get.
@@ -46,6 +48,11 @@ class Compression:
     def non_finite_ends_job(self) -> bool:
         """Whether values that are not finite end the job, where they cannot be compressed."""
         return True
+
+    @property
+    def error_feedback(self) -> bool:
+        """Whether what an encoding leaves out is added to the next round's gradient."""
+        return False
 
     @property
     def exclude_last(self) -> bool:

@@ -18,6 +18,7 @@ class QSGD(GradientCompression):
     """
 
     name: ClassVar[str] = "qsgd"
+    encodes_parts: ClassVar[bool] = True
 
     bits: int = number(8, "bits an element, the sign included")
     bucket: int = number(512, "elements that share a norm, of 32 bits")

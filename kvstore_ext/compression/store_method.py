@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class StoreMethod:
     """A store's method: which keys it is about, and what becomes of them. It is also what the store
-    adds to saved states (Carries).
+    adds to saved states (protocol/carries.py).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class StoreMethod:
         self.compression = compression
         self.codecs: Dict[Key, Any] = {}  # the core's, of the keys that are compressed
         self._context = context
-        self._carried: StatesEntry = CarryOver(context, repr(compression), self.codecs)
+        self._carries: StatesEntry = CarryOver(context, repr(compression), self.codecs)
 
     @property
     def updates_on_servers(self) -> bool:
@@ -114,35 +114,35 @@ class StoreMethod:
         """
         self._context.adopted.learn(optimizer)
 
-    def compressed(self) -> List[Key]:
+    def compressed_keys(self) -> List[Key]:
         """The keys that are."""
-        return [key.name for key in self._compressed()]
+        return [key.name for key in self._keys()]
 
     def fetch(self) -> Dict[str, Any]:
         """What is carried over: an entry for a dictionary of states, or none."""
-        return self._carried.fetch()
+        return self._carries.fetch()
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it; raises KVStoreError for what
         another method has carried over."""
-        self._carried.put_back(states)
+        self._carries.put_back(states)
 
     def train_with(self, updater: Any) -> None:
         """Updates the keys that it trains itself by updater(name, gradient, value) from now on."""
 
     def zeros(self) -> float:
         """The share of compressed elements that came out as 0."""
-        keys = self._compressed()
+        keys = self._keys()
         elements = sum(key.elements for key in keys)
         zeros = sum(self.codecs[key.name].zeros() * key.elements for key in keys)
         return zeros / elements if elements else 0.0
 
     def scalers(self) -> Dict[Key, float]:
         """The last ones of the keys that have any."""
-        scalers = {key.name: self.codecs[key.name].scaler() for key in self._compressed()}
+        scalers = {key.name: self.codecs[key.name].scaler() for key in self._keys()}
         return {name: scaler for name, scaler in scalers.items() if scaler > 0}
 
-    def _compressed(self) -> List[KeyArrays]:
+    def _keys(self) -> List[KeyArrays]:
         return [key for key in self._context.keys.values() if key.compressed]
 
     def global_parameters(self) -> ContextManager[None]:

@@ -20,6 +20,7 @@ class TernGrad(GradientCompression):
     """
 
     name: ClassVar[str] = "terngrad"
+    encodes_parts: ClassVar[bool] = True
 
     clip_sigma: float = number(
         2.5, "gradients are clipped at so many standard deviations of their key's; 0: not at all"

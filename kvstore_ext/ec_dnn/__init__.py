@@ -15,11 +15,15 @@ To follow one round, read in this order:
 
     method.py       which method, with tau, p, mu, alpha and beta
     trainer.py      algorithm 1: local steps, aggregation, compression; the final models
+    checks.py       what a network and its data must be
     local_data.py   a worker's examples, and which come when
+    learner.py      a worker's network between exchanges: training steps, and outputs
     losses.py       equations 9 and 10
-    models.py       every worker's model in turn through the store (broadcasts.py); their average
+    models.py       every worker's model in turn through the store (store/broadcasts.py); averages
     relabelling.py  equations 5 to 8 and the pseudo-labels, on NumPy arrays
+    evaluation.py   errors of local and global models
     report.py       what a round came to
+    final.py        the best model, and one regression for all
     ensemble.py     the ensemble as a block of its own
 """
 from .ensemble import Ensemble

@@ -26,7 +26,7 @@ class PushDetails(NamedTuple):
     step
         How often this worker's most updated key has been pushed.
     settings
-        Of the optimizer, for the servers (settings.py); empty: as before.
+        Of the optimizer, for the servers (optimizer/settings.py); empty: as before.
     plain
         Whether a compressed key travels uncompressed this time.
     """

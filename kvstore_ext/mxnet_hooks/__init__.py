@@ -8,5 +8,5 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     runner.py         python -m kvstore_ext: scripts as they are
     as_main.py        runs a script as if the interpreter had been started on it
 
-before_import.py imports nothing of kvstore_ext; the others import everything.
+before_import.py and as_main.py import nothing of kvstore_ext; the others may import everything.
 """

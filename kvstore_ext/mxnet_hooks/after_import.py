@@ -17,8 +17,8 @@ def adopt(store_class: type) -> None:
     and the workers train each by itself; so they do with a name that it does not know, of which it
     makes a local store. And Trainer refuses another batch size than the last one's with any
     distributed store that updates parameters, because MXNet's own servers would not hear of it;
-    ours do (settings.py). Nor does a store hear of an optimizer that the script runs itself, and of
-    which compression has to know.
+    ours do (optimizer/settings.py). Nor does a store hear of an optimizer that the script runs
+    itself, and of which compression has to know.
     """
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):
@@ -80,7 +80,7 @@ def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callabl
         if isinstance(store, store_class) and not trainer._update_on_kvstore:
             store.adopt_optimizer(trainer._optimizer)
             trainer._updaters = [
-                CarryingUpdater(updater.optimizer, store.carried) for updater in trainer._updaters
+                CarryingUpdater(updater.optimizer, store.method) for updater in trainer._updaters
             ]
 
     return init_kvstore
@@ -94,7 +94,7 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         store: Any = module._kvstore
         if isinstance(store, store_class) and not module._update_on_kvstore and not known:
             store.adopt_optimizer(module._optimizer)
-            module._updater = CarryingUpdater(module._optimizer, store.carried)
+            module._updater = CarryingUpdater(module._optimizer, store.method)
         if file is not None:
             module.load_optimizer_states(file)
 

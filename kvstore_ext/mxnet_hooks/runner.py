@@ -6,13 +6,13 @@ to give them further names, and to run the script; or what a server runs, in a s
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from typing import Any, List, Tuple
 
 from mxnet.kvstore import KVStoreBase
 
 from .. import compression, server
+from ..config import role_of_process
 from . import as_main
 
 
@@ -26,7 +26,7 @@ def main(arguments: List[str]) -> None:
         print(compression.describe())
         return
     target, rest = found.command[0], found.command[1:]
-    if os.environ.get("DMLC_ROLE") in ("server", "scheduler"):
+    if role_of_process() in ("server", "scheduler"):
         if not found.module:
             as_main.import_from_directory_of(target)  # where optimizers to trust may lie as well
         server.main([word for module in found.trust for word in ("--trust", module)])

@@ -35,7 +35,7 @@ class ServerStates:
         The store's keys by name, now and later.
     resend
         Sends rank 0's optimizer to the servers, which then have no states.
-    carried
+    carries
         What its compression carries over.
     decides
         Whether this worker is rank 0, whose states hold for the job.
@@ -47,14 +47,14 @@ class ServerStates:
         worker: _core.Worker,
         keys: Mapping[Key, Parted],
         resend: weakref.WeakMethod,
-        carried: Carries,
+        carries: Carries,
         decides: bool,
     ) -> None:
         self.optimizer = optimizer
         self._worker = worker
         self._keys = keys
         self._resend = resend
-        self._carried = carried
+        self._carries = carries
         self._decides = decides
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
@@ -66,7 +66,7 @@ class ServerStates:
             state, count = self._fetch(key)
             if count > 0:
                 states[name], counts[name] = state, count
-        states.update(self._carried.fetch())
+        states.update(self._carries.fetch())
         if not dump_optimizer:
             return pickle.dumps(states)
         self.optimizer._index_update_count.update(counts)
@@ -83,11 +83,11 @@ class ServerStates:
         """
         loaded, optimizer = load_states(states)
         check_states(loaded, self._keys)
-        self._carried.put_back(loaded)
+        self._carries.put_back(loaded)
         mx.nd.waitall()
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts
-            self._carried.adopt(optimizer)
+            self._carries.adopt(optimizer)
         resend = self._resend()
         assert resend is not None, "the store is gone"
         resend(self.optimizer)

@@ -1,4 +1,4 @@
-"""A server's part in saving and loading optimizer states: what it answers states.py."""
+"""A server's part in saving and loading optimizer states: what it answers server_states.py."""
 from __future__ import annotations
 
 from typing import Any, Dict, Protocol, Tuple
@@ -8,7 +8,7 @@ from ..protocol.state_format import arrays_from, build, flatten
 
 
 class KeepsStates(Protocol):
-    """Has the states of parts of keys, by their places (key_parts.py)."""
+    """Has the states of parts of keys, by their places (keys/key_parts.py)."""
 
     def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
         """A state and how often it was updated; raises KeyError before the first update."""

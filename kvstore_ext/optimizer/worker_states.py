@@ -15,21 +15,21 @@ from .server_states import check_states, load_states
 class CarryingUpdater(mx.optimizer.Updater):
     """A worker's own updater, whose saved states have what compression carries over as well."""
 
-    def __init__(self, optimizer: mx.optimizer.Optimizer, carried: Carries) -> None:
+    def __init__(self, optimizer: mx.optimizer.Optimizer, carries: Carries) -> None:
         super().__init__(optimizer)
-        self._carried = carried
+        self._carries = carries
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """As MXNet's."""
-        states = {**self.states, **self._carried.fetch()}
+        states = {**self.states, **self._carries.fetch()}
         return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
 
     def set_states(self, states: bytes) -> None:
         """As MXNet's; raises KVStoreError for what another compression has carried over."""
         loaded = pickle.loads(states)
-        self._carried.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
+        self._carries.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
         super().set_states(pickle.dumps(loaded))
-        self._carried.adopt(self.optimizer)
+        self._carries.adopt(self.optimizer)
 
 
 class WorkerStates(CarryingUpdater):
@@ -39,9 +39,9 @@ class WorkerStates(CarryingUpdater):
         self,
         optimizer: mx.optimizer.Optimizer,
         keys: Mapping[Key, KeyArrays],
-        carried: Carries,
+        carries: Carries,
     ) -> None:
-        super().__init__(optimizer, carried)
+        super().__init__(optimizer, carries)
         self._keys = keys
 
     def set_states(self, states: bytes) -> None:

@@ -1,7 +1,7 @@
 """What a store adds to the states of its optimizer that a script saves."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Protocol, Union
+from typing import Any, Dict, Protocol
 
 import mxnet as mx
 
@@ -22,9 +22,6 @@ class StatesEntry(Protocol):
 
 class Carries(StatesEntry, Protocol):
     """What a store adds to the states of its optimizer."""
-
-    def compressed(self) -> List[Union[int, str]]:
-        """The keys that it is about."""
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Hears of another optimizer, which was saved with the states, say."""

@@ -40,7 +40,7 @@ class CoreKeeper:
         self._selections: Dict[int, _core.CoreSelection] = {}
 
     def resume(self, asked: Dict[str, Any], data: bytes) -> Answer:
-        """Goes on with a slice as slim_states.py puts it: its parameters, then its cores."""
+        """Goes on with a slice as states.py puts it: its parameters, then its cores."""
         key, index, elements = asked["slice"]
         parameters = 4 * elements
         size = -(-elements // 64) * 8

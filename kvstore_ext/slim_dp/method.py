@@ -29,7 +29,7 @@ class SlimMethod(StoreMethod):
         self.gradient_divisor = context.workers
         self._training = LocalTraining(context, options)
         self._policies: Dict[Key, TrainedLocally] = {}
-        self._carried = SlimStates(self._training, self.codecs, context)
+        self._carries = SlimStates(self._training, self.codecs, context)
 
     def excludes(self, name: Key) -> bool:
         # What is not trained has no update, and no place in the core.

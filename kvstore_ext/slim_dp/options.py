@@ -9,21 +9,18 @@ import numpy as np
 
 from .. import _core
 from ..compression import Compression
-from ..compression.half import Half
 from ..compression.options import Rule, choice, number, option, whole
-from ..compression.qsgd import QSGD
 from ..compression.store_context import StoreContext
 from ..compression.store_method import StoreMethod
-from ..compression.terngrad import TernGrad
 from ..errors import OptionError
 from .method import SlimMethod
 
 
 def _compresses_updates(method: Compression) -> bool:
     """Whether it has no options but those of how values are encoded."""
-    if not isinstance(method, (TernGrad, QSGD, Half)) or method.error_feedback:
+    if not method.encodes_parts or method.error_feedback or method.non_finite_ends_job:
         return False
-    return not method.exclude and not method.exclude_last and method.non_finite == "skip"
+    return not method.exclude and not method.exclude_last
 
 
 @dataclass(frozen=True)

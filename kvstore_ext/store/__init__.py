@@ -4,7 +4,7 @@ What this room promises: everything is checked before anything is sent, calls re
 method is named here. One thread calls a store at a time, the script's; what others need is in the
 core, or says so. In reading order:
 
-    p3_worker.py     the KVStore: what P3 does with keys
+    p3_worker.py     the KVStore: takes keys and arrays, and hands them to the router
     key_router.py    the store's keys: finds each one's policy, and calls it
     summed_key.py    policies of dense keys: updated on the servers, or on the workers
     pushes.py        what accompanies a push
@@ -15,5 +15,5 @@ core, or says so. In reading order:
     statistics.py    what was sent, and where the time went
     shutdown.py      how a process leaves its job
 
-It imports everything but mxnet_hooks.
+It imports errors, config, keys, protocol, compression, optimizer, lane and _core.
 """

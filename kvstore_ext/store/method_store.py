@@ -1,4 +1,4 @@
-"""What a script sees of its store's method: set, asked and told here (store_method.py)."""
+"""What a script sees of its store's method: set, asked and told here (StoreMethod)."""
 from __future__ import annotations
 
 import warnings
@@ -7,8 +7,8 @@ from typing import Any, ContextManager, Dict, Optional
 import mxnet as mx
 
 from ..compression import Compression, option_names, options_of_environment, parse
+from ..compression.store_method import StoreMethod
 from ..config import Options
-from ..protocol.carries import Carries
 from .key_router import KeyRouter
 from .lane_store import LaneStore
 
@@ -59,7 +59,7 @@ class MethodStore(LaneStore):
         Parameters
         ----------
         compression_params
-            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression.py, or python -m kvstore_ext
+            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression/, or python -m kvstore_ext
             --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
 
         Raises
@@ -102,8 +102,8 @@ class MethodStore(LaneStore):
         return self._router.method.global_parameters()
 
     @property
-    def carried(self) -> Carries:
-        """What compression carries over from round to round; saved states have it."""
+    def method(self) -> StoreMethod:
+        """What the store's method decides, and carries over from round to round."""
         return self._router.method
 
     def _warn_of_unused_options(self) -> None:

@@ -55,7 +55,7 @@ class UpdatedOnWorkers(SummedKey):
     """Every worker updates it whole, from the sum of all workers' gradients.
 
     All do the same, so they keep the same parameters; each keeps a copy of them and of the sums.
-    The servers see to it that all have the same settings (settings.py).
+    The servers see to it that all have the same settings (optimizer/settings.py).
     """
 
     def __init__(

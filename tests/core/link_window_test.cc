@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "held_messages.h"
 #include "support/clock.h"
@@ -46,9 +48,13 @@ TEST_F(Measured, PingsWhileTheLinkIsIdle) {
 TEST_F(Measured, DoesNotPingWhileTheLinkIsBusy) {
   link_.Send(Push(1, 10000));
   wire_->TakeAll();
-  ReceivePong(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // no two pings are closer
   link_.Measure();
   EXPECT_EQ(CountPings(), 0U);
+  Message credit = Credit(10000);
+  link_.Receive(&credit);
+  link_.Measure();
+  EXPECT_EQ(CountPings(), 1U);
 }
 
 TEST_F(Measured, PingsAgainForAWhileOnceAnswered) {

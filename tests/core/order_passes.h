@@ -55,6 +55,12 @@ class Watched {
   OrderLearner learner_;
 };
 
+// The pass whose keys are pushed in the opposite order.
+inline Pass PushedBackwards(Pass pass) {
+  for (size_t i = 0; i < pass.size(); ++i) pass[i].pushed = -1e-3 * static_cast<double>(i);
+  return pass;
+}
+
 // Random passes and orders, the same for a seed.
 class Passes {
  public:
@@ -71,8 +77,7 @@ class Passes {
       pass[i].priority = Priority();
     }
     Shuffle(&pass);
-    for (size_t i = 0; i < pass.size(); ++i) pass[i].pushed = -1e-3 * static_cast<double>(i);
-    return pass;
+    return PushedBackwards(pass);
   }
 
   // 0 to count - 1.

@@ -15,9 +15,10 @@ namespace {
 
 constexpr int kExamples = 300;  // of random passes
 
+// A pass that teaches the opposite.
 Pass Reversed(Pass pass) {
   std::reverse(pass.begin(), pass.end());
-  return pass;
+  return PushedBackwards(pass);
 }
 
 Keys Reversed(Keys keys) {
@@ -103,7 +104,9 @@ TEST(OrderLearner, TheOrderIsFinalAfterTheLessons) {
     const Pass pass = Passes(seed).Backward();
     Watched watched;
     watched.Iterate(std::vector<Pass>(kLessons, pass));
-    watched.Iterate(std::vector<Pass>(kLessons, Reversed(pass)), kFirstRound + kLessons + 1);
+    Pass later = Reversed(pass);
+    later.insert(later.begin(), {12345});
+    watched.Iterate(std::vector<Pass>(kLessons, later), kFirstRound + kLessons + 1);
     EXPECT_EQ(watched.learned().size(), 1U);
   }
 }

@@ -124,7 +124,7 @@ TEST(WindowEstimator, KeepsAnyLinkOfModerateLengthBusyWithinBounds) {
 
 TEST(WindowEstimator, BoundsTheWindowOnTheLongestLinks) {
   SimulatedLink link({"longest", 1.25e10, 1.0}, kSlice);
-  link.Train(Layers(true));
+  link.Train(std::vector<size_t>(1000, kSlice));
   EXPECT_LE(link.advice().bytes, 65 * kSlice);
 }
 
@@ -155,6 +155,22 @@ TEST(WindowEstimator, Settles) {
   }
 }
 
+TEST(WindowEstimator, DoesNotGoToAndFroBetweenTwoNumbersOfParts) {
+  for (int i = 0; i < 100; ++i) {
+    LinkKind kind = {"of a few parts", 125e6, 2e-3 + i * 4e-5};
+    SCOPED_TRACE(kind.round_trip);
+    SimulatedLink link(kind, kSlice);
+    link.Train(Layers(false), 5);
+    link.changes().clear();
+    for (int iteration = 0; iteration < 10; ++iteration) {
+      kind.bandwidth = iteration % 2 == 0 ? 125e6 : 1.01 * 125e6;
+      link.Become(kind);
+      link.Train(Layers(false), 1);
+    }
+    EXPECT_LE(link.changes().size(), 3U);
+  }
+}
+
 TEST(WindowEstimator, TellsChangesAndNothingElse) {
   SimulatedLink link(kLong, kSlice);
   link.Train(Layers(true));
@@ -165,9 +181,11 @@ TEST(WindowEstimator, TellsChangesAndNothingElse) {
 }
 
 // Of four links, of which the last is to a peer that is so far and takes so much at a time.
-Window AdviceBeside(double seconds, size_t bytes) {
+Window AdviceBeside(double seconds, size_t bytes, double seconds_of_others) {
   WindowEstimator estimator(kSlice, 4, Ignore);
-  for (int peer = 0; peer < 4; ++peer) estimator.RoundTrip(peer, peer == 3 ? seconds : 2e-4);
+  for (int peer = 0; peer < 4; ++peer) {
+    estimator.RoundTrip(peer, peer == 3 ? seconds : seconds_of_others);
+  }
   for (int step = 1; step < 1000; ++step) {
     for (int peer = 0; peer < 4; ++peer) {
       estimator.Acknowledged(peer, peer == 3 ? bytes : kPart, step * 1e-3);
@@ -177,7 +195,9 @@ Window AdviceBeside(double seconds, size_t bytes) {
 }
 
 TEST(WindowEstimator, DoesNotCountAPeerOnTheSameMachine) {
-  EXPECT_EQ(AdviceBeside(2e-4, kPart), AdviceBeside(1e-6, 10 * kPart));
+  for (const double others : {2e-4, 2e-2}) {
+    EXPECT_EQ(AdviceBeside(others, kPart, others), AdviceBeside(1e-6, 10 * kPart, others));
+  }
 }
 
 TEST(WindowEstimator, TellsManyThreadsChangesOneAtATime) {

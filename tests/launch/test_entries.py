@@ -42,7 +42,7 @@ def test_a_job_from_an_empty_directory(job: Job, tmp_path_factory: pytest.TempPa
     script.write_text(TRAIN)
     assert list(job.directory.iterdir()) == []
     assert job.run("-n", "1", "-s", "1", sys.executable, str(script)) == 0, job.errors
-    assert job.lines == ["[worker 0] P3 [2.0, 2.0, 2.0]"]
+    assert job.lines == ["[worker 0] P3Worker [2.0, 2.0, 2.0]"]
     assert job.processes() == {}
 
 

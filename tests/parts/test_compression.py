@@ -48,7 +48,7 @@ def near(option: _core.MethodOption) -> tuple[list[float], list[float]]:
     outside = [option.least if option.above else -tiny, math.nan, math.inf, 1e39, 1e-50]
     if option.most == math.inf:
         return [*inside, huge], outside
-    return [*inside, option.most], [*outside, np.nextafter(option.most, 2)]
+    return [*inside, option.most], [*outside, np.nextafter(option.most, math.inf)]
 
 
 @pytest.mark.parametrize(("name", "option"), NUMBERS, ids=lambda what: getattr(what, "name", what))

@@ -21,7 +21,7 @@ from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 from typing import Mapping, NamedTuple, Sequence
 
-from tests.support.paths import EXAMPLES
+from tests.support.paths import EXAMPLES, python_path
 from tests.support.processes import LIMIT
 
 # What is read when a store or a server is made, and by `run`. Others may be read on import.
@@ -87,7 +87,8 @@ def _read_early(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def can_fork(script: Path, environment: Mapping[str, str]) -> bool:
-    """Whether a fork does the same: kvstore_ext is what it imports first, with these variables.
+    """Whether a fork does the same: kvstore_ext is what it imports first, from where the tests have
+    it, with these variables.
 
     Examples are run as users run them.
     """
@@ -96,6 +97,7 @@ def can_fork(script: Path, environment: Mapping[str, str]) -> bool:
         first is not None
         and first[1] == "kvstore_ext"
         and EXAMPLES not in script.parents
+        and environment["PYTHONPATH"] == python_path()
         and _read_early(environment) == _parent(environment).environment
     )
 

@@ -53,7 +53,7 @@ inline NDArrayHandle ToHandle(uintptr_t address) {
   return reinterpret_cast<NDArrayHandle>(address);
 }
 
-// Draws, Codec, KeyEncoder, and the codecs of keys.
+// Codecs with their options, what encodes with them, and the codecs of keys.
 void BindCodecs(py::module_* module);
 void BindKeyCodecs(py::module_* module);
 

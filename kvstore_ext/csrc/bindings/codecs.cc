@@ -1,4 +1,5 @@
-// What Python sees of the codecs: for tests, benchmarks and simulations.
+// What Python sees of the codecs: their options, for the methods; the rest for tests, benchmarks
+// and simulations.
 #include <memory>
 #include <string_view>
 

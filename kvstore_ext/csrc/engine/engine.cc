@@ -108,13 +108,13 @@ void Begin(void*, void* on_complete, void* param) {
 }  // namespace
 
 void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHandle input,
-                  NDArrayHandle output, NDArrayHandle order) {
+                  NDArrayHandle output, NDArrayHandle turn) {
   const int priority = operation.priority;
   operation.pushed = Now();
   auto call = std::unique_ptr<Call>(
       new Call{std::move(worker), std::move(operation), Array(input), Array(output)});
   // The input too is declared as written: it may have to be brought into the usual layout.
-  NDArrayHandle writes[3] = {order, input, output};
+  NDArrayHandle writes[3] = {turn, input, output};
   int count = 1;
   if (input != nullptr) writes[count++] = input;
   // The engine would wait for ever for an operation that writes to the same memory twice.

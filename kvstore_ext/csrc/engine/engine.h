@@ -13,12 +13,12 @@ namespace kvstore_ext {
 // Asks the engine to start an operation on a key once its arrays are ready; returns at once.
 //
 // input and output, which become the operation's, are arrays on the CPU that hold the key's
-// elements; either may be null, or both the same array. order is an array of the key's own, written
+// elements; either may be null, or both the same array. turn is an array of the key's own, written
 // by every operation on it, so that they follow each other. The caller may free its arrays at once.
-// A failure is raised where somebody waits for the output or for order. Throws std::runtime_error
+// A failure is raised where somebody waits for the output or for turn. Throws std::runtime_error
 // with MXNet's message if the engine refuses.
 void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHandle input,
-                  NDArrayHandle output, NDArrayHandle order);
+                  NDArrayHandle output, NDArrayHandle turn);
 
 // Asks the engine to run an action once all pending operations that write to `written` have ended.
 // It is called with false where one of them failed.

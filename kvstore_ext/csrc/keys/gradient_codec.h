@@ -19,7 +19,7 @@ void CheckCompressible(const SliceDeclaration& declaration);
 
 class GradientCodec : public KeyCodec {
  public:
-  // The specification is a codec's: see codec.h. A gradient that is not finite has the round not
+  // The specification is a codec's: see MakeCodec. A gradient that is not finite has the round not
   // count, or, where it `raises`, ends the job. Throws std::invalid_argument for an unknown
   // specification.
   GradientCodec(const std::string& specification, int workers, bool raises);

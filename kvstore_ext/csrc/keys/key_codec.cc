@@ -23,12 +23,12 @@ void KeyCodec::WritePlain(const Slice& slice, const Result& result, char* output
   const size_t bytes = slice.length * element;
   char* to = output + slice.offset * element;
   if (result.encoding == Encoding::kSkipped && result.payload.size == 0) {
-    std::memset(to, 0, bytes);
+    if (bytes > 0) std::memset(to, 0, bytes);
   } else if (result.encoding == Encoding::kEncoded || result.payload.size != bytes) {
     throw std::runtime_error("key " + key.name + ": a server sent " +
                              std::to_string(result.payload.size) + " bytes for a slice of " +
                              std::to_string(bytes));
-  } else if (bytes > 0) {  // of no elements there may be no output
+  } else if (bytes > 0) {  // an array without elements may lie nowhere
     std::memcpy(to, result.payload.data.get(), bytes);
   }
 }

@@ -15,13 +15,12 @@ std::shared_ptr<const Codec> CodecOf(const SliceContext& context) {
 }  // namespace
 
 CodedSum::CodedSum(SliceContext given)
-    : Reduction(std::move(given)),
-      codec_(CodecOf(context())),
-      sum_(context().declaration.dtype, context().declaration.elements, context().workers,
-           context().deterministic, [this](float* sum, const Buffer& bytes) {
-             codec_->AddTo(sum, context().declaration.elements, bytes);
-             scaler_ = codec_->ScalerOf(bytes);
-           }) {}
+    : SumReduction(std::move(given),
+                   [this](float* sum, const Buffer& bytes) {
+                     codec_->AddTo(sum, context().declaration.elements, bytes);
+                     scaler_ = codec_->ScalerOf(bytes);
+                   }),
+      codec_(CodecOf(context())) {}
 
 bool CodedSum::Accept(const Message& message) {
   switch (message.header.encoding) {
@@ -101,7 +100,7 @@ void CodedSum::CarryOver(uint64_t rounds, uint64_t open_round, std::vector<float
 }
 
 size_t CodedSum::held_bytes() const {
-  return value_.size + sum_.held_bytes() + carried_over_.size() * sizeof(float);
+  return SumReduction::held_bytes() + carried_over_.size() * sizeof(float);
 }
 
 }  // namespace kvstore_ext

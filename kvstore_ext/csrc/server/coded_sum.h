@@ -5,27 +5,21 @@
 #include <vector>
 
 #include "codecs/codec.h"
-#include "server/aggregator.h"
-#include "server/reduction.h"
+#include "server/sum_reduction.h"
 
 namespace kvstore_ext {
 
 // A round in which a worker's gradient is not finite does not count: its sum is nothing, or, with
 // an optimizer, the value stays. A sum takes along what earlier ones have left out, where the codec
 // has error feedback.
-class CodedSum : public Reduction {
+class CodedSum : public SumReduction {
  public:
   // Throws std::invalid_argument for an unknown codec or a type that cannot be compressed.
   explicit CodedSum(SliceContext context);
 
   bool Accept(const Message& message) override;
-  const std::set<int>& heard() const override { return sum_.heard(); }
   void Finish(uint64_t round) override;
-  bool takes_optimizer() const override { return true; }
   bool TakeGradient(Buffer* gradient) override;
-  Buffer value() const override { return value_; }
-  SliceAnswer AnswerTo(int) const override { return Value(); }
-  SliceAnswer Value() const override { return {encoding_, value_}; }
   std::vector<float> carried_over() const override { return carried_over_; }
   void CarryOver(uint64_t rounds, uint64_t open_round, std::vector<float> values) override;
   size_t held_bytes() const override;
@@ -36,11 +30,8 @@ class CodedSum : public Reduction {
 
   const std::shared_ptr<const Codec> codec_;
   float scaler_ = 0;  // of what was added last: the same for all where the codec shares it
-  Aggregator sum_;
-  Buffer value_;
-  Encoding encoding_ = Encoding::kPlain;  // of the value
-  std::vector<float> carried_over_;       // empty where sums lose nothing
-  uint64_t earlier_rounds_ = 0;           // of an earlier run, whose random numbers have been used
+  std::vector<float> carried_over_;  // empty where sums lose nothing
+  uint64_t earlier_rounds_ = 0;      // of an earlier run, whose random numbers have been used
 };
 
 }  // namespace kvstore_ext

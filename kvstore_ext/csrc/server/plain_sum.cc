@@ -2,11 +2,6 @@
 
 namespace kvstore_ext {
 
-PlainSum::PlainSum(SliceContext given)
-    : Reduction(std::move(given)),
-      sum_(context().declaration.dtype, context().declaration.elements, context().workers,
-           context().deterministic) {}
-
 bool PlainSum::Accept(const Message& message) {
   if (message.header.encoding != Encoding::kPlain) {
     throw std::runtime_error("key " + context().declaration.name + ": worker " +

@@ -125,8 +125,8 @@ class ServerMethod {
   virtual void End(const std::string& failure) = 0;
 };
 
-// The reduction of a slice that is added up, compressed or not, or broadcast. Throws
-// std::invalid_argument for another method.
+// The reduction of a slice that is added up, compressed or not, or broadcast (reductions.cc).
+// Throws std::invalid_argument for another method.
 std::unique_ptr<Reduction> MakeReduction(SliceContext context);
 
 }  // namespace kvstore_ext

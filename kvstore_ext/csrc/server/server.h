@@ -38,7 +38,7 @@ struct Update {
   size_t elements = 0;
   uint64_t round = 0;    // how often this slice has been updated, this time included
   uint32_t step = 0;     // how often rank 0's most updated key had been, when it pushed
-  std::string settings;  // the last that rank 0 has sent with this slice; see Operation
+  std::string settings;  // the last that rank 0 has sent with this slice; see worker/operation.h
   bool failed = false;   // computing the value failed; MXNet raises the reason for who reads it
   Buffer gradient;       // not rounded: of SumTypeOf(dtype)
   Buffer value;
@@ -124,6 +124,8 @@ class Server {
     ScalerSharing scalers;                  // where slice 0 is
   };
 
+  // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server.cc, how a
+  // job begins, fails and ends.
   void OnMessage(const Message& message);
   void OnJoin(const Message& message);
   void OnInit(const Message& message);

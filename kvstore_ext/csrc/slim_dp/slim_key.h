@@ -15,7 +15,7 @@
 
 namespace kvstore_ext {
 
-// The key's input and output are the local model itself. Small slices are encoded and merged where
+// The key's input and output are the local model itself. Small keys are encoded and merged where
 // they are, others on the threads that encode.
 class SlimKey : public KeyCodec {
  public:

@@ -20,8 +20,8 @@ enum class Role { kServer = 0, kWorker = 1, kScheduler = 2 };
 // message for a customer it does not have.
 class PsLiteTransport : public Transport {
  public:
-  // `role` is this process's. `copies` sends copies of borrowed bytes, which
-  // is needed where ps-lite may send them again later (PS_RESEND).
+  // `role` is this process's. `copies` sends copies of borrowed bytes, which is needed where
+  // ps-lite may send them again later (PS_RESEND).
   PsLiteTransport(Role role, int peers, bool copies);
   ~PsLiteTransport() override { Stop(); }
 

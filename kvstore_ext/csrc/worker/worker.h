@@ -119,7 +119,6 @@ class Worker {
   std::shared_ptr<Round> Open(Key* key, const std::unique_lock<std::mutex>& lock);
   void Prepare(const std::shared_ptr<Round>& round, bool plain);
   void Admit(Key* key, uint64_t number, Encoding encoding);
-  void SendEncoded(const std::shared_ptr<Round>& round);
   void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
   void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
@@ -150,8 +149,8 @@ class Worker {
   const WorkerOptions options_;
   const std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
-  // Windows announced, by the thread that joins and then under the lock of rank 0's estimator; or
-  // followed, by the receiving thread.
+  // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
+  // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
   std::atomic<bool> joined_{false};
   // Thread-safe, as links are.
@@ -170,7 +169,7 @@ class Worker {
   uint64_t questions_ = 0;  // asked so far
   std::map<uint64_t, Answer> answers_;
 
-  TaskThreads tasks_;  // encode slices; these use all of the above, and so does
+  TaskThreads tasks_;  // encode slices and write results; these use all of the above, and so does
   Watchdog watchdog_;
 };
 

@@ -103,7 +103,7 @@ def keys_can_be_excluded_by_their_parameters_names(_: KVStore) -> None:
         loss = network(mx.nd.ones((2, 3))).sum()
     loss.backward()
     trainer.step(2)
-    compressed = [trainer._params[key].name for key in store.carried.compressed()]
+    compressed = [trainer._params[key].name for key in store.method.compressed_keys()]
     assert compressed == ["last_weight"]
     store.close()
 
@@ -185,7 +185,7 @@ def dgc_takes_over_an_optimizers_momentum(_: KVStore) -> None:
     autograd.backward(losses)
     trainer.step(1)
     assert trainer._optimizer.momentum == 0
-    state = store.carried.of_worker(0)
+    state = store.method.of_worker(0)
     sums, velocities = np.split(state, 2)
     assert (sums == velocities).all()
     assert (sums != 0).sum() == 199  # of 200, of which one was sent
@@ -234,11 +234,11 @@ def gradients_that_do_not_count_leave_nothing_behind(_: KVStore) -> None:
     store.init("key", mx.nd.zeros(SHAPE))
     uneven = np.linspace(-1, 1, 200, dtype=np.float32).reshape(SHAPE)
     pushed(store, "key", uneven)
-    before = store.carried.of_worker("key")
+    before = store.method.of_worker("key")
     assert before.any()
     poisoned = np.full(SHAPE, np.nan if store.rank == 0 else 1, np.float32)
     assert (pushed(store, "key", poisoned) == 0).all()
-    assert (store.carried.of_worker("key") == before).all()
+    assert (store.method.of_worker("key") == before).all()
     store.close()
 
 

@@ -1,0 +1,32 @@
+// A slice whose value is the workers' sum, or what an optimizer makes of it.
+#pragma once
+
+#include <utility>
+
+#include "server/aggregator.h"
+#include "server/reduction.h"
+
+namespace kvstore_ext {
+
+// What plain and coded sums have in common.
+class SumReduction : public Reduction {
+ public:
+  const std::set<int>& heard() const override { return sum_.heard(); }
+  bool takes_optimizer() const override { return true; }
+  Buffer value() const override { return value_; }
+  SliceAnswer AnswerTo(int) const override { return Value(); }
+  SliceAnswer Value() const override { return {encoding_, value_}; }
+  size_t held_bytes() const override { return value_.size + sum_.held_bytes(); }
+
+ protected:
+  explicit SumReduction(SliceContext given, Aggregator::AddEncoded add_encoded = nullptr)
+      : Reduction(std::move(given)),
+        sum_(context().declaration.dtype, context().declaration.elements, context().workers,
+             context().deterministic, std::move(add_encoded)) {}
+
+  Aggregator sum_;
+  Buffer value_;                          // the last sum, or the optimizer's
+  Encoding encoding_ = Encoding::kPlain;  // of the value
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,43 @@
+// One end of a link, and what a test looks at there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "held_messages.h"
+#include "transport/link.h"
+
+namespace kvstore_ext {
+
+using Keys = std::vector<uint64_t>;
+
+constexpr int kPeer = 3;
+
+class OneEnd : public testing::Test {
+ protected:
+  // Takes what has left: the keys of messages with data, in order.
+  Keys TakeKeys() {
+    Keys keys;
+    for (const Message& message : wire_->TakeAll()) {
+      if (message.header.type == MessageType::kPush) keys.push_back(message.header.key);
+    }
+    return keys;
+  }
+
+  bool Receive(Message message) { return link_.Receive(&message); }
+
+  const std::shared_ptr<HeldMessages> wire_ = std::make_shared<HeldMessages>();
+  Link link_{wire_, kPeer};
+};
+
+// A part of slice 1.
+inline Message Part(size_t offset, size_t bytes, size_t whole) {
+  Message part = Push(1, bytes);
+  part.header.offset = static_cast<uint32_t>(offset);
+  part.header.whole = static_cast<uint32_t>(whole);
+  return part;
+}
+
+}  // namespace kvstore_ext
