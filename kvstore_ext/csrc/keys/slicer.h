@@ -15,8 +15,9 @@ struct Slice {
 };
 
 // The slices of a key, in order; every element is in exactly one. Slices begin at multiples of
-// `alignment` elements, and their lengths differ by at most so many. As it travels no slice takes
-// more than slice_bytes, unless already `alignment` elements do. A key without elements has one
+// `alignment` elements, and their lengths differ by at most so many, but for the last one,
+// which has what is left. As it travels no slice takes more than slice_bytes, unless already
+// `alignment` elements do. A key without elements has one
 // empty slice, so that it takes part in rounds like any other.
 //
 // Consecutive slices go to consecutive servers. All servers get the same number of them where that
