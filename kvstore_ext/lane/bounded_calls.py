@@ -24,7 +24,7 @@ class BoundedCalls:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._calls: queue.SimpleQueue = queue.SimpleQueue()
-        self._given_up = ""  # why
+        self._given_up = ""  # why; set by who waits, and never taken back
         threading.Thread(target=self._run, daemon=True, name="bounded calls").start()
 
     def __call__(

@@ -14,7 +14,7 @@ from ..keys.sparse_rows import Servers
 
 
 class Lane(ABC):
-    """A process's way to the servers.
+    """A process's way to the servers. Called by the thread that calls the store; the worker by any.
 
     worker
         Its worker of the lane, with which dense keys travel.

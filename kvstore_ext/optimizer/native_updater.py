@@ -11,7 +11,12 @@ from .settings import Multipliers, SettingsFollower
 
 
 class NativeUpdater:
-    """What MXNet's server calls with a sparse key's number: the updater of the key's store."""
+    """What MXNet's server calls with a sparse key's number: the updater of the key's store.
+
+    All is called by one thread, MXNet's server's, but for `state` and `set_state`, which are the
+    question desk's: a worker asks for states once its pushes have ended, and puts them back before
+    anybody pushes again.
+    """
 
     def __init__(self, abort: Callable[[str], None]) -> None:
         self._abort = abort  # what is raised here gets lost on its way through MXNet

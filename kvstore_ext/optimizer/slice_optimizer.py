@@ -55,6 +55,7 @@ def copy_optimizer(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
 
 class SliceOptimizer:
     """An optimizer that keeps its state by slice, but counts updates and looks up factors by key.
+    Not thread-safe: the loop's lock guards it.
 
     The result is that of one process which updates whole parameters: a slice's update count is its
     own, and `num_update` what rank 0's most updated key had reached when the gradient was pushed.
@@ -134,9 +135,9 @@ class OptimizerLoop:
 
     def __init__(self, server: _core.Server) -> None:
         self._server = server
-        self._values: Dict[Place, mx.nd.NDArray] = {}
-        self._optimizers: Dict[int, SliceOptimizer] = {}  # by store
+        self._values: Dict[Place, mx.nd.NDArray] = {}  # the thread's own
         self._lock = threading.Lock()
+        self._optimizers: Dict[int, SliceOptimizer] = {}  # by store; under the lock, they too
         self._thread = threading.Thread(target=self._run, daemon=True, name="optimizer")
 
     def set_optimizer(self, store: int, optimizer: SliceOptimizer) -> None:

@@ -25,7 +25,7 @@ class Commands:
     """Who executes which command."""
 
     def __init__(self) -> None:
-        self._executors: Dict[str, Callable[[str], None]] = {}
+        self._executors: Dict[str, Callable[[str], None]] = {}  # all before the first command
 
     def register(self, word: str, execute: Callable[[str], None]) -> None:
         """Has execute(arguments) called for commands that begin with this word."""

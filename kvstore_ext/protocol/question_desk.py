@@ -27,7 +27,7 @@ class QuestionDesk:
 
     def __init__(self, server: _core.Server) -> None:
         self._server = server
-        self._answerers: Dict[str, _Answerer] = {}
+        self._answerers: Dict[str, _Answerer] = {}  # all of them before `open`, then only read
         self._thread = threading.Thread(target=self._run, daemon=True, name="questions")
         self.register("here", lambda asked, data: ({}, b""))
 

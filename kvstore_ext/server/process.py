@@ -58,6 +58,7 @@ class P3Server(KVStoreServer):
             self._parts.loop, self._parts.native, kvstore._set_updater, trusted_modules
         )
         optimizers.register(self._commands)
+        # What the thread that watches for failures looks at.
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
 

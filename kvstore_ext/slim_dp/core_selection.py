@@ -29,11 +29,15 @@ RESUME = "slim_dp slice"
 
 
 class CoreKeeper:
-    """A server's part: answers what rank 0 asks in the course of a selection."""
+    """A server's part: answers what rank 0 asks in the course of a selection.
+
+    Called by the threads that answer questions. Of a store rank 0 asks one thing after the other.
+    """
 
     def __init__(self, server: _core.SlimServer) -> None:
         self._server = server
-        self._selections: Dict[int, _core.CoreSelection] = {}  # by store
+        # By store; an entry is that of the thread that answers the store's last question.
+        self._selections: Dict[int, _core.CoreSelection] = {}
 
     def resume(self, asked: Dict[str, Any], data: bytes) -> Answer:
         """Goes on with a slice as states.py puts it: its parameters, then its cores."""
@@ -88,7 +92,8 @@ def make_half(timeout: float) -> ServerHalf:
 
 
 class CoreSelector:
-    """Rank 0's part, on a thread of its own for each selection.
+    """Rank 0's part, on a thread of its own for each selection, which changes nothing here; `begin`
+    and `join` are the script's thread's.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LocalTraining:
-    """The keys of a store that are trained on each worker.
+    """The keys of a store that are trained on each worker. Only the script's thread calls it.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """The store that a script sees: what it may call, and where each call goes.
 
 What this room promises: everything is checked before anything is sent, calls return at once, and no
-method is named here. In reading order:
+method is named here. One thread calls a store at a time, the script's; what others need is in the
+core, or says so. In reading order:
 
     p3_worker.py     the KVStore: takes keys and arrays, and hands them to the router
     key_router.py    the store's keys: finds each one's policy, and calls it

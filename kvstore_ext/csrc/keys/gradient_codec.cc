@@ -22,9 +22,14 @@ GradientCodec::GradientCodec(const std::string& specification, int workers, bool
     : specification_(specification), raises_(raises), codec_(MakeCodec(specification, workers)) {}
 
 void GradientCodec::Attach(KeyLane* lane) {
-  KeyCodec::Attach(lane);
   CheckCompressible(lane->declaration());
   encoder_ = codec_->MakeEncoder(lane->declaration().elements);
+  KeyCodec::Attach(lane);
+}
+
+KeyEncoder& GradientCodec::encoder() const {
+  lane();  // throws before there is one, and an encoder
+  return *encoder_;
 }
 
 std::optional<Encoding> GradientCodec::Prepare(const char* gradient, uint64_t round, bool plain) {
@@ -115,7 +120,7 @@ double GradientCodec::zeros() const {
 }
 
 void GradientCodec::SetState(uint64_t rounds, std::vector<float> state) {
-  encoder_->SetState(std::move(state));
+  encoder().SetState(std::move(state));
   earlier_rounds_ = rounds - round_;
 }
 

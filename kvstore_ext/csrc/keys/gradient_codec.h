@@ -39,8 +39,9 @@ class GradientCodec : public KeyCodec {
   double zeros() const override;
   float scaler() const override { return scaler_; }
 
-  // What is carried over. This and the calls below not while a round is under way.
-  std::vector<float> state() const { return encoder_->state(); }
+  // What is carried over. This and the calls below not while a round is under way, and not before a
+  // key has the codec: std::logic_error.
+  std::vector<float> state() const { return encoder().state(); }
 
   // How many rounds have been, those of earlier runs included.
   uint64_t rounds() const { return earlier_rounds_ + round_; }
@@ -49,9 +50,10 @@ class GradientCodec : public KeyCodec {
   // std::invalid_argument for another number of values than the method has.
   void SetState(uint64_t rounds, std::vector<float> state);
 
-  void SetMomentum(float momentum) { encoder_->SetMomentum(momentum); }
+  void SetMomentum(float momentum) { encoder().SetMomentum(momentum); }
 
  private:
+  KeyEncoder& encoder() const;
   float Look(const char* gradient, uint64_t round);
   Buffer TakeAll(const Slice& slice);
   void Decode(const Slice& slice, const Buffer& bytes, char* output) const;
@@ -61,12 +63,13 @@ class GradientCodec : public KeyCodec {
   const bool raises_;
   const std::shared_ptr<const Codec> codec_;
   SharedScaler shared_;
-  std::unique_ptr<KeyEncoder> encoder_;  // once attached; mutex_'s while slices are encoded
-  std::vector<float> wide_;              // a gradient that is not float32; of Prepare's thread
-  uint64_t round_ = 0;                   // the last that was prepared; of Prepare's thread
+  // Made by Attach. Prepare's thread's, then under mutex_ while slices are encoded, then Discard's.
+  std::unique_ptr<KeyEncoder> encoder_;
+  std::vector<float> wide_;      // a gradient that is not float32; of Prepare's thread
+  uint64_t round_ = 0;           // the last that was prepared; of Prepare's thread
   uint64_t earlier_rounds_ = 0;  // of earlier runs, whose random numbers have been used; likewise
   float round_scaler_ = 0;       // of the round: set before it is admitted, then only read
-  std::mutex mutex_;             // of encoded_, and of the encoder
+  std::mutex mutex_;             // of encoded_; and of the encoder, while slices are encoded
   uint64_t encoded_ = 0;         // slices
   std::atomic<float> scaler_{0};
   std::atomic<uint64_t> sampled_{0}, zeros_{0};  // elements

@@ -34,17 +34,15 @@ class KeyLane {
   // All slices of the round that was prepared can be encoded now.
   virtual void Admit(uint64_t round, Encoding encoding) = 0;
 
-  // The slice's result, of which Receive said that it comes later, has been written.
-  virtual void Written(const Slice& slice, uint64_t round, Encoding encoding) = 0;
-
   // Whether the slice's result is still missing.
   virtual bool IsMissing(const Slice& slice) = 0;
 
   // Encodes the slice of this round once more and sends it, unless its result has come.
   virtual void SendAgain(const Slice& slice) = 0;
 
-  // Runs a task that writes a result on one of the threads that encode, in the key's turn.
-  virtual void WriteInTurn(std::function<void()> write) = 0;
+  // Runs a task that writes a slice's result of this round and encoding on one of the threads that
+  // encode, in the key's turn. What it throws ends the job.
+  virtual void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) = 0;
 
   // Runs a task there after everything that is to be sent. What it throws is dropped.
   virtual void RunLast(std::function<void()> task) = 0;
@@ -63,8 +61,12 @@ struct NotFinite : std::runtime_error {
 
 // One key's. A worker attaches it, then for each round prepares the input, encodes every slice,
 // and receives every slice's result; the next round comes after that. Round 0, the key's first
-// value, is only received, and so are results that are read once more. Encode and Receive may run
-// for several slices at a time.
+// value, is only received, and so are results that are read once more.
+//
+// Encode and Receive may run for several slices at a time, on any threads; OnMessage runs on the
+// receiving thread, and awaited on the watchdog's, whatever else runs. Receive, Discard and awaited
+// are called under the key's lock: of KeyLane they use what describes the key, WriteInTurn and
+// RunLast, and nothing else.
 class KeyCodec {
  public:
   virtual ~KeyCodec() = default;
@@ -77,7 +79,8 @@ class KeyCodec {
   virtual double bytes_per_element(DType dtype) const = 0;
   virtual size_t alignment() const { return 1; }
 
-  // The worker's side of the key. Throws std::invalid_argument for a key that it does not take.
+  // The worker's side of the key, before its first operation. Throws std::invalid_argument for a
+  // key that it does not take, which it then does not know.
   virtual void Attach(KeyLane* lane) { lane_ = lane; }
 
   // Whether encoding a slice takes longer than waking a thread for it.
@@ -92,7 +95,8 @@ class KeyCodec {
   virtual Buffer Encode(const Slice& slice, uint64_t round, Encoding encoding) = 0;
 
   // A slice's result has come. Writes it into the key's output, unless that is nullptr; false where
-  // KeyLane::Written will tell of the end. Throws std::exception for a result that is none.
+  // a task does, which KeyLane::WriteInTurn was given. Throws std::exception for a result that is
+  // none.
   virtual bool Receive(const Slice& slice, uint64_t round, const Result& result, char* output) = 0;
 
   // The round that was prepared last does not count.
@@ -111,14 +115,18 @@ class KeyCodec {
   virtual double zeros() const { return 0; }
 
  protected:
-  KeyLane& lane() const { return *lane_; }
+  // Throws std::logic_error for a codec that no key has.
+  KeyLane& lane() const {
+    if (lane_ == nullptr) throw std::logic_error("a codec is asked that no key has");
+    return *lane_;
+  }
 
   // Writes a result that is not encoded: numbers, or nothing where the round does not count. Throws
   // std::runtime_error for another number of bytes.
   void WritePlain(const Slice& slice, const Result& result, char* output) const;
 
  private:
-  KeyLane* lane_ = nullptr;  // the worker's
+  KeyLane* lane_ = nullptr;  // the worker's; set by Attach, then only read
 };
 
 }  // namespace kvstore_ext

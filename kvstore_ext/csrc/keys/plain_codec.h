@@ -37,7 +37,7 @@ class PlainCodec : public KeyCodec {
 
  private:
   const std::string specification_;
-  const char* input_ = nullptr;  // the round's
+  const char* input_ = nullptr;  // the round's; Prepare's thread encodes as well
 };
 
 }  // namespace kvstore_ext

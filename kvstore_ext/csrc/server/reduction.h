@@ -16,7 +16,8 @@
 namespace kvstore_ext {
 
 // A slice at its server, and what its reduction may ask of that. `send` sends a worker a message of
-// type kMethod about the slice, in which the key and the slice's index are filled in.
+// type kMethod about the slice, in which the key and the slice's index are filled in; from any
+// thread and under any lock, as long as the server lives.
 struct SliceContext {
   SliceName name;
   SliceDeclaration declaration;
@@ -33,7 +34,7 @@ struct SliceAnswer {
 
 // Takes what each worker sends in the open round; when all have, the server finishes the round,
 // answers all, and the next one is open. Round 0 gives the slice its first value. Called under the
-// server's lock.
+// server's lock, which guards what it holds; one that has calls of its own needs a lock of its own.
 class Reduction {
  public:
   explicit Reduction(SliceContext context) : context_(std::move(context)) {}

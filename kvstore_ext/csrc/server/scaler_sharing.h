@@ -11,7 +11,7 @@
 
 namespace kvstore_ext {
 
-// Not thread-safe. No key waits for another's.
+// Not thread-safe: its server's lock guards it. No key waits for another's.
 class ScalerSharing {
  public:
   // Takes a worker's scaler of the open round; the answer to all workers once they are complete.

@@ -155,11 +155,12 @@ class Server {
   std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by worker; none comes or goes
   std::atomic<int> rank_{0};
+  // Thread-safe, as links are.
   SendQueue<Update> updates_;
   SendQueue<Question> questions_;
   Failure failure_;
 
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // of all below; never held by who calls Abort
   std::unordered_map<uint64_t, Key> keys_;
   std::set<int32_t> optimized_;  // stores
   uint64_t windows_ = 0;         // rank 0's, followed

@@ -22,10 +22,12 @@ void Server::Describe(Key* key, const Message& message) {
   key->name = declaration.name;
   key->dtype = declaration.dtype;
   key->store = declaration.store;
-  SliceState& slice = key->slices[message.header.slice];
-  if (slice.reduction != nullptr) return;
+  if (key->slices.count(message.header.slice) != 0) return;
+  // Whatever Reduce throws, no slice is ever without a reduction.
+  SliceState slice;
   slice.elements = declaration.elements;
   slice.reduction = Reduce({message.header.key, message.header.slice}, declaration);
+  key->slices.emplace(message.header.slice, std::move(slice));
 }
 
 std::unique_ptr<Reduction> Server::Reduce(const SliceName& name,

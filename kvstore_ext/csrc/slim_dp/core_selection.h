@@ -14,7 +14,8 @@ namespace kvstore_ext {
 
 // The significance |w| + c |g| of this server's elements, as a worker asks for it to find the one
 // that the core's last element has over all servers. Float32 numbers that are at least 0 order as
-// their bits do, so the worker looks for those bits: the upper half first, then the lower.
+// their bits do, so the worker looks for those bits: the upper half first, then the lower. Owns the
+// snapshots. Not thread-safe: rank 0 asks one thing after the other.
 class CoreSelection {
  public:
   struct Sums {

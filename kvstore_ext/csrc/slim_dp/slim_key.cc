@@ -22,13 +22,13 @@ SlimKey::SlimKey(std::shared_ptr<SlimModel> model, int workers)
                                                : MakeCodec(model_->options().values, workers)) {}
 
 void SlimKey::Attach(KeyLane* lane) {
-  KeyCodec::Attach(lane);
   CheckSlimType(lane->declaration());
   base_.resize(lane->declaration().elements);
   for (const Slice& slice : lane->slices()) {
     parts_.push_back(std::make_unique<Part>());
     parts_.back()->place = model_->Add(slice.length);
   }
+  KeyCodec::Attach(lane);
 }
 
 double SlimKey::bytes_per_element(DType) const {
@@ -156,10 +156,9 @@ bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, 
     Merge(slice, result.payload, local);
     return true;
   }
-  lane().WriteInTurn([this, &slice, round, result, local] {
+  lane().WriteInTurn(round, result.encoding, [this, &slice, round, result, local] {
     Merge(slice, result.payload, local);
     lane().RunLast([this, &slice, round] { PrepareNext(slice, round + 1); });
-    lane().Written(slice, round, result.encoding);
   });
   return false;
 }

@@ -51,15 +51,15 @@ class SlimKey : public KeyCodec {
   }
   const std::vector<Slice>& slices() const { return lane().slices(); }
 
-  // The parameters from which the next update is counted.
+  // The parameters from which the next update is counted. Not while a round is under way.
   std::vector<float> base() const { return base_; }
   void SetBase(std::vector<float> base);
 
  private:
   struct Part {
-    SlimModel::Place place = 0;
-    std::mutex mutex;    // of all below, and of the slice's part of the base
-    bool begun = false;  // the first parameters have come
+    SlimModel::Place place = 0;  // set by Attach
+    std::mutex mutex;            // of all below, and of the slice's part of the base
+    bool begun = false;          // the first parameters have come
     std::shared_ptr<const Core> core;
     uint64_t round = 0;  // for which `together` is drawn; 0: none
     Subset together;
@@ -78,11 +78,13 @@ class SlimKey : public KeyCodec {
   const std::shared_ptr<const Codec> values_;  // nothing where they travel as they are
   SharedScaler shared_;
   std::vector<std::unique_ptr<Part>> parts_;  // by slice; none comes or goes once attached
-  std::vector<float> base_;                   // each slice's under its part's mutex
-  // Of the round: set by Prepare's thread before it is admitted, then only read.
+  // Each slice's under its part's mutex; between rounds Prepare's thread reads it all.
+  std::vector<float> base_;
+  // Of the round: set by Prepare's thread, the scaler perhaps by the receiving one, before the
+  // round is admitted; then only read.
   const float* local_ = nullptr;
   float scaler_ = 0;
-  std::atomic<uint64_t> round_{0};
+  std::atomic<uint64_t> round_{0};  // the last that was prepared; the receiving thread asks
 };
 
 }  // namespace kvstore_ext

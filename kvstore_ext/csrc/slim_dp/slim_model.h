@@ -60,7 +60,7 @@ class SlimModel {
   bool Ready(uint64_t round) const;
 
   // Whether a round is ready; if not, `then` is called once it is, on the thread that has told the
-  // last core of it.
+  // last core of it and without the model's lock.
   bool ReadyOr(uint64_t round, std::function<void()> then);
 
   // Elements of a slice's explorer in a round, which is ready: the slices' shares of a sample that

@@ -13,7 +13,9 @@
 
 namespace kvstore_ext {
 
-// Given to a Server as its method "slim_dp". Thread-safe.
+// Given to a Server as its method "slim_dp". Thread-safe: reductions are made and finish under the
+// server's lock, and selections come from threads of their own. Its lock is taken after the
+// server's and before a slice's.
 class SlimServer : public ServerMethod {
  public:
   // The timeout is the server's, in seconds.

@@ -9,6 +9,7 @@
 
 namespace kvstore_ext {
 
+// Thread-safe.
 class Listener {
  public:
   explicit Listener(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {

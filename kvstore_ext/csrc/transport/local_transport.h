@@ -28,14 +28,14 @@ class LocalTransport : public Transport {
   void Accept(Message message);
   void Deliver();
 
-  std::weak_ptr<LocalTransport> other_;
-  MessageHandler handler_;
-  std::mutex mutex_;
+  std::weak_ptr<LocalTransport> other_;  // set by MakePair
+  MessageHandler handler_;               // set by Start, then the thread's
+  std::mutex mutex_;                     // of all below, but for the thread
   std::condition_variable arrived_;
   std::map<std::pair<int64_t, uint64_t>, Message> inbox_;  // (-priority, arrival)
   uint64_t arrivals_ = 0;
   bool stopping_ = false;
-  std::thread thread_;
+  std::thread thread_;  // of who starts and stops it
 };
 
 }  // namespace kvstore_ext

@@ -38,8 +38,9 @@ class PsLiteTransport : public Transport {
 
   const Role role_;
   const bool copies_;
-  MessageHandler handler_;
+  MessageHandler handler_;                    // set by Start, then of the customer's thread
   std::vector<std::atomic<int>> timestamps_;  // by peer, the scheduler's first
+  // Of who starts and stops it.
   std::unique_ptr<char[]> customer_;
   bool running_ = false;
 };

@@ -63,8 +63,8 @@ class OrderLearner {
   // are pushed by layer, and half of them if by name.
   static constexpr double kLeastTurned = 0.1;
 
-  std::mutex mutex_;
-  std::function<void(const std::vector<uint64_t>&)> learned_;
+  const std::function<void(const std::vector<uint64_t>&)> learned_;  // called without the lock
+  std::mutex mutex_;                                                 // of all below
   int lessons_ = 0;
   std::map<uint64_t, Places> places_;
   std::vector<uint64_t> order_;

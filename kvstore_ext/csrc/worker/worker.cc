@@ -81,6 +81,13 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
 
 void Worker::Declare(uint64_t id, const SliceDeclaration& declaration,
                      std::shared_ptr<KeyCodec> codec) {
+  {
+    // Before the codec gets to know a key that would not stay.
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (keys_.count(id) != 0) {
+      throw std::invalid_argument("key " + declaration.name + " is declared already");
+    }
+  }
   SliceDeclaration declared = declaration;
   declared.method = codec->specification();
   std::vector<Slice> slices =
@@ -89,9 +96,7 @@ void Worker::Declare(uint64_t id, const SliceDeclaration& declaration,
   auto key = std::make_unique<Key>(this, id, declared, std::move(codec), std::move(slices));
   key->codec->Attach(key.get());
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!keys_.emplace(id, std::move(key)).second) {
-    throw std::invalid_argument("key " + declared.name + " is declared already");
-  }
+  keys_.emplace(id, std::move(key));
 }
 
 std::vector<Slice> Worker::Slices(uint64_t key) const { return Find(key)->cut; }

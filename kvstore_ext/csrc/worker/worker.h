@@ -153,12 +153,14 @@ class Worker {
   // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
   std::atomic<bool> joined_{false};
+  // Thread-safe, as links are.
   Failure failure_;
   Trace trace_;
   OrderLearner learner_;
   Statistics statistics_;
 
-  mutable std::mutex mutex_;  // of all below
+  // Of all below, but for the keys themselves. Taken after a key's.
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;

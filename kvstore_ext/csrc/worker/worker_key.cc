@@ -24,11 +24,6 @@ void Worker::Key::Admit(uint64_t number, Encoding encoding) {
   worker->Admit(this, number, encoding);
 }
 
-void Worker::Key::Written(const Slice&, uint64_t number, Encoding encoding) {
-  std::unique_lock<std::mutex> lock(mutex);
-  if (busy && number + 1 == rounds) worker->Arrived(this, encoding, &lock);
-}
-
 bool Worker::Key::IsMissing(const Slice& slice) {
   std::lock_guard<std::mutex> lock(mutex);
   return busy && !arrived[slice.index];
@@ -43,15 +38,17 @@ void Worker::Key::SendAgain(const Slice& slice) {
   if (again != nullptr) worker->EncodeInTurn(again, slice);
 }
 
-void Worker::Key::WriteInTurn(std::function<void()> write) {
-  worker->tasks_.Run(priority, [this, write = std::move(write)] {
+void Worker::Key::WriteInTurn(uint64_t number, Encoding encoding, std::function<void()> write) {
+  worker->tasks_.Run(priority, [this, number, encoding, write = std::move(write)] {
     const double begun = Now();
     try {
       write();
     } catch (const std::exception& error) {
-      worker->Abort(worker->Named(error.what()));
+      return worker->Abort(worker->Named(error.what()));
     }
     worker->statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
+    std::unique_lock<std::mutex> lock(mutex);
+    if (busy && number + 1 == rounds) worker->Arrived(this, encoding, &lock);
   });
 }
 

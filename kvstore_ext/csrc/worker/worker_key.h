@@ -11,7 +11,7 @@
 
 namespace kvstore_ext {
 
-// Made once and kept as long as the worker.
+// Made once and kept as long as the worker. The codec is called as KeyCodec says.
 class Worker::Key : public KeyLane {
  public:
   Key(Worker* worker, uint64_t id, const SliceDeclaration& declared,
@@ -25,10 +25,9 @@ class Worker::Key : public KeyLane {
   void SendControl(int server, Message message) override;
   void SendData(int server, Message message) override;
   void Admit(uint64_t round, Encoding encoding) override;
-  void Written(const Slice& slice, uint64_t round, Encoding encoding) override;
   bool IsMissing(const Slice& slice) override;
   void SendAgain(const Slice& slice) override;
-  void WriteInTurn(std::function<void()> write) override;
+  void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) override;
   void RunLast(std::function<void()> task) override;
 
   // The servers from which something must come before the operation ends. Under the mutex.
@@ -39,6 +38,7 @@ class Worker::Key : public KeyLane {
   const SliceDeclaration declared;
   const std::vector<Slice> cut;
   const std::shared_ptr<KeyCodec> codec;
+  // Written under the worker's mutex, and read by all.
   std::atomic<bool> priority_learned{false};
   std::atomic<int> priority{0};
 

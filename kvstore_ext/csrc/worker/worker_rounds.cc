@@ -175,7 +175,7 @@ void Worker::OnResult(const Message& message) {
   if (Receive(key, slice, result)) Arrived(key, header.encoding, &lock);
 }
 
-// Under the key's lock; false where the key is told later that the result has been written.
+// Under the key's lock; false where a task writes the result later.
 bool Worker::Receive(Key* key, const Slice& slice, const Result& result) {
   const double begun = Now();
   const bool written = key->codec->Receive(slice, key->rounds - 1, result, key->operation.output);

@@ -1,0 +1,123 @@
+// What a worker may be asked of a key, beside rounds of sums: kept results, broadcasts, and what no
+// server knows.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <future>
+
+#include "cluster.h"
+#include "keys/gradient_codec.h"
+#include "keys/plain_codec.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Small enough to be encoded at once, of several slices, and empty.
+const std::vector<uint64_t> kElements = {100, 200000, 0};
+
+std::string Operate(Worker* worker, uint64_t key, Operation::Kind kind, const float* input,
+                    float* output, int root = 0) {
+  std::promise<std::string> ended;
+  Operation operation;
+  operation.key = key;
+  operation.kind = kind;
+  operation.input = reinterpret_cast<const char*>(input);
+  operation.output = reinterpret_cast<char*>(output);
+  operation.root = root;
+  operation.done = [&ended](const std::string& error) { ended.set_value(error); };
+  worker->Start(std::move(operation));
+  return ended.get_future().get();
+}
+
+void Declare(Worker* worker, uint64_t key, uint64_t elements, std::shared_ptr<KeyCodec> codec) {
+  SliceDeclaration declaration;
+  declaration.elements = elements;
+  declaration.name = std::to_string(key);
+  worker->Declare(key, declaration, std::move(codec));
+}
+
+class Kept : public testing::TestWithParam<const char*> {};
+
+TEST_P(Kept, AResultIsReadOnceItIsAskedForAndThenFromTheServer) {
+  Cluster cluster;
+  cluster.Join(kElements, GetParam());
+  cluster.OnEveryKey([](int, Worker* worker, uint64_t key) {
+    const std::vector<float> input(kElements[key], 4.0F);
+    std::vector<float> output(input.size());
+    const auto run = [&](Operation::Kind kind, const float* from, float* to) {
+      EXPECT_EQ(Operate(worker, key, kind, from, to), "");
+    };
+    run(Operation::Kind::kPush, input.data(), nullptr);
+    for (int round = 1; round < 4; ++round) {
+      run(Operation::Kind::kPush, input.data(), nullptr);
+      for (int reading = 0; reading < 2; ++reading) {
+        output.assign(input.size(), -1);
+        run(Operation::Kind::kPull, nullptr, output.data());
+        EXPECT_EQ(output, std::vector<float>(input.size(), 12.0F)) << "key " << key;
+      }
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryCompression, Kept,
+                         testing::Values("",
+                                         "terngrad clip_sigma=0 scaler_sharing=1 seed=0 "
+                                         "error_feedback=0",
+                                         "qsgd bits=8 bucket=500 norm=max seed=0 "
+                                         "error_feedback=1"));
+
+TEST(Broadcasts, EveryRootsArrayReachesAllOthers) {
+  // Without a network in between others read a root's array where it is, after its operation too.
+  std::deque<std::vector<float>> arrays[3];
+  Cluster cluster;
+  cluster.Join({});
+  cluster.OnEveryWorker([&arrays](int rank, Worker* worker) {
+    for (uint64_t key = 0; key < kElements.size(); ++key) {
+      Declare(worker, key, kElements[key], std::make_shared<PlainCodec>("broadcast"));
+    }
+    for (int round = 0; round < 9; ++round) {
+      const int root = (round + 2) % 3;
+      for (uint64_t key = 0; key < kElements.size(); ++key) {
+        const auto value = [&](int of_rank) { return static_cast<float>(10 * round + of_rank); };
+        arrays[rank].emplace_back(kElements[key], value(rank));
+        float* array = arrays[rank].back().data();
+        float* input = rank == root ? array : nullptr;
+        float* output = rank == root ? nullptr : array;
+        EXPECT_EQ(Operate(worker, key, Operation::Kind::kBroadcast, input, output, root), "");
+        EXPECT_EQ(arrays[rank].back(), std::vector<float>(kElements[key], value(root)));
+      }
+    }
+  });
+}
+
+TEST(Declarations, AMethodThatAServerDoesNotKnowEndsTheJobAndLeavesTheServerWhole) {
+  ClusterOptions options;
+  options.workers = options.servers = 1;
+  Cluster cluster(options);
+  cluster.Join({});
+  std::vector<float> values(100);
+  Declare(&cluster.worker(0), 0, values.size(), std::make_shared<PlainCodec>("unheard of=1"));
+  const std::string error = Exchange(&cluster.worker(0), 0, values, &values);
+  EXPECT_NE(error.find("there is no compression 'unheard'"), std::string::npos) << error;
+  EXPECT_EQ(cluster.server(0).held_bytes(), 0U);  // goes through all slices, as its watchdog does
+}
+
+TEST(Declarations, AKeyIsDeclaredOnceAndTheSecondCodecStaysWithoutOne) {
+  ClusterOptions options;
+  options.workers = options.servers = 1;
+  Cluster cluster(options);
+  const std::string method = "fp16 error_feedback=1";
+  cluster.Join({100}, method);
+  const auto second = std::make_shared<GradientCodec>(method, 1, false);
+  EXPECT_THROW(Declare(&cluster.worker(0), 0, 100, second), std::invalid_argument);
+  EXPECT_THROW(second->state(), std::logic_error);
+  EXPECT_THROW(second->SetMomentum(0.9F), std::logic_error);
+  std::vector<float> values(100, 2.0F);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(Exchange(&cluster.worker(0), 0, values, &values), "");
+    EXPECT_EQ(values, std::vector<float>(100, 2.0F));
+  }
+}
+
+}  // namespace
+}  // namespace kvstore_ext

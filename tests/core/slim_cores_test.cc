@@ -1,0 +1,120 @@
+// Slim-DP's workers and servers where their cores differ, as after loading other states.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "cluster.h"
+#include "slim_dp/slim_key.h"
+
+namespace kvstore_ext {
+namespace {
+
+// Small enough to be encoded at once, of several slices, and empty.
+const std::vector<uint64_t> kElements = {100, 400000, 0};
+constexpr char kMethod[] =
+    "slim_dp alpha=0.5 beta=0.25 q=1000 core_delay=0 server_lr=1 seed=0 explorer=seed";
+
+// Each fourth element of a slice, beginning with one of the first.
+Subset EachFourth(size_t elements, size_t first) {
+  Subset members(elements);
+  for (size_t i = first; i < elements; i += 4) members.Insert(i);
+  return members;
+}
+
+// Workers that have the first parameters, all 1, and the core of every fourth element.
+class SlimCores : public testing::Test {
+ protected:
+  void SetUp() override {
+    cluster_.Join({});
+    cluster_.OnEveryWorker([this](int rank, Worker* worker) {
+      models_[rank] = std::make_shared<SlimModel>(kMethod, rank);
+      for (uint64_t key = 0; key < kElements.size(); ++key) {
+        SliceDeclaration declaration;
+        declaration.elements = kElements[key];
+        declaration.name = std::to_string(key);
+        codecs_[rank].push_back(std::make_shared<SlimKey>(models_[rank], kWorkers));
+        worker->Declare(key, declaration, codecs_[rank].back());
+        locals_[rank].emplace_back(kElements[key], 1.0F);
+      }
+      for (uint64_t key = 0; key < kElements.size(); ++key) RunRound(rank, key);
+      models_[rank]->SetSizes(kAll / 4, kAll / 2);
+    });
+    ForEachSlice([this](const SliceName& name, const Slice& slice) {
+      cluster_.slim_server(slice.server).SetCores(0, {{name, EachFourth(slice.length, 0)}});
+    });
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (const auto& model : models_) {
+      while (!model->Ready(1)) {
+        ASSERT_LT(std::chrono::steady_clock::now(), latest) << "the core has not come";
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+  }
+
+  void ForEachSlice(const std::function<void(const SliceName&, const Slice&)>& function) {
+    for (uint64_t key = 0; key < kElements.size(); ++key) {
+      for (const Slice& slice : cluster_.worker(0).Slices(key)) {
+        function({key, slice.index}, slice);
+      }
+    }
+  }
+
+  void RunRound(int rank, uint64_t key) {
+    std::vector<float>& local = locals_[rank][key];
+    EXPECT_EQ(Exchange(&cluster_.worker(rank), key, local, &local), "");
+  }
+
+  // Every worker adds 1 to everything, and the core's elements come back so.
+  void ExpectARoundWithTheCore(float value) {
+    cluster_.OnEveryWorker([this](int rank, Worker*) {
+      std::vector<std::thread> threads;
+      for (uint64_t key = 0; key < kElements.size(); ++key) {
+        for (float& parameter : locals_[rank][key]) parameter += 1;
+        threads.emplace_back([this, rank, key] { RunRound(rank, key); });
+      }
+      for (auto& thread : threads) thread.join();
+    });
+    ForEachSlice([this, value](const SliceName& name, const Slice& slice) {
+      for (int rank = 0; rank < kWorkers; ++rank) {
+        const auto core = codecs_[rank][name.first]->CoresOf(slice).at(0);
+        EXPECT_EQ(core->signature, EachFourth(slice.length, 0).signature());
+        const float* local = locals_[rank][name.first].data() + slice.offset;
+        size_t wrong = 0;
+        for (size_t i = 0; i < slice.length; i += 4) wrong += local[i] != value;
+        EXPECT_EQ(wrong, 0U) << "elements of key " << name.first << " at worker " << rank;
+      }
+    });
+  }
+
+  static constexpr int kWorkers = 3;
+  static constexpr size_t kAll = 400100;
+
+  Cluster cluster_;
+  std::shared_ptr<SlimModel> models_[kWorkers];
+  std::vector<std::shared_ptr<SlimKey>> codecs_[kWorkers];  // by key, as the next
+  std::vector<std::vector<float>> locals_[kWorkers];
+};
+
+TEST_F(SlimCores, AWorkerWithAnotherCoreTakesTheServers) {
+  ForEachSlice([this](const SliceName& name, const Slice& slice) {
+    if (slice.length == 0) return;
+    const Buffer other = EachFourth(slice.length, 1).ToBuffer();
+    codecs_[1][name.first]->SetCore(slice, 0, other);
+  });
+  ExpectARoundWithTheCore(2);
+  ExpectARoundWithTheCore(3);
+}
+
+TEST_F(SlimCores, AServerWithoutACoreTakesTheWorkers) {
+  ForEachSlice([this](const SliceName& name, const Slice& slice) {
+    const std::vector<float> values(slice.length, 1.0F);
+    Buffer parameters = Buffer::Allocate(values.size() * sizeof(float));
+    std::copy(values.begin(), values.end(), reinterpret_cast<float*>(parameters.data.get()));
+    cluster_.slim_server(slice.server).Resume(name, parameters, {});
+  });
+  ExpectARoundWithTheCore(2);
+  ExpectARoundWithTheCore(3);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
