@@ -89,10 +89,10 @@ class SlimCores : public testing::Test {
   static constexpr int kWorkers = 3;
   static constexpr size_t kAll = 400100;
 
-  Cluster cluster_;
   std::shared_ptr<SlimModel> models_[kWorkers];
   std::vector<std::shared_ptr<SlimKey>> codecs_[kWorkers];  // by key, as the next
   std::vector<std::vector<float>> locals_[kWorkers];
+  Cluster cluster_;  // last: it uses the above until it ends
 };
 
 TEST_F(SlimCores, AWorkerWithAnotherCoreTakesTheServers) {
