@@ -1,8 +1,10 @@
 """Builds the C++ core, kvstore_ext._core; everything else stands in pyproject.toml."""
+import re
 import sys
 from glob import glob
 from pathlib import Path
 
+import pybind11
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 
@@ -11,9 +13,12 @@ CORE = "kvstore_ext/csrc"
 core = Pybind11Extension(
     "kvstore_ext._core",
     sorted(glob(f"{CORE}/**/*.cc", recursive=True)),
-    depends=sorted(
-        name for kind in ("h", "inc") for name in glob(f"{CORE}/**/*.{kind}", recursive=True)
-    ),
+    depends=[
+        "setup.py",
+        *sorted(
+            name for kind in ("h", "inc") for name in glob(f"{CORE}/**/*.{kind}", recursive=True)
+        ),
+    ],
     include_dirs=[CORE],
     cxx_std=17,
     # libmxnet.so was built with the old std::string, which crosses our border to it.
@@ -45,7 +50,9 @@ def changed(target, _source):
     rule = made.with_suffix(".d")
     if not made.exists() or not rule.exists():
         return True
-    sources = rule.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+    # "OBJECT: SOURCE SOURCE", with a backslash before a blank within a name.
+    names = rule.read_text().replace("\\\n", " ").split(":", 1)[1].strip()
+    sources = [name.replace("\\ ", " ") for name in re.split(r"(?<!\\)\s+", names)]
     return any(
         not Path(source).exists() or Path(source).stat().st_mtime > made.stat().st_mtime
         for source in [*sources, __file__]
@@ -57,8 +64,10 @@ class BuildCore(build_ext):
 
     def finalize_options(self):
         super().finalize_options()
-        # Where it is found again: pip builds elsewhere each time.
-        self.build_temp = f"build/{sys.implementation.cache_tag}"
+        # Where it is found again: pip builds elsewhere each time, and with the pybind11 that it
+        # likes. What two versions of that have compiled does not fit together.
+        tag = sys.implementation.cache_tag
+        self.build_temp = f"build/{tag}-pybind11-{pybind11.__version__}"
 
 
 ParallelCompile(needs_recompile=changed).install()

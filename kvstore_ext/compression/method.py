@@ -19,7 +19,7 @@ class Compression:
     """What all methods have in common."""
 
     name: ClassVar[str]
-    # Of the arrays that it takes.
+    # The types of the arrays that it takes.
     dtypes: ClassVar[Tuple[type, ...]] = (np.float32, np.float16)
     # Whether row-sparse arrays travel uncompressed; otherwise they are refused.
     sparse_travels_plain: ClassVar[bool] = True
@@ -31,7 +31,8 @@ class Compression:
     encodes_parts: ClassVar[bool] = False
     # The `type` of all stores that have it; None where they keep that of their name.
     store_type: ClassVar[Optional[str]] = None
-    # Whether it has to: servers that update do so by sums that workers would not get.
+    # Whether an optimizer has to run on the workers: one on the servers would see the sum, and not
+    # what the method makes of it on the way back.
     updates_on_workers: ClassVar[bool] = False
 
     exclude: Tuple[Union[int, str], ...] = option(

@@ -32,7 +32,7 @@ class StoreMethod:
         The method's options; None for a store without a method.
     """
 
-    gradient_divisor = 1  # of sums of gradients, before an optimizer on the workers sees them
+    gradient_divisor = 1  # what sums are divided by before an optimizer on the workers sees them
 
     def __init__(self, context: StoreContext, compression: Optional[Compression] = None) -> None:
         self.compression = compression
@@ -93,11 +93,11 @@ class StoreMethod:
         return key.declare(self._context.store, codec, str(compression))
 
     def codec(self, compression: Compression, key: KeyArrays) -> _core.KeyCodec:
-        """One for a key that is compressed."""
+        """A new codec for a key that is compressed."""
         raise NotImplementedError
 
     def policy(self, key: KeyArrays) -> Optional[KeyPolicy]:
-        """That of a key which the method trains itself; None for the others."""
+        """The policy of a key that the method trains itself; None for the others."""
         return None
 
     def plain(self, name: Key, step: int) -> bool:

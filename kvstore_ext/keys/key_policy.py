@@ -15,7 +15,7 @@ Values = List[mx.nd.NDArray]  # of one key, one a device
 
 
 class KeyPolicy(ABC):
-    """One key's. All but the checks return at once, unless MXNet's own store waits.
+    """The policy of one key. Its calls return at once, except where MXNet's own store waits.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class KeyPolicy(ABC):
 
 
 class DensePolicy(KeyPolicy):
-    """Of a key that travels on the lane."""
+    """The policy of a key that travels on the lane."""
 
     def __init__(self, key: KeyArrays) -> None:
         super().__init__(key.name, key.shape, key.dtype)

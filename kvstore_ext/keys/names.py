@@ -14,13 +14,14 @@ Pairs = List[Tuple[Key, List[mx.nd.NDArray]]]
 
 
 def pairs(key: Union[Key, Sequence[Key]], value: Arrays) -> Pairs:
-    """Keys with their arrays, one a device, from the forms that MXNet's stores accept; a key that
-    stands twice in a list gets the arrays of both.
+    """A list of keys, each with its arrays, one for each device, from what a script may pass: one
+    key or several, with an array or a list of arrays for each. A key that stands twice in a list
+    gets the arrays of both.
 
     Raises
     ------
     KVStoreError
-        For a key that is no int or str, or as many values as there are no keys.
+        For a key that is no int or str, or another number of values than of keys.
     ArrayMismatch
         For a value that is no NDArray.
     """

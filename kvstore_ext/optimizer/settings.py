@@ -37,6 +37,13 @@ class SettingsWatch:
 
     Seen are its attributes that are numbers, words or nothing (lr, wd, rescale_grad, momentum and
     so on), lr_mult and wd_mult, those of Gluon's parameters, and what its lr_scheduler says.
+
+    Parameters
+    ----------
+    optimizer
+        As it is now.
+    sent
+        Whether the servers have it. Otherwise all settings are news.
     """
 
     def __init__(self, optimizer: mx.optimizer.Optimizer, sent: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What a script sees of its store's method: set, asked and told here (StoreMethod)."""
+"""What a script may set, ask and tell of its store's method (StoreMethod)."""
 from __future__ import annotations
 
 import warnings

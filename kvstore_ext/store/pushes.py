@@ -24,8 +24,8 @@ class Pushes:
         self.step = 0  # pushes of the key that has most
         self._decides = decides
         self._counts: Dict[Key, int] = {}
-        # What has the optimizer, which the script may exchange by loading states. Not kept alive:
-        # it knows the keys, and these their store's pushes.
+        # The object that holds the optimizer, ServerStates or WorkerStates; a script that loads
+        # states may give it another. Not kept alive: it knows the keys, and these know this.
         self._states: Optional[weakref.ref] = None
         self._on_servers = False
         self._first_update = 0  # the optimizer's, before its first step here

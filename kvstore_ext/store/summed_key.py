@@ -16,7 +16,7 @@ Updater = Callable[[Key, mx.nd.NDArray, mx.nd.NDArray], Any]
 
 
 class SummedKey(DensePolicy):
-    """What both have in common.
+    """What the two policies below have in common.
 
     Parameters
     ----------

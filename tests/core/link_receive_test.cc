@@ -6,7 +6,6 @@
 
 #include "one_end.h"
 #include "support/clock.h"
-#include "support/failure.h"
 
 namespace kvstore_ext {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "held_messages.h"
 #include "support/clock.h"
-#include "support/failure.h"
 #include "transport/link.h"
 
 namespace kvstore_ext {

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pybind11
 import pytest
 
 from tests.support.cluster import Cluster
@@ -17,7 +18,8 @@ from tests.support.processes import Ended, run_python
 from tests.support.results import load_all
 
 METHOD = ROOT / "tests" / "support" / "toy_method"
-OBJECTS = Path("build", str(sys.implementation.cache_tag))  # as setup.py has them
+# As setup.py has them.
+OBJECTS = Path("build", f"{sys.implementation.cache_tag}-pybind11-{pybind11.__version__}")
 
 # Where the method's files go, and before which lines of the lists its own lines come.
 DIRECTORIES = {

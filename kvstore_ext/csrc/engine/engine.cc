@@ -46,8 +46,8 @@ class Array {
 
   // Its elements, in their usual order; to be called while the engine lets nobody else write.
   // DLPack refuses an array that oneDNN keeps in a layout of its own, which happens to weights
-  // after an inference pass, and does not wait; asking for the pointer plainly would wait, for
-  // ourselves.
+  // after an inference pass, and does not wait. MXNet's usual call for the pointer would wait for
+  // the operation that asks: for ever.
   char* Data() const {
     if (handle_ == nullptr) return nullptr;
     const LibMXNet& mx = LibMXNet::Get();

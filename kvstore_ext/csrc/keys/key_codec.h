@@ -26,8 +26,8 @@ class KeyLane {
   virtual int rank() const = 0;
   virtual int workers() const = 0;
 
-  // Sends a message about the key, which is filled in: at once and without a payload, or with one
-  // when the link has room.
+  // Both send a message about the key, whose number they fill in: SendControl at once and without a
+  // payload, SendData with one, when the link has room.
   virtual void SendControl(int server, Message message) = 0;
   virtual void SendData(int server, Message message) = 0;
 

@@ -14,11 +14,14 @@ struct Slice {
   int server;       // rank
 };
 
-// The slices of a key, in order: every element in exactly one, none over slice_bytes as it travels
-// unless that is less than `alignment` elements, at multiples of which slices begin; lengths differ
-// by at most so many. A key without elements has one empty slice, so that it takes part in rounds
-// like any other. Consecutive slices go to consecutive servers, and there are as
-// many for each where that makes none too small: the busiest server's link sets the pace of all.
+// The slices of a key, in order; every element is in exactly one. Slices begin at multiples of
+// `alignment` elements, and their lengths differ by at most so many, but for the last one,
+// which has what is left. As it travels no slice takes more than slice_bytes, unless already
+// `alignment` elements do. A key without elements has one
+// empty slice, so that it takes part in rounds like any other.
+//
+// Consecutive slices go to consecutive servers. All servers get the same number of them where that
+// makes none too small: the busiest server's link sets the pace of all.
 //
 // A pure function of its arguments: every worker and every run places alike, whatever the order in
 // which keys are first seen. P3 (section 4.2) places round robin in order of first use instead.

@@ -112,8 +112,8 @@ class Server {
     uint32_t step = 0;
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
     int priority = 0;
-    double since = 0;  // the open round's first contribution
-    bool updating = false;
+    double since = 0;       // the open round's first contribution
+    bool updating = false;  // the round's sum is with the optimizer
   };
   struct Key {
     std::string name;

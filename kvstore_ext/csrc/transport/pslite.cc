@@ -48,8 +48,8 @@ void PsLiteTransport::Start(MessageHandler handler) {
   running_ = true;
 }
 
-// Duplicates are told by it when ps-lite resends, so no two messages to a peer may share one; and
-// the value that means "none" would never be acknowledged.
+// Where ps-lite resends (PS_RESEND) it knows duplicates by their timestamp, so no two messages to a
+// peer may share one. A message with the value that means "none" would never be acknowledged.
 int PsLiteTransport::Timestamp(int peer) {
   int timestamp;
   do {

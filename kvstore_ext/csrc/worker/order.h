@@ -52,14 +52,15 @@ class OrderLearner {
   bool Learn();
   std::vector<uint64_t> Order() const;
 
-  // Of round 0 are the initial values; who has taught nothing by the last will not.
+  // Round 0 has the initial values. What has taught nothing by the last of these rounds never will.
   static constexpr uint64_t kFirstRound = 1;
   static constexpr uint64_t kLastRound = 100;
   static constexpr int kLessons = 5;
   // Longer than the engine takes to begin an operation whose operands are ready.
   static constexpr double kWaited = 0.002;
-  // Pairs of keys, of all, that became ready in the other order than they were pushed. A backward
-  // pass turns all pairs round if the keys are pushed by layer, and half of them if by name.
+  // The share of all pairs of keys that must have become ready in the other order than they were
+  // pushed, for an iteration to teach something. A backward pass turns all pairs round if the keys
+  // are pushed by layer, and half of them if by name.
   static constexpr double kLeastTurned = 0.1;
 
   const std::function<void(const std::vector<uint64_t>&)> learned_;  // called without the lock

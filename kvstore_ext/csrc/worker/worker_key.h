@@ -44,14 +44,14 @@ class Worker::Key : public KeyLane {
 
   std::mutex mutex;     // of all below
   uint64_t rounds = 0;  // begun
-  bool busy = false;
+  bool busy = false;    // an operation is open
   Operation operation;
   std::vector<bool> arrived;     // slices of the last round
   size_t missing = 0;            // slices that have not come, or are not written yet
   std::shared_ptr<Round> round;  // the last that was begun
   bool admitted = false;         // its slices are, or can be, encoded
-  double since = 0;
-  std::vector<Result> kept;  // slices of a result that no operation has taken yet
+  double since = 0;              // when the operation began, by Now()
+  std::vector<Result> kept;      // slices of a result that no operation has taken yet
 };
 
 }  // namespace kvstore_ext

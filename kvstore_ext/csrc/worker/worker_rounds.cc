@@ -91,8 +91,8 @@ void Worker::EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice
   tasks_.Run(round->key->priority, [this, round, &slice] { TrySendSlice(*round, slice); });
 }
 
-// The result of the last slice may end the operation at once; what was begun stays readable should
-// the job fail.
+// Before the last slice has left only a failure can end the operation, and the input stays readable
+// after one (operation.h). The last slice's result may end it before this returns.
 void Worker::TrySendSlice(const Round& round, const Slice& slice) {
   try {
     SendSlice(round, slice);

@@ -10,7 +10,10 @@ from .options import number
 
 @dataclass(frozen=True)
 class TopK(GradientCompression):
-    """The largest elements of each gradient; the others are lost."""
+    """The largest elements of each gradient; the others are lost.
+
+    Gradient dropping (Aji and Heafield, EMNLP 2017) without its residuals.
+    """
 
     name: ClassVar[str] = "topk"
 
