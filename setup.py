@@ -1,5 +1,4 @@
 """Builds the C++ core, kvstore_ext._core; everything else stands in pyproject.toml."""
-import re
 import sys
 from glob import glob
 from pathlib import Path
@@ -45,14 +44,12 @@ core = Pybind11Extension(
 
 
 def changed(target, _source):
-    """Whether an object file is older than anything that it was compiled from, or than this."""
+    """Whether an object file is older than any of our files that it was compiled from, or this."""
     made = Path(target)
     rule = made.with_suffix(".d")
     if not made.exists() or not rule.exists():
         return True
-    # "OBJECT: SOURCE SOURCE", with a backslash before a blank within a name.
-    names = rule.read_text().replace("\\\n", " ").split(":", 1)[1].strip()
-    sources = [name.replace("\\ ", " ") for name in re.split(r"(?<!\\)\s+", names)]
+    sources = [name for name in rule.read_text().split() if name.startswith(CORE)]
     return any(
         not Path(source).exists() or Path(source).stat().st_mtime > made.stat().st_mtime
         for source in [*sources, __file__]
@@ -64,8 +61,8 @@ class BuildCore(build_ext):
 
     def finalize_options(self):
         super().finalize_options()
-        # Where it is found again: pip builds elsewhere each time, and with the pybind11 that it
-        # likes. What two versions of that have compiled does not fit together.
+        # Where it is found again: pip builds elsewhere each time. Objects of one version of
+        # pybind11, wherever that lies, do not fit those of another.
         tag = sys.implementation.cache_tag
         self.build_temp = f"build/{tag}-pybind11-{pybind11.__version__}"
 
