@@ -159,7 +159,7 @@ class Cluster:
     ) -> Job:
         """Starts a job and returns at once.
 
-        Arrays
+        Parameters
         ----------
         script
             What a worker runs: a file, or a function of a test module, which is called with the

@@ -23,7 +23,7 @@ def run_python(
 ) -> Ended:
     """Runs `python ARGUMENTS`, which finds the packages of the repository wherever it runs.
 
-    Arrays
+    Parameters
     ----------
     status
         With which it has to end; None for any.
