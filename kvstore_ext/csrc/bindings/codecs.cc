@@ -116,8 +116,38 @@ void BindOptions(py::module_* module) {
       py::arg("name"));
 }
 
+using CodecClass = py::class_<Codec, std::shared_ptr<Codec>>;
+
+void BindSums(CodecClass* codec) {
+  codec
+      ->def("encode_sum",
+            [](const Codec& codec, const Floats& sum, float scaler,
+               const Draws& draws) -> py::object {
+              const float* data = sum.data();
+              const size_t elements = sum.size();
+              Buffer bytes;
+              {
+                py::gil_scoped_release without_gil;
+                bytes = codec.EncodeSum(data, elements, scaler, draws);
+              }
+              if (bytes.data == nullptr) return py::none();
+              return ToBytes(bytes);
+            })
+      .def("decode_sum", [](const Codec& codec, size_t elements, const py::bytes& bytes) {
+        FloatsInPlace out(static_cast<py::ssize_t>(elements));
+        float* data = out.mutable_data();
+        const Buffer buffer = Borrow(bytes);
+        {
+          py::gil_scoped_release without_gil;
+          codec.DecodeSum(data, elements, buffer);
+        }
+        return out;
+      });
+}
+
 void BindCodec(py::module_* module) {
-  py::class_<Codec, std::shared_ptr<Codec>>(*module, "Codec")
+  CodecClass codec(*module, "Codec");
+  codec
       .def(py::init([](const std::string& specification, int workers) {
              return std::const_pointer_cast<Codec>(MakeCodec(specification, workers));
            }),
@@ -152,34 +182,11 @@ void BindCodec(py::module_* module) {
           py::arg("sum").noconvert(), py::arg("bytes"))
       .def("scaler_of",
            [](const Codec& codec, const py::bytes& bytes) { return codec.ScalerOf(Borrow(bytes)); })
-      .def("encode_sum",
-           [](const Codec& codec, const Floats& sum, float scaler,
-              const Draws& draws) -> py::object {
-             const float* data = sum.data();
-             const size_t elements = sum.size();
-             Buffer bytes;
-             {
-               py::gil_scoped_release without_gil;
-               bytes = codec.EncodeSum(data, elements, scaler, draws);
-             }
-             if (bytes.data == nullptr) return py::none();
-             return ToBytes(bytes);
-           })
-      .def("decode_sum",
-           [](const Codec& codec, size_t elements, const py::bytes& bytes) {
-             FloatsInPlace out(static_cast<py::ssize_t>(elements));
-             float* data = out.mutable_data();
-             const Buffer buffer = Borrow(bytes);
-             {
-               py::gil_scoped_release without_gil;
-               codec.DecodeSum(data, elements, buffer);
-             }
-             return out;
-           })
       .def("bytes_per_element", &Codec::bytes_per_element)
       .def("alignment", &Codec::alignment)
       .def("shares_scaler", &Codec::shares_scaler)
       .def("error_feedback", &Codec::error_feedback);
+  BindSums(&codec);
 }
 
 void BindKernels(py::module_* module) {
