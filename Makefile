@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install -qq --no-deps
 CPP := $(shell find kvstore_ext/csrc -name '*.h' -o -name '*.inc' -o -name '*.cc')
 CPP_TESTS := $(shell find tests -name '*.h' -o -name '*.cc')
 
-.PHONY: help demo test test-all sanitize lint format clean
+.PHONY: help demo test test-all sanitize lint format docs clean
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -23,6 +23,7 @@ help:
 	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
+	@echo "make docs    build the documents into build/site"
 	@echo "make clean   remove the environment and what was built"
 	@echo "PYTHON=python3.10 chooses the interpreter, 3.8 to 3.12; ENVIRONMENT=.venv the directory."
 
@@ -52,6 +53,9 @@ lint: $(STAMPS)/lint
 format: $(STAMPS)/lint
 	$(BIN)/clang-format -i $(CPP) $(CPP_TESTS)
 
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --strict -q
+
 clean:
 	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \
 	    { echo "error: $(ENVIRONMENT) is no virtual environment" >&2; exit 1; }
@@ -76,8 +80,9 @@ $(STAMPS)/python: requirements/build.txt
 $(STAMPS)/demo: requirements/run.txt
 $(STAMPS)/test: requirements/run.txt requirements/demo.txt
 $(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
+$(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint: $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint $(STAMPS)/docs: $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
 	@echo "Installing requirements/$*.txt"
 	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
 	@touch $@
