@@ -1,4 +1,4 @@
-"""The documents of the repository, read as Markdown: their links, and the anchors that they have."""
+"""The documents of the repository, read as Markdown: links, and the anchors that they have."""
 from __future__ import annotations
 
 import re
