@@ -4,6 +4,7 @@
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
     errors.py, config.py, stock_store.py   what everything stands on
+    launch_reports.py                      what a process tells its launcher
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters
     server/                                what a server is made of, and its process

@@ -142,6 +142,11 @@ def role_of_process() -> Optional[str]:
     return os.environ.get("DMLC_ROLE")
 
 
+def launcher_reports() -> Optional[str]:
+    """The socket for what the launcher is told (launch_reports.py); None where none listens."""
+    return os.environ.get("KVSTORE_EXT_REPORTS") or None
+
+
 def _big_array() -> int:
     name = "MXNET_KVSTORE_BIGARRAY_BOUND"
     return _count(name, 1 << 62) if name in os.environ else 1_000_000

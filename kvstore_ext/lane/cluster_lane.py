@@ -16,6 +16,7 @@ from .. import _core
 from ..config import Job, Options
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..keys.sparse_rows import Servers
+from ..launch_reports import report
 from ..optimizer.slice_optimizer import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
@@ -67,6 +68,7 @@ class ClusterLane(Lane):
         self._watched = False
         self._left = threading.Event()
         self._bounded = BoundedCalls(options.timeout)
+        report(joining=True)
         self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
         self._native = self.stock.handle
         self.servers = Servers(job.servers, job.big_array, flat=True)
@@ -90,6 +92,7 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
+        report(joined=True)
 
     def _cluster_incomplete(self) -> str:
         job = self._job
@@ -211,6 +214,8 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
+        sent, received = self.worker.traffic()
+        report(traffic={"sent": sum(sent.values()), "received": sum(received.values())})
         self._free()
 
     def _let_go(self) -> None:

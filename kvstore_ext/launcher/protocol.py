@@ -13,7 +13,8 @@ Supervisor to launcher:
     {"host": ...}                          it is there
     {"reserved": {"address": ..., "port": ...}}
     {"output": true, "size": ...}          what the process wrote, both streams in one
-    {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all output before it
+    {"report": {...}}                      what it told of itself (kvstore_ext/launch_reports.py)
+    {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all that came before
     {"error": ..., "status": ...}          it could not be done, in plain words
 """
 

@@ -19,7 +19,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from . import network, process_tree
+from . import network, process_tree, report_socket
 from .protocol import GREETING, Message, encode, write_all
 
 GRACE = 3.0
@@ -94,6 +94,8 @@ class Supervisor:
         self._launcher_there = True
         self._end_asked = False
         self._wakeup = self._catch_signals()
+        self._reports = report_socket.ReportSocket()
+        merged[report_socket.NAME] = self._reports.path
         # A pipe of our own, rather than our output itself, as that may be a socket: a script
         # that opens /dev/stderr gets an error from a socket.
         self._pipe, write_end = os.pipe()
@@ -109,6 +111,9 @@ class Supervisor:
                 start_new_session=True,
                 preexec_fn=process_tree.die_with_parent,
             )
+        except OSError:
+            self._reports.close()
+            raise
         finally:
             os.close(write_end)
 
@@ -120,6 +125,7 @@ class Supervisor:
         left = self._end_descendants()
         self._reap()
         self._forward_output(_PIPE_PIECES)
+        self._reports.close()
         signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 
@@ -158,8 +164,11 @@ class Supervisor:
     def _wait(self, limit: float | None) -> None:
         """Waits until something happens, takes it in, and passes output on."""
         wakeup = self._wakeup.fileno()
-        watched = [wakeup, self._pipe, _INPUT if not self._end_asked else -1]
+        reports = self._reports.fileno()
+        watched = [wakeup, reports, self._pipe, _INPUT if not self._end_asked else -1]
         ready = select.select([each for each in watched if each != -1], [], [], limit)[0]
+        if reports in ready:
+            self._forward_reports()
         if self._pipe in ready:
             self._forward_output()
         if wakeup in ready:
@@ -183,6 +192,10 @@ class Supervisor:
             else:
                 self._say({"output": True}, data)
 
+    def _forward_reports(self) -> None:
+        for fact in self._reports.receive():
+            self._say({"report": fact})
+
     def _say(self, message: Message, payload: bytes = b"") -> None:
         """Tells the launcher; a launcher that no longer listens has ended."""
         if not self._launcher_there:
@@ -203,6 +216,7 @@ class Supervisor:
             if process == 0:
                 return
             if process == self._child.pid:
+                self._forward_reports()
                 self._forward_output(_PIPE_PIECES)
                 self._say({"ended": self._set_returncode(status)})
 

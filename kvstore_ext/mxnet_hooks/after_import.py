@@ -7,6 +7,7 @@ import mxnet as mx
 from mxnet.kvstore import KVStoreBase
 
 from ..errors import KVStoreError
+from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
 
 
@@ -48,7 +49,12 @@ def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
         if plain not in stores and plain not in _LOCAL and "dist" not in plain:
             known = ", ".join(sorted([*stores, *_LOCAL, "dist_sync", "dist_async"]))
             raise KVStoreError(f"there is no store {name!r}; the stores are {known}")
-        return create(name)
+        if plain in stores or "dist" not in plain:
+            return create(name)
+        report(joining=True)
+        store = create(name)  # MXNet's own returns once the cluster stands
+        report(joined=True)
+        return store
 
     return create_known
 

@@ -15,6 +15,7 @@ from ..errors import ClusterError, KVStoreError
 from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
+from ..launch_reports import report
 from .shutdown import failures, open_stores
 
 
@@ -34,6 +35,7 @@ class LaneStore(KVStore):
             )
         except ClusterError as error:
             failures.append(error)
+            report(failed=str(error))
             raise
         super().__init__(self._lane.stock.handle)
         self._worker = self._lane.worker

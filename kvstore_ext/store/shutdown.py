@@ -9,6 +9,7 @@ import weakref
 from typing import Any, List
 
 from ..errors import KVStoreError
+from ..launch_reports import report
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
@@ -31,11 +32,14 @@ def _close(store: Any, crash: Any) -> None:
         return
     if crash is not None and not store._worker.failure():
         words = traceback.format_exception_only(type(crash), crash)[-1].strip()
+        # The launcher first: once the other workers know, they may end before this one.
+        report(failed=f"worker {store.rank}: its script failed: {words}")
         store.fail(f"its script failed: {words}")
     try:
         store.close()
     except KVStoreError as error:
         failures.append(error)
+        report(failed=str(error))
         if crash is None:
             print(f"kvstore_ext: {error}", file=sys.stderr)
 
