@@ -83,9 +83,12 @@ class Job:
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._inquiry:
-                await asyncio.wait([self._failed])
+                either = [self._inquiry, self._failed]
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 raise self._failed.result()
+            if self._inquiry:
+                self._inquiry.result()  # raises what has kept it from finding anything
             return task.result()
         except StartError as error:
             raise JobError(str(error), error.status, error.sink) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def parse(arguments: list[str]) -> Options:
         servers=found.num_servers or found.num_workers,
         launcher=launcher,
         hosts=tuple(hosts),
-        environment={**scheduler, **dict(found.env)},
+        environment={**scheduler, **_width(found.only_rank), **dict(found.env)},
         command=tuple(worker_command),
         server_command=tuple(server_command),
         python=python,
@@ -112,6 +113,13 @@ def _hosts(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
 def _check_rank(rank: int | None, workers: int) -> None:
     if rank is not None and rank >= workers:
         raise ValueError(f"--only-rank: found {rank}, allowed are 0 to {workers - 1}")
+
+
+def _width(only_rank: int | None) -> dict[str, str]:
+    """Returns the variable by which a progress bar knows the width of the launcher's terminal."""
+    if only_rank is None or not sys.stdout.isatty():
+        return {}
+    return {"COLUMNS": str(shutil.get_terminal_size().columns)}
 
 
 def _server_hosts(launcher: str, found: argparse.Namespace) -> list[Host]:

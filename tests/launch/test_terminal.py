@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
+import struct
+import termios
 
 import pytest
 
 from .jobs import Job
 
-WORKER = ["sh", "-c", r"printf 'step 1\rstep 2\r'; echo; printf $KVSTORE_EXT_LAUNCH_RANK"]
+BAR = r"printf 'step 1\rstep 2\r'; echo; printf $KVSTORE_EXT_LAUNCH_RANK/$COLUMNS"
 
 
 def test_one_worker_alone_is_shown_as_it_prints(job: Job) -> None:
     arguments = ["-n", "2", "-s", "1", "--server-command", "echo serving"]
-    shown = run_on_terminal(job, ["--only-rank", "1", *arguments, *WORKER], {})
-    assert shown == b"step 1\rstep 2\r\r\n1"  # a terminal makes \r\n of \n
-    for rank in "01":
+    command = ["--only-rank", "1", *arguments, "sh", "-c", BAR]
+    shown = run_on_terminal(job, command, {"COLUMNS": ""})
+    assert shown == b"step 1\rstep 2\r\r\n1/77"  # a terminal makes \r\n of \n
+    for rank in range(2):
         log = (job.log_dir / f"worker-{rank}.log").read_bytes()
-        assert log == b"step 1\rstep 2\r\n" + rank.encode()
+        assert log == f"step 1\rstep 2\r\n{rank}/77".encode()
     assert job.log("server-0") == "serving\n"
 
 
@@ -64,6 +68,7 @@ def test_colours(job: Job, environment: dict[str, str], coloured: bool) -> None:
 def run_on_terminal(job: Job, arguments: list[str], environment: dict[str, str]) -> bytes:
     """Returns what a terminal shows of a job that goes well."""
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 77, 0, 0))
     try:
         job.start(*arguments, environment={"TERM": "xterm", **environment}, stdout=theirs)
         os.close(theirs)
