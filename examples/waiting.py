@@ -1,0 +1,180 @@
+"""How long a worker's device waits for parameters: what communication costs that nothing hides.
+
+A device waits while it has nothing to compute because a parameter has not come. MXNet computes
+behind the script's back, so that no clock in the script sees it. Instead marks are queued in MXNet's
+engine among the operations, and note when it comes to them. Any store can be measured so.
+"""
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import time
+from typing import Any, Iterator, Sequence
+
+import mxnet as mx
+from mxnet.base import _LIB, check_call
+
+EVERY = 10  # steps, of which one is watched: its marks cost a little themselves
+
+COMPUTED, CAME, USED = range(3)
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # MXNet's EngineSyncFunc
+_CPU = (ctypes.c_int * 2)(1, 0)  # its Context, and its property of having a thread of one's own
+_PRIORITIZED = ctypes.c_int(3)
+
+
+def waited(idle_from: float, came: Sequence[float], used: Sequence[float]) -> float:
+    """Seconds in which a device had nothing to compute because a parameter had not come.
+
+    Layers with parameters are taken in the order in which the device has done with them. It waits
+    for each from the time when it had done with the one before to the time when the parameter came.
+    What it computes between them, such as pooling, is taken for waiting where the next parameter is
+    late, so that this is the most that it may have waited.
+
+    Parameters
+    ----------
+    idle_from
+        When it had nothing to do but the forward pass, in seconds.
+    came, used
+        When each parameter had come, and when the forward pass had used it.
+    """
+    total, free = 0.0, idle_from
+    for used_at, came_at in sorted(zip(used, came)):
+        total += max(0.0, came_at - free)
+        free = max(free, used_at)
+    return total
+
+
+class Marks:
+    """The marks of one step and of the forward pass after it: three for each of some parameters."""
+
+    def __init__(self, parameters: int) -> None:
+        self.forward_begun = 0.0
+        self._times: list[list[float | None]] = [[None] * parameters for _ in range(3)]
+        self._queued = 0
+        self._noting = _FUNCTION(self._note)  # the engine has its address until `ended`
+
+    @property
+    def ended(self) -> bool:
+        """Whether the engine has come to all that were queued."""
+        return self._noted() == self._queued
+
+    @property
+    def complete(self) -> bool:
+        """Whether all three were queued for each parameter, and the engine has come to them."""
+        return self._noted() == 3 * len(self._times[0])
+
+    def _noted(self) -> int:
+        return sum(time is not None for times in self._times for time in times)
+
+    def queue(self, kind: int, parameter: int, array: mx.nd.NDArray, after_readers: bool) -> None:
+        """Has the time be noted when what is queued now and writes to the array has ended; with
+        `after_readers`, what reads it too."""
+        arrays = (ctypes.c_void_p * 1)(array.handle)
+        reads, writes = (None, arrays) if after_readers else (arrays, None)
+        self._queued += 1
+        place = ctypes.c_void_p(1 + kind * len(self._times[0]) + parameter)
+        check_call(_LIB.MXEnginePushSyncND(
+            self._noting, place, None, ctypes.byref(_CPU), reads, int(reads is not None), writes,
+            int(writes is not None), ctypes.byref(_PRIORITIZED), 0, b"Mark"))
+
+    def waited(self) -> float:
+        """As the function `waited`, of the device that computes them; for complete ones."""
+        computed, came, used = self._times
+        return waited(max(self.forward_begun, *computed), came, used)  # type: ignore[arg-type]
+
+    def _note(self, _: Any, place: int) -> None:
+        kind, parameter = divmod(place - 1, len(self._times[0]))
+        self._times[kind][parameter] = time.perf_counter()
+
+
+class Watch:
+    """Watches the three parts of a training step, on the first device of a worker.
+
+        with watch.forward(), autograd.record():
+            losses = [...]
+        with watch.backward():
+            autograd.backward(losses)
+        with watch.update():
+            trainer.step(batch_size)
+
+    Called by the script's thread; the engine's threads note the times. A worker alone has nothing
+    to wait for and is not watched.
+    """
+
+    def __init__(self, trainer: mx.gluon.Trainer, workers: int) -> None:
+        self._trainer = trainer
+        self._active = workers > 1
+        self._steps = 0
+        self._watched: Marks | None = None  # of the step that goes on
+        self._open: list[Marks] = []  # to which the engine may still come, with that one
+        self._total, self._count = 0.0, 0
+        if self._active:
+            # The engine must not come to a mark when the interpreter has gone.
+            atexit.register(_end_computing)
+
+    @contextlib.contextmanager
+    def forward(self) -> Iterator[None]:
+        """Around what queues the forward pass."""
+        begun = time.perf_counter()
+        yield
+        marks, self._watched = self._watched, None
+        if marks is not None:
+            marks.forward_begun = begun
+            for i, parameter in enumerate(self._parameters()):
+                marks.queue(USED, i, parameter.list_data()[0], after_readers=True)
+
+    @contextlib.contextmanager
+    def backward(self) -> Iterator[None]:
+        """Around what queues the backward pass."""
+        yield
+        self._steps += 1
+        if not self._active or self._steps % EVERY:
+            return
+        parameters = self._parameters()
+        self._watched = Marks(len(parameters))
+        self._open.append(self._watched)
+        for i, parameter in enumerate(parameters):
+            self._watched.queue(COMPUTED, i, parameter.list_grad()[0], after_readers=False)
+
+    @contextlib.contextmanager
+    def update(self) -> Iterator[None]:
+        """Around what sends the gradients."""
+        yield
+        if self._watched is None:
+            return
+        for i, parameter in enumerate(self._parameters()):
+            # What comes is the parameter, or the gradients' sum, from which workers compute it.
+            updates_here = not self._trainer._update_on_kvstore
+            came = (parameter.list_grad if updates_here else parameter.list_data)()[0]
+            self._watched.queue(CAME, i, came, after_readers=False)
+
+    def begin(self) -> None:
+        """Forgets what it has seen."""
+        self._watched = None
+        self._take_complete()
+        self._total, self._count = 0.0, 0
+
+    def share(self, seconds_a_step: float) -> float | None:
+        """The share of a step that the device waited since `begin`; None where no step was seen."""
+        self._take_complete()
+        if not self._count:
+            return None
+        return min(1.0, self._total / self._count / seconds_a_step)
+
+    def _take_complete(self) -> None:
+        for marks in [marks for marks in self._open if marks.ended and marks is not self._watched]:
+            self._open.remove(marks)
+            if marks.complete:
+                self._total += marks.waited()
+                self._count += 1
+
+    def _parameters(self) -> list[mx.gluon.Parameter]:
+        """Those that travel; not sparse ones, which are fetched row by row."""
+        return [parameter for parameter in self._trainer._params
+                if parameter.grad_req != "null" and parameter._stype == "default"]
+
+
+def _end_computing() -> None:
+    with contextlib.suppress(mx.MXNetError):  # of a computation: the script's to report
+        mx.nd.waitall()
