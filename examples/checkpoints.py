@@ -1,4 +1,4 @@
-"""Checkpoints of the training scripts: a folder for each epoch, and what each worker carries over."""
+"""Checkpoints of the training scripts: a folder an epoch, and what each worker carries over."""
 from __future__ import annotations
 
 import copy

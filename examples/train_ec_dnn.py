@@ -153,18 +153,19 @@ for report in trainer.rounds(rounds):
     row = f"{report.round:5d}  {report.steps:5d}  {passed:7.1f}  {report.training_loss:13.3f}"
     if report.global_error is not None and report.local_errors is not None:
         local_error = float(report.local_errors.mean())
-        for points, error in zip(curves.values(), (local_error, report.global_error)):
-            points.append((passed, error))
+        for points, found in zip(curves.values(), (local_error, report.global_error)):
+            points.append((passed, found))
         values.update({"error/local": local_error, "error/global": report.global_error})
         row += f"  {errors(local_error):>11}  {errors(report.global_error):>12}"
-    log(row + f"  {report.relabel_share:11.0%}  {share_of('exchange') or 0:7.0%}")
+    waiting = report.seconds.get("exchange", 0.0) / report.training_seconds
+    log(row + f"  {report.relabel_share:11.0%}  {waiting:7.0%}")
     progress.write(values)
     progress.begin_epoch(report.round + 1)
 progress.end()
 
 local, together = trainer.local_model(make_network), trainer.global_model(make_network)
-log(f"relabelling took {share_of('relabel') or 0:.0%} of {sum(seconds.values()):.1f} s of training, "
-    f"waiting for models {share_of('exchange') or 0:.0%}")
+log(f"relabelling took {share_of('relabel') or 0:.0%} of {sum(seconds.values()):.1f} s of training,"
+    f" waiting for other workers' models {share_of('exchange') or 0:.0%}")
 log(f"final test error: local {errors(error_of(local))} (of the network with the smallest training "
     f"loss), global {errors(error_of(together))} (of {together_is})")
 if kv.rank == 0 and args.picture:

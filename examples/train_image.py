@@ -213,7 +213,8 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
     mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
     progress.begin_epoch(epoch)
     watch.begin()
-    total, pending = 0.0, []
+    total = 0.0
+    pending: list = []
     for step, batch in enumerate(data.train(epoch, args.batch_size, kv.rank, kv.num_workers), 1):
         losses = train_step(*(mx.nd.array(part) for part in batch))
         # Wait for the step before, not for this one, which goes on beside the next.

@@ -1,7 +1,7 @@
 """Train an image classifier on data of your own, on one machine or over a cluster.
 
-A copy of this file is where to begin: it needs nothing of what lies beside it, and reads from top to
-bottom. The data are a folder, either of images in one folder for each class, or of two arrays:
+A copy of this file is where to begin: it needs nothing of what lies beside it, and reads from top
+to bottom. The data are a folder, either of images in one folder for each class, or of two arrays:
 
     flowers/daisy/anything.jpg          digits/images.npy    uint8, (n, height, width, channels)
     flowers/tulip/anything.png          digits/labels.npy    integers from 0, (n,)

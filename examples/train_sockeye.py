@@ -196,7 +196,8 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
     mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
     progress.begin_epoch(epoch)
     watch.begin()
-    total, words, pending = 0.0, 0, []
+    total, words = 0.0, 0
+    pending: list = []
     for batch in batches.of_worker(epoch, kv.rank, kv.num_workers):
         with watch.forward(), autograd.record():
             losses = [translation.loss(net, part)

@@ -1,8 +1,8 @@
 """How long a worker's device waits for parameters: what communication costs that nothing hides.
 
 A device waits while it has nothing to compute because a parameter has not come. MXNet computes
-behind the script's back, so that no clock in the script sees it. Instead marks are queued in MXNet's
-engine among the operations, and note when it comes to them. Any store can be measured so.
+behind the script's back, so that no clock in the script sees it. Instead marks are queued among the
+operations in MXNet's engine, and note when it comes to them. Any store can be measured so.
 """
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ COMPUTED, CAME, USED = range(3)
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # MXNet's EngineSyncFunc
 _CPU = (ctypes.c_int * 2)(1, 0)  # its Context, and its property of having a thread of one's own
 _PRIORITIZED = ctypes.c_int(3)
+_NOT_YET = -1.0
 
 
 def waited(idle_from: float, came: Sequence[float], used: Sequence[float]) -> float:
@@ -50,7 +51,7 @@ class Marks:
 
     def __init__(self, parameters: int) -> None:
         self.forward_begun = 0.0
-        self._times: list[list[float | None]] = [[None] * parameters for _ in range(3)]
+        self._times = [[_NOT_YET] * parameters for _ in range(3)]
         self._queued = 0
         self._noting = _FUNCTION(self._note)  # the engine has its address until `ended`
 
@@ -65,7 +66,7 @@ class Marks:
         return self._noted() == 3 * len(self._times[0])
 
     def _noted(self) -> int:
-        return sum(time is not None for times in self._times for time in times)
+        return sum(time != _NOT_YET for times in self._times for time in times)
 
     def queue(self, kind: int, parameter: int, array: mx.nd.NDArray, after_readers: bool) -> None:
         """Has the time be noted when what is queued now and writes to the array has ended; with
@@ -81,7 +82,7 @@ class Marks:
     def waited(self) -> float:
         """As the function `waited`, of the device that computes them; for complete ones."""
         computed, came, used = self._times
-        return waited(max(self.forward_begun, *computed), came, used)  # type: ignore[arg-type]
+        return waited(max(self.forward_begun, *computed), came, used)
 
     def _note(self, _: Any, place: int) -> None:
         kind, parameter = divmod(place - 1, len(self._times[0]))
