@@ -45,19 +45,19 @@ class Progress:
     store
         Of which rank 0 writes scalars.
     waiting_share
-        From the mean seconds of a step to the share of them in which the device waited for
-        communication; None where that is not known. `waiting.Watch` has one.
+        Tells the share of the epoch in which the device waited for communication, as far as it is
+        known. `waiting.Watch` has one.
     """
 
     def __init__(self, args: argparse.Namespace, *, shown: bool, epochs: range, steps: int,
                  samples: int, store: Any,
-                 waiting_share: Callable[[float], float | None] = lambda seconds: None) -> None:
+                 waiting_share: Callable[[], float | None] = lambda: None) -> None:
         bar = args.progress == "bar" or (args.progress == "auto" and sys.stderr.isatty())
         self._bar = tqdm(total=len(epochs) * steps, bar_format=_BAR, unit="steps", leave=False,
                          dynamic_ncols=True, disable=not (shown and bar))
         self._lines = shown and not bar
         self._epochs, self._steps, self._samples = epochs, steps, samples
-        self._waiting_share = waiting_share
+        self.waiting_share = waiting_share
         directory = args.tensorboard if store.rank == 0 else None
         self._scalars = Scalars(directory, store, (epochs.start - 1) * steps)
         self._epoch = self._step = 0
@@ -79,16 +79,7 @@ class Progress:
     @property
     def samples_per_second(self) -> float:
         """Of the epoch."""
-        return self._step * self._samples / self._seconds
-
-    @property
-    def waiting_share(self) -> float | None:
-        """The share of the epoch in which the device waited for communication."""
-        return self._waiting_share(self._seconds / max(1, self._step))
-
-    @property
-    def _seconds(self) -> float:
-        return max(1e-9, (self._ended or time.time()) - self._begun)
+        return self._step * self._samples / max(1e-9, (self._ended or time.time()) - self._begun)
 
     def step(self, loss: float | None) -> None:
         """A step is queued; `loss` is the epoch's mean, of the steps that have been computed, or
@@ -106,7 +97,7 @@ class Progress:
 
     def _show(self) -> None:
         state = f"loss {self._loss:.4f}, {self.samples_per_second:.0f} samples/s"
-        share = self.waiting_share
+        share = self.waiting_share()
         if share is not None:
             state += f", {share:.0%} waiting"
         if self._lines:
@@ -120,7 +111,7 @@ class Progress:
             "loss/training": self._loss,
             **values,
             "speed/samples_per_second": self.samples_per_second,
-            "communication/waiting_share": self.waiting_share,
+            "communication/waiting_share": self.waiting_share(),
         })
 
     def end(self) -> None:

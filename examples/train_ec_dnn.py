@@ -117,7 +117,7 @@ schedule = script.make_schedule(args, steps_per_epoch)
 seconds: dict[str, float] = {}  # by what took them, evaluation apart
 progress = Progress(args, shown=kv.rank == 0 or args.verbose, epochs=range(1, rounds + 1),
                     steps=length, samples=args.batch_size * kv.num_workers, store=kv,
-                    waiting_share=lambda _: share_of("exchange"))
+                    waiting_share=lambda: share_of("exchange"))
 
 
 def share_of(what: str) -> float | None:

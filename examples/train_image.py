@@ -229,7 +229,7 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
     accuracy = validation_accuracy()
     progress.write({"loss/training": loss, "accuracy/validation": accuracy})
     log(f"{epoch:5d}  {schedule(updates):13.5f}  {loss:13.4f}  {accuracy:19.4f}  "
-        f"{progress.samples_per_second:9.0f}  {percent(progress.waiting_share):>7}")
+        f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}")
     if compression.active:
         log(f"       {compression.text()}")
         saved.write_own(epoch, trainer, kv.rank)

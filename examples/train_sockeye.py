@@ -226,7 +226,7 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
                         "accuracy/bleu": score})
         log(f"{epoch:5d}  {schedule(updates):13.5f}  {math.exp(min(total / words, 50)):19.3f}  "
             f"{math.exp(min(held_out_loss, 50)):19.3f}  {score:5.1f}  "
-            f"{progress.samples_per_second:9.0f}  {percent(progress.waiting_share):>7}")
+            f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}")
         for pair, found in list(zip(held_out, translations))[:args.examples]:
             log(f"       {pair[0]}  ->  {found}" + ("" if found == pair[1] else f"  ({pair[1]})"))
         if args.checkpoint_dir:

@@ -17,7 +17,9 @@ from mxnet.base import _LIB, check_call
 
 EVERY = 10  # steps, of which one is watched: its marks cost a little themselves
 
-COMPUTED, CAME, USED = range(3)
+# What is noted of each parameter: its gradient was computed, it came back, the next forward pass
+# has used it, and the next gradient was computed.
+COMPUTED, CAME, USED, COMPUTED_AGAIN = range(4)
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)  # MXNet's EngineSyncFunc
 _CPU = (ctypes.c_int * 2)(1, 0)  # its Context, and its property of having a thread of one's own
 _PRIORITIZED = ctypes.c_int(3)
@@ -47,11 +49,11 @@ def waited(idle_from: float, came: Sequence[float], used: Sequence[float]) -> fl
 
 
 class Marks:
-    """The marks of one step and of the forward pass after it: three for each of some parameters."""
+    """The marks from the end of one step's computation to that of the next."""
 
     def __init__(self, parameters: int) -> None:
         self.forward_begun = 0.0
-        self._times = [[_NOT_YET] * parameters for _ in range(3)]
+        self._times = [[_NOT_YET] * parameters for _ in range(4)]
         self._queued = 0
         self._noting = _FUNCTION(self._note)  # the engine has its address until `ended`
 
@@ -62,8 +64,8 @@ class Marks:
 
     @property
     def complete(self) -> bool:
-        """Whether all three were queued for each parameter, and the engine has come to them."""
-        return self._noted() == 3 * len(self._times[0])
+        """Whether all were queued for each parameter, and the engine has come to them."""
+        return self._noted() == 4 * len(self._times[0])
 
     def _noted(self) -> int:
         return sum(time != _NOT_YET for times in self._times for time in times)
@@ -80,9 +82,13 @@ class Marks:
             int(writes is not None), ctypes.byref(_PRIORITIZED), 0, b"Mark"))
 
     def waited(self) -> float:
-        """As the function `waited`, of the device that computes them; for complete ones."""
-        computed, came, used = self._times
-        return waited(max(self.forward_begun, *computed), came, used)
+        """As the function `waited`; for complete marks, as `seconds`."""
+        idle_from = max(self.forward_begun, *self._times[COMPUTED])
+        return waited(idle_from, self._times[CAME], self._times[USED])
+
+    def seconds(self) -> float:
+        """How long the step took."""
+        return max(self._times[COMPUTED_AGAIN]) - max(self._times[COMPUTED])
 
     def _note(self, _: Any, place: int) -> None:
         kind, parameter = divmod(place - 1, len(self._times[0]))
@@ -109,7 +115,7 @@ class Watch:
         self._steps = 0
         self._watched: Marks | None = None  # of the step that goes on
         self._open: list[Marks] = []  # to which the engine may still come, with that one
-        self._total, self._count = 0.0, 0
+        self._waited = self._seconds = 0.0
         if self._active:
             # The engine must not come to a mark when the interpreter has gone.
             atexit.register(_end_computing)
@@ -119,24 +125,23 @@ class Watch:
         """Around what queues the forward pass."""
         begun = time.perf_counter()
         yield
-        marks, self._watched = self._watched, None
-        if marks is not None:
-            marks.forward_begun = begun
+        if self._watched is not None:
+            self._watched.forward_begun = begun
             for i, parameter in enumerate(self._parameters()):
-                marks.queue(USED, i, parameter.list_data()[0], after_readers=True)
+                self._watched.queue(USED, i, parameter.list_data()[0], after_readers=True)
 
     @contextlib.contextmanager
     def backward(self) -> Iterator[None]:
         """Around what queues the backward pass."""
         yield
         self._steps += 1
-        if not self._active or self._steps % EVERY:
-            return
-        parameters = self._parameters()
-        self._watched = Marks(len(parameters))
-        self._open.append(self._watched)
-        for i, parameter in enumerate(parameters):
-            self._watched.queue(COMPUTED, i, parameter.list_grad()[0], after_readers=False)
+        if self._watched is not None:
+            self._queue_computed(self._watched, COMPUTED_AGAIN)
+            self._watched = None
+        if self._active and self._steps % EVERY == 0:
+            self._watched = Marks(len(self._parameters()))
+            self._open.append(self._watched)
+            self._queue_computed(self._watched, COMPUTED)
 
     @contextlib.contextmanager
     def update(self) -> Iterator[None]:
@@ -154,21 +159,24 @@ class Watch:
         """Forgets what it has seen."""
         self._watched = None
         self._take_complete()
-        self._total, self._count = 0.0, 0
+        self._waited = self._seconds = 0.0
 
-    def share(self, seconds_a_step: float) -> float | None:
-        """The share of a step that the device waited since `begin`; None where no step was seen."""
+    def share(self) -> float | None:
+        """The share of the steps watched since `begin` in which the device waited; None before one
+        was."""
         self._take_complete()
-        if not self._count:
-            return None
-        return min(1.0, self._total / self._count / seconds_a_step)
+        return self._waited / self._seconds if self._seconds else None
 
     def _take_complete(self) -> None:
         for marks in [marks for marks in self._open if marks.ended and marks is not self._watched]:
             self._open.remove(marks)
             if marks.complete:
-                self._total += marks.waited()
-                self._count += 1
+                self._waited += marks.waited()
+                self._seconds += marks.seconds()
+
+    def _queue_computed(self, marks: Marks, kind: int) -> None:
+        for i, parameter in enumerate(self._parameters()):
+            marks.queue(kind, i, parameter.list_grad()[0], after_readers=False)
 
     def _parameters(self) -> list[mx.gluon.Parameter]:
         """Those that travel; not sparse ones, which are fetched row by row."""
