@@ -15,6 +15,7 @@ room whose docstring says what it promises, in which order to read it, and what 
     methods.py                             the list of methods
     ec_dnn/                                models instead of gradients, over the public store
     launcher/                              starts jobs; imports nothing of all this
+    check/                                 is this host fit? are those, and their links?
     csrc/                                  the core in C++; _core.pyi is its typed face
 
 docs/architecture.md follows one gradient from the script to the server and back.
@@ -24,7 +25,10 @@ from __future__ import annotations
 import sys
 import warnings
 
+from .check.asked import begin_check_if_asked
 from .mxnet_hooks import before_import
+
+begin_check_if_asked()
 
 _mxnet_was_imported = "mxnet" in sys.modules
 if not _mxnet_was_imported:

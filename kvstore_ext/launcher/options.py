@@ -64,7 +64,7 @@ def parse(arguments: list[str]) -> Options:
         check_command(command)
         _check_rank(found.only_rank, found.num_workers)
         worker_command = through_runner(command, found.replace)
-        hosts = _hosts(launcher, found.hostfile, found.num_workers)
+        hosts = hosts_for(launcher, found.hostfile, found.num_workers)
         server_hosts = _server_hosts(launcher, found)
     except ValueError as error:
         parser.error(str(error))
@@ -95,7 +95,8 @@ def parse(arguments: list[str]) -> Options:
     )
 
 
-def _hosts(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
+def hosts_for(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
+    """Returns the hosts that the launcher is given; raises ValueError for what it cannot use."""
     if hostfile is None:
         if launcher == "ssh":
             raise ValueError("--launcher ssh needs a hostfile (-H)")

@@ -59,16 +59,21 @@ class Running:
             raise StartError(f"{self.title}: {message['error']}", message["status"])
         return Endpoint(**received[0]["reserved"])
 
-    def run(self, environment: Message, patience: float = 0.0) -> None:
+    def run(
+        self, environment: Message, patience: float = 0.0, takes_input: bool = False
+    ) -> None:
         """Has the supervisor start the process, in its directory or the launcher's working one.
 
-        At the end the process has `patience` seconds to end by itself.
+        At the end the process has `patience` seconds to end by itself. One that takes input can be
+        given it, by `link.send_raw`, once it has written something: no sooner, or the supervisor
+        would read it with the order.
         """
         order = {
             "command": self.process.command,
             "environment": environment,
             "directory": self.process.directory or os.getcwd(),
             "patience": patience,
+            "takes_input": takes_input,
         }
         self.link.send({"run": order})
         self.gone = asyncio.ensure_future(self._follow())

@@ -3,11 +3,13 @@
 Standard input and output lead to the launcher (see protocol). They are a pipe here, an ssh
 connection to another host, or a socket. Whatever happens to the launcher, the input ends, and then
 the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. With "patience" they
-get SIGTERM only if they have not ended by themselves after so many seconds.
+get SIGTERM only if they have not ended by themselves after so many seconds. With "takes_input",
+what else comes through the input goes to the process's own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -88,6 +90,7 @@ class Supervisor:
         environment: dict[str, str | None],
         directory: str,
         patience: float = 0.0,
+        takes_input: bool = False,
     ) -> None:
         merged: dict[str, Any] = {**os.environ, **environment}
         self._patience = patience
@@ -105,7 +108,7 @@ class Supervisor:
                 command,
                 cwd=directory,
                 env={name: value for name, value in merged.items() if value is not None},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
                 stdout=write_end,
                 stderr=write_end,
                 start_new_session=True,
@@ -174,8 +177,16 @@ class Supervisor:
         if wakeup in ready:
             numbers = self._wakeup.recv(4096)
             self._end_asked |= any(number in numbers for number in _END_SIGNALS)
-        if _INPUT in ready and not _read(_INPUT):
+        if _INPUT in ready:
+            self._pass_on(_read(_INPUT))
+
+    def _pass_on(self, data: bytes) -> None:
+        """Gives the process what has come for it; nothing is the end of the input."""
+        if not data:
             self._end_asked = True
+        if self._child.stdin is not None:
+            with contextlib.suppress(OSError):  # it reads no more, or has ended
+                write_all(self._child.stdin.fileno(), data)
 
     def _forward_output(self, pieces: int = 1) -> None:
         """Passes on what the process has written, at most so many pieces of it."""
