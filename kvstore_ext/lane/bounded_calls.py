@@ -89,7 +89,7 @@ def exit_when_stuck(
                 mx.nd.waitall()
             ended.set()
 
-        threading.Thread(target=wait_for_all, daemon=True).start()
+        threading.Thread(target=wait_for_all, daemon=True, name="last operations").start()
         if not ended.wait(_LAST_MOMENT):
             print(
                 f"kvstore_ext: {failure()}; operations on sparse keys have not ended within "
