@@ -113,10 +113,13 @@ class ClusterLane(Lane):
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
                 self._free()
-            ranks = ", ".join(map(str, missing))
+            *others, last = map(str, missing)
+            found = f"server {last} of this job is not a P3Server"
+            if others:
+                found = f"servers {', '.join(others)} and {last} of this job are not P3Servers"
             raise ClusterError(
-                f"server {ranks} of this job is not a P3Server: start servers with "
-                "python -m kvstore_ext.server, or the job with kvstore-launch"
+                f"{found}: start servers with python -m kvstore_ext.server, or the job with "
+                "kvstore-launch"
             )
 
     def command(self, body: str, head: int = HEAD) -> None:
