@@ -6,8 +6,8 @@ from typing import Any, Callable
 import mxnet as mx
 from mxnet.kvstore import KVStoreBase
 
-from ..errors import KVStoreError
 from ..optimizer.worker_states import CarryingUpdater
+from .store_names import check_name
 
 
 def adopt(store_class: type) -> None:
@@ -34,20 +34,10 @@ def adopt(store_class: type) -> None:
     )
 
 
-# MXNet's own, of one process.
-_LOCAL = (
-    *("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device"),
-    *("device", "nccl"),
-)
-
-
 def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
     def create_known(name: str = "local") -> Any:
-        stores = KVStoreBase.kv_registry
-        plain = str(name).lower()
-        if plain not in stores and plain not in _LOCAL and "dist" not in plain:
-            known = ", ".join(sorted([*stores, *_LOCAL, "dist_sync", "dist_async"]))
-            raise KVStoreError(f"there is no store {name!r}; the stores are {known}")
+        if isinstance(name, str):
+            check_name(name)
         return create(name)
 
     return create_known
@@ -55,9 +45,11 @@ def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
 
 def _creating(create: Callable[..., Any], store_class: type) -> Callable[..., Any]:
     def create_kvstore(kvstore: Any, *arguments: Any) -> Any:
-        kind = KVStoreBase.kv_registry.get(kvstore.lower()) if isinstance(kvstore, str) else None
-        if isinstance(kind, type) and issubclass(kind, store_class):
-            kvstore = mx.kv.create(kvstore)
+        if isinstance(kvstore, str):
+            check_name(kvstore)
+            kind = KVStoreBase.kv_registry.get(kvstore.lower())
+            if isinstance(kind, type) and issubclass(kind, store_class):
+                kvstore = mx.kv.create(kvstore)
         return create(kvstore, *arguments)
 
     return create_kvstore
