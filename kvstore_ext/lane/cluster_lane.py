@@ -32,6 +32,7 @@ class ClusterLane(Lane):
     A process has one, whatever the number of its stores: ps-lite knows processes, not stores.
     """
 
+    in_process = False
     _current: Optional[ClusterLane] = None
 
     @classmethod
@@ -166,9 +167,9 @@ class ClusterLane(Lane):
             if getattr(optimizer, "multi_precision", False):
                 self.command("", _MULTI_PRECISION)
 
-    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
-        """The servers are other processes."""
-        return False
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
+        """The servers are other processes, and a function stays in its own."""
+        raise NotImplementedError
 
     def _await_all_servers(self) -> None:
         """Returns once all servers have survived what they were told before."""
