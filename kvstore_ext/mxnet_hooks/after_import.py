@@ -19,7 +19,12 @@ def adopt(store_class: type) -> None:
     distributed store that updates parameters, because MXNet's own servers would not hear of it;
     ours do (optimizer/settings.py). Nor does a store hear of an optimizer that the script runs
     itself, and of which compression has to know.
+
+    MXNet's optimizer `test`, of its own suites, copies a weight into its state, which is dense even
+    where the weight is row-sparse, so that the copy raises. Its servers lose what an optimizer
+    raises and go on; ours end the job.
     """
+    mx.optimizer.Test.create_state = _creating_state_for_copies(mx.optimizer.Test.create_state)
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):
         module._create_kvstore = _creating(module._create_kvstore, store_class)
@@ -32,6 +37,15 @@ def adopt(store_class: type) -> None:
     mx.module.Module.init_optimizer = _introducing_module(
         mx.module.Module.init_optimizer, store_class
     )
+
+
+def _creating_state_for_copies(create: Callable[..., Any]) -> Callable[..., Any]:
+    def create_state(optimizer: Any, index: Any, weight: Any) -> Any:
+        if weight.stype == "default":
+            return create(optimizer, index, weight)
+        return mx.nd.sparse.zeros(weight.stype, weight.shape, weight.context, weight.dtype)
+
+    return create_state
 
 
 def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
