@@ -3,7 +3,8 @@
 `import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. Every directory is a
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
-    errors.py, config.py, stock_store.py   what everything stands on
+    errors.py, config.py, spelling.py,     what everything stands on
+    stock_store.py
     launch_reports.py                      what a process tells its launcher
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters

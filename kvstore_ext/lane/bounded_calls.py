@@ -90,7 +90,7 @@ def exit_when_stuck(
                 mx.nd.waitall()
             ended.set()
 
-        threading.Thread(target=wait_for_all, daemon=True).start()
+        threading.Thread(target=wait_for_all, daemon=True, name="last operations").start()
         if not ended.wait(_LAST_MOMENT):
             report(failed=failure())
             print(

@@ -33,6 +33,7 @@ class ClusterLane(Lane):
     A process has one, whatever the number of its stores: ps-lite knows processes, not stores.
     """
 
+    in_process = False
     _current: Optional[ClusterLane] = None
 
     @classmethod
@@ -116,10 +117,13 @@ class ClusterLane(Lane):
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
                 self._free()
-            ranks = ", ".join(map(str, missing))
+            *others, last = map(str, missing)
+            found = f"server {last} of this job is not a P3Server"
+            if others:
+                found = f"servers {', '.join(others)} and {last} of this job are not P3Servers"
             raise ClusterError(
-                f"server {ranks} of this job is not a P3Server: start servers with "
-                "python -m kvstore_ext.server, or the job with kvstore-launch"
+                f"{found}: start servers with python -m kvstore_ext.server, or the job with "
+                "kvstore-launch"
             )
 
     def command(self, body: str, head: int = HEAD) -> None:
@@ -166,9 +170,9 @@ class ClusterLane(Lane):
             if getattr(optimizer, "multi_precision", False):
                 self.command("", _MULTI_PRECISION)
 
-    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
-        """The servers are other processes."""
-        return False
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
+        """The servers are other processes, and a function stays in its own."""
+        raise NotImplementedError
 
     def _await_all_servers(self) -> None:
         """Returns once all servers have survived what they were told before."""

@@ -164,7 +164,7 @@ def ending_on_failure(
                 time.sleep(1.0)  # for the news to leave for the other processes
                 os._exit(1)
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    watcher = threading.Thread(target=watch, daemon=True, name="end on failure")
     watcher.start()
     yield
     done.set()

@@ -1,18 +1,38 @@
-"""Stores that are open, and how a process leaves its job when it ends."""
+"""Stores that are open, how a script goes on after one has failed, and how a process ends."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import traceback
 import weakref
 from typing import Any, List
 
+import mxnet as mx
+
 from ..errors import KVStoreError
 from ..launch_reports import report
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
+
+
+def get_over_failures() -> None:
+    """Closes stores that have failed, for a script which goes on without a cluster.
+
+    MXNet keeps a failure with every array whose computation it has ended, a network's parameters
+    perhaps, and raises it for whoever reads one of them. Who opens another store has heard of it.
+    """
+    failed = [store for store in open_stores if not store.closed and store._worker.failure()]
+    if not failed and not failures:
+        return
+    for store in failed:
+        with contextlib.suppress(KVStoreError):
+            store.close()
+    failures.clear()
+    with contextlib.suppress(mx.MXNetError):
+        mx.nd.waitall()
 
 
 def _close_at_exit() -> None:

@@ -77,7 +77,8 @@ class Job:
             (self._launcher.stderr, self.errors.append),
         ):
             if stream is not None:
-                self._threads.append(threading.Thread(target=_read, args=(stream, take)))
+                how = {"args": (stream, take), "name": "output of the launcher"}
+                self._threads.append(threading.Thread(target=_read, **how))
                 self._threads[-1].start()
 
     def wait_for_line(self, line: str) -> None:
