@@ -26,25 +26,30 @@ def runs() -> List[measurement.Run]:
 def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
     """Writes readme.svg and readme.md."""
     found = summary.throughputs(lines)
-    drawn, axes = style.figure(6.4, 3.6)
-    for name in (*NAMES, summary.BOUND):
-        rates = [rate for rate in RATES if (name, rate) in found]
-        values = [found[name, rate] for rate in rates]
-        if not values:
-            continue
-        middles = [value.median for value in values]
-        spread = [[value.median - value.least for value in values],
-                  [value.most - value.median for value in values]]
-        label = ARMS[name].label if name in ARMS else "bound for float32 gradients"
-        axes.errorbar(rates, middles, yerr=spread, label=label, **style.line(name))
-    axes.set_xscale("log")
-    axes.set_xticks(RATES, [f"{rate:g}" for rate in RATES])
-    axes.minorticks_off()
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("Gbit/s of each host's link")
-    axes.set_ylabel("images/s of the cluster")
-    axes.set_title(f"ResNet-50 on {HOSTS} hosts", loc="left")
-    axes.legend(frameon=False, loc="lower right")
+    drawn, axes = style.figure(7.2, 3.4)
+    width = 0.8 / len(NAMES)
+    for place, name in enumerate(NAMES):
+        groups = [group for group, rate in enumerate(RATES) if (name, rate) in found]
+        values = [found[name, RATES[group]] for group in groups]
+        axes.bar(
+            [group + (place - (len(NAMES) - 1) / 2) * width for group in groups],
+            [value.median for value in values],
+            width,
+            yerr=[[value.median - value.least for value in values],
+                  [value.most - value.median for value in values]],
+            label=ARMS[name].label,
+            **style.bars(name),
+        )
+    bounds = [found[summary.BOUND, rate].median for rate in RATES if (summary.BOUND, rate) in found]
+    places = range(len(bounds))
+    axes.hlines(bounds, [x - 0.45 for x in places], [x + 0.45 for x in places], colors="black",
+                linestyles="dashed", linewidth=1, label="bound for float32")
+    axes.set_xticks(range(len(RATES)), [f"{rate:g} Gbit/s" for rate in RATES])
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y")
+    axes.set_ylabel("images/s")
+    axes.set_title(f"Training ResNet-50 on {HOSTS} hosts, by the links' bandwidth", loc="left")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     style.save(drawn, directory / "readme.svg")
     (directory / "readme.md").write_text("\n".join(_text(lines)) + "\n")
 
@@ -55,12 +60,13 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
     return [
         *summary.table(lines),
         "",
-        f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train",
-        f"ResNet-50 with {trace.batch} images a worker; medians of {REPEATS} runs, their range in",
-        f"brackets. Without communication it were {HOSTS * trace.batch / trace.compute:.0f}.",
-        "The bound is the most that any scheme reaches that sends every gradient as float32.",
+        f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "
+        f"ResNet-50 with {trace.batch} images a worker; medians of {REPEATS} runs, and their range. "
+        f"Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The bound is "
+        "the most that any scheme reaches that sends every gradient as float32.",
         "",
-        f"Made by `make figure-readme`, which replays the network ({trace.device}) over links of",
-        "network namespaces; computing is a wait, gradients and stores are real. Everything is",
-        f"slowed down {dilations[0]:g} to {dilations[-1]:g} times, so that two processors carry it.",
+        "Made by `make figure-readme`, which replays the network over links of network namespaces: "
+        "gradients, stores and links are real, and computing is a wait of the length that it would "
+        f"take on a {trace.device}. So that two processors carry the cluster, everything, links and "
+        f"waits, is {dilations[0]:g} to {dilations[-1]:g} times slower than stated.",
     ]

@@ -1,4 +1,4 @@
-"""How all pictures look: lines that differ in mark and dash as well, for readers without colours."""
+"""How all pictures look: what differs in colour differs in hatching too, for print."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,21 +9,21 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-# Colour (Okabe and Ito's, which colour-blind readers tell apart), mark and dash of every arm.
-LINES: Dict[str, Tuple[str, str, str]] = {
-    "p3": ("#0072b2", "o", "-"),
-    "terngrad": ("#009e73", "s", "-"),
-    "stock_p3": ("#d55e00", "^", "--"),
-    "dist_sync": ("#000000", "v", ":"),
-    "horovod": ("#cc79a7", "D", "-."),
-    "bound": ("#888888", "", "-"),
+# Colour (Okabe and Ito's, which colour-blind readers tell apart) and hatching of every arm's bars.
+BARS: Dict[str, Tuple[str, str]] = {
+    "p3": ("#0072b2", ""),
+    "terngrad": ("#9ad0f0", "..."),
+    "stock_p3": ("#e69f00", "///"),
+    "dist_sync": ("#666666", ""),
+    "horovod": ("#f0f0f0", "xxx"),
 }
 _SETTINGS = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#dddddd",
+    "hatch.linewidth": 0.5,
     "svg.hashsalt": "kvstore_ext",  # the same picture is the same file
     "svg.fonttype": "path",
 }
@@ -35,11 +35,11 @@ def figure(width: float, height: float) -> Tuple[Any, Any]:
     return pyplot.subplots(figsize=(width, height), facecolor="white", layout="constrained")
 
 
-def line(name: str) -> Dict[str, Any]:
-    """How to draw an arm's line."""
-    colour, mark, dash = LINES[name]
-    width = 1.0 if name == "bound" else 1.8
-    return {"color": colour, "marker": mark, "linestyle": dash, "linewidth": width, "capsize": 3}
+def bars(name: str) -> Dict[str, Any]:
+    """How to draw an arm's bars."""
+    colour, hatch = BARS[name]
+    return {"color": colour, "hatch": hatch, "edgecolor": "black", "linewidth": 0.6, "capsize": 2,
+            "error_kw": {"elinewidth": 0.8}}
 
 
 def save(drawn: Any, file: Path) -> None:

@@ -76,14 +76,14 @@ class Arm:
 
 
 def _compressed(kind: str) -> Arm:
-    return Arm(f"{kind} on p3", OURS, "p3", compression={"type": kind})
+    return Arm(kind, OURS, "p3", compression={"type": kind})
 
 
 # MXNet's launcher sets these two with --p3.
 _STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
 ARMS: Dict[str, Arm] = {
-    "p3": Arm("p3 (ours)", OURS, "p3"),
+    "p3": Arm("p3", OURS, "p3"),
     **{kind: _compressed(kind)
        for kind in ("terngrad", "qsgd", "dgc", "onebit", "signsgd", "fp16", "2bit")},
     "slim_dp": Arm("slim_dp", OURS, "slim_dp", updates=True),

@@ -3,7 +3,7 @@
 An operation takes as long as its arithmetic or its memory traffic, whichever is longer (Williams,
 Waterman and Patterson, "Roofline", CACM 2009, figure 1). Arithmetic is counted for convolutions
 and products of matrices, and nothing else has any that counts. The traffic is that of every operand
-and result, once. The backward pass costs twice the forward pass, as it has the gradients of the
+and result, once, and in a recurrent layer its weights' once a step. The backward pass costs twice the forward pass, as it has the gradients of the
 inputs and of the parameters to compute.
 """
 from __future__ import annotations
@@ -116,7 +116,25 @@ def _nodes(graph: Any, inputs: Dict[str, Shape]) -> Iterator[_Node]:
         read = {source["name"]: shape for source, shape in zip(sources, operands)
                 if source["op"] == "null" and source["name"] not in inputs}
         moved = 0 if kind in _FREE else sum(map(prod, operands)) + prod(result)
-        yield _Node(read, _operations(kind, attributes, operands, result), _FLOAT_BYTES * moved)
+        operations = _operations(kind, attributes, operands, result)
+        if kind in ("RNN", "_foreach"):
+            weights = operands[1:2] if kind == "RNN" else [read[name] for name in read]
+            operations, again = _recurrence(operands[0], weights, operands)
+            moved += again
+        yield _Node(read, operations, _FLOAT_BYTES * moved)
+
+
+def _recurrence(
+    data: Shape, weights: Sequence[Shape], operands: Sequence[Shape]
+) -> Tuple[float, float]:
+    """Operations and elements read again of a layer that multiplies by its weights at each step.
+
+    What it attends to, (batch, length, units), is multiplied at each step as well.
+    """
+    steps, batch, *_ = data
+    elements = sum(map(prod, weights))
+    attended = sum(prod(shape) for shape in operands[1:] if len(shape) == 3 and shape[0] == batch)
+    return 2.0 * steps * (batch * elements + attended), float((steps - 1) * (elements + attended))
 
 
 def _shape(shapes: Dict[str, Shape], node: Dict[str, Any], output: int) -> Shape:
