@@ -47,11 +47,14 @@ def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], 
 
     Sets KVSTORE_EXT_OPTIONS where it is not set.
 
-    Raises:
-        ValueError: it is no JSON object, it has a field that is no flag or a value that the flag
-            does not admit, or KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says
-            where.
-        OSError: the file cannot be read.
+    Raises
+    ------
+    ValueError
+        It is no JSON object, it has a field that is no flag or a value that the flag
+        does not admit, or KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says
+        where.
+    OSError
+        The file cannot be read.
     """
     data = Path(path).read_bytes()
     try:

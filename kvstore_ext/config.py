@@ -25,21 +25,29 @@ class Options:
     """Options of every store, from KVSTORE_EXT_OPTIONS, a JSON object, or given in code.
 
     Options that must be equal on all workers are compared when the store opens.
+
+    Attributes
+    ----------
+    slice_bytes
+        Most bytes of a slice as it travels: the paper's best, 50,000 float32 (P3, section 5.6).
+        Smaller slices keep priorities better and cost more messages. Equal on all workers.
+    window_bytes
+        Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less
+        keeps priorities. 0 measures the links and adapts, and sends slices in parts where they are
+        slow. Rank 0's holds for the job.
+    timeout
+        Seconds that anything may wait for another process, before an error names who is missing.
+    deterministic
+        Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
+        slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
+    trace
+        Record what happens on the lane, for `P3Worker.take_trace()`.
     """
 
-    # Most bytes of a slice as it travels: the paper's best, 50,000 float32 (P3, section 5.6).
-    # Smaller slices keep priorities better and cost more messages. Equal on all workers.
     slice_bytes: int = 200_000
-    # Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less keeps
-    # priorities. 0 measures the links and adapts, and sends slices in parts where they are slow.
-    # Rank 0's holds for the job.
     window_bytes: int = 0
-    # Seconds that anything may wait for another process, before an error names who is missing.
     timeout: float = 300.0
-    # Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
-    # slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
     deterministic: bool = False
-    # Record what happens on the lane, for `P3Worker.take_trace()`.
     trace: bool = False
 
     def __post_init__(self) -> None:

@@ -40,10 +40,12 @@ class Ending:
 
 
 def ended_with(status: int) -> Ending:
+    """Of a process that has exited."""
     return Ending(status, f"ended with exit status {status}")
 
 
 def killed_by(number: int) -> Ending:
+    """Of a process that a signal has ended."""
     try:
         name = signal.Signals(number).name
     except ValueError:

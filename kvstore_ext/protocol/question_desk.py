@@ -78,6 +78,8 @@ def _unknown(name: str) -> Answers:
 class ServerHalf(NamedTuple):
     """A method's half of one server.
 
+    Attributes
+    ----------
     answer_on
         Registers who answers the method's questions.
     methods
