@@ -7,6 +7,7 @@ from typing import Any, Iterator
 import hypothesis
 import pytest
 
+from tests.support import forked
 from tests.support.cluster import Cluster
 from tests.support.system_packages import last_line
 
@@ -21,6 +22,10 @@ hypothesis.settings.load_profile("kvstore_ext")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run every combination, not a selection")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    forked.as_users_do = config.getoption("--all")
 
 
 @pytest.fixture
