@@ -13,8 +13,9 @@ from kvstore_ext.check.finding import OK, WRONG
 
 from benchmarks.cluster import Cluster, Link
 from tests.launch import slurmd
-from tests.launch.jobs import Job, need
+from tests.launch.jobs import Job
 from tests.launch.sshd import HOSTS, Sshd
+from tests.support.system_packages import need
 
 from .checks import Check
 

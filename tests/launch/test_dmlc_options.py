@@ -8,7 +8,9 @@ import pytest
 from kvstore_ext.launcher.dmlc_options import REPLACED
 from kvstore_ext.launcher.options import parse
 
-from .jobs import Job, need
+from tests.support.system_packages import need
+
+from .jobs import Job
 from .sshd import HOSTS, Sshd
 
 
