@@ -14,6 +14,8 @@ from .documents import ROOT
 # only read their flags.
 QUICK = {
     "examples/train_image.py": r"\g<0> --epochs 1",
+    "examples/train_module.py": r"\g<0> --epochs 1",
+    "examples/train_own.py": r"\g<0> --epochs 1",
     "examples/train_ec_dnn.py": r"\g<0> --epochs 1 --tau 5",
     "examples/train_sockeye.py": r"""\g<0> --model-options '{"embedding": 16, "hidden": 16}' """
     "--text-scale 0.01 --beam 2 --bleu-sentences 4 --batch-size 128 --examples 1 --epochs 1",
@@ -28,8 +30,8 @@ QUICK = {
     "benchmarks/ec_dnn_cost.py": r"\g<0> --workers 2 --tau 2 --rounds 1",
 }
 
-_EXTRA = 'import importlib.metadata as m; assert "{}" in m.metadata("kvstore_ext").get_all(' \
-    '"Provides-Extra")'
+_EXTRAS = 'import importlib.metadata as m; assert {{*"{}".split(",")}} <= {{' \
+    '*m.metadata("kvstore_ext").get_all("Provides-Extra")}}'
 _LAUNCHER = r"(?:kvstore-launch|python tools/launch\.py)"
 _VARIABLES = r"(?:\w+=(?:'[^']*'|\S*) )*"
 _SCRIPT = re.compile(
@@ -75,9 +77,9 @@ def _make(command: str) -> Run | None:
 
 
 def _pip(command: str) -> Run | None:
-    # tests/install installs; here the extra has to be there.
-    found = re.fullmatch(r"pip install '\.\[(\w+)\]'", command)
-    return Run(*[f"python -c '{_EXTRA.format(found[1])}'"] * 2) if found else None
+    # tests/install installs; here the extras have to be there.
+    found = re.fullmatch(r"pip install '\.\[([\w,]+)\]'", command)
+    return Run(*[f"python -c '{_EXTRAS.format(found[1])}'"] * 2) if found else None
 
 
 def _script(command: str) -> Run | None:
