@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_help, _make, _pip, _script, _launch, _runner):
+    for rule in (_help, _make, _pip, _script, _launch, _check, _runner):
         found = rule(command)
         if found:
             return found
@@ -101,6 +101,12 @@ def _launch(command: str) -> Run | None:
         return Run("", "")  # tests/launch has sshd, mpirun and srun; here the command line is read
     replaced = " ".join(re.findall(r"--replace \S+", options))
     return Run(f"{variables}python -m kvstore_ext {replaced} {script}", _small(command))
+
+
+def _check(command: str) -> Run | None:
+    found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
+    # tests/check has hosts; here the command line is read.
+    return Run(f"{command} --help", f"{command}{' --help' if found[1] else ''}") if found else None
 
 
 def _runner(command: str) -> Run | None:
