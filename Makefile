@@ -12,7 +12,13 @@ INSTALL := $(BIN)/python -m pip install -qq --no-deps
 CPP := $(shell find kvstore_ext/csrc -name '*.h' -o -name '*.inc' -o -name '*.cc')
 CPP_TESTS := $(shell find tests -name '*.h' -o -name '*.cc')
 
-.PHONY: help demo test test-all sanitize lint format docs clean
+# Horovod, compiled once for MXNet alone and in an environment of its own.
+PEERS := $(ENVIRONMENT)-peers
+HOROVOD := horovod==0.28.1
+HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
+    HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
+
+.PHONY: help demo test test-all sanitize lint format docs clean peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -24,6 +30,8 @@ help:
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
 	@echo "make docs    build the documents into build/site"
+	@echo "make peers   compile Horovod, to compare with, in an environment of its own (minutes)"
+	@echo "make figure-readme  measure and draw what README shows, as root, in some 18 minutes"
 	@echo "make clean   remove the environment and what was built"
 	@echo "PYTHON=python3.10 chooses the interpreter, 3.8 to 3.12; ENVIRONMENT=.venv the directory."
 
@@ -42,6 +50,11 @@ sanitize:
 	build/thread/core_tests --gtest_brief
 	build/address/core_tests --gtest_brief
 
+peers: $(STAMPS)/peers
+
+figure-%: $(STAMPS)/figures $(STAMPS)/package $(STAMPS)/peers
+	$(BIN)/python -m benchmarks.figures $*
+
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check -q
 	$(BIN)/mypy
@@ -59,7 +72,7 @@ docs: $(STAMPS)/docs
 clean:
 	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \
 	    { echo "error: $(ENVIRONMENT) is no virtual environment" >&2; exit 1; }
-	rm -rf $(ENVIRONMENT) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(ENVIRONMENT) $(PEERS) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -f kvstore_ext/_core*.so
 	find . -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
 
@@ -82,9 +95,19 @@ $(STAMPS)/test: requirements/run.txt requirements/demo.txt
 $(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
 $(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint $(STAMPS)/docs: $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+$(STAMPS)/figures: requirements/run.txt
+
+$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint $(STAMPS)/docs $(STAMPS)/figures: $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
 	@echo "Installing requirements/$*.txt"
 	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
+	@touch $@
+
+$(STAMPS)/peers: $(STAMPS)/python requirements/peers.txt requirements/build.txt requirements/run.txt
+	@PYTHON=$(abspath $(BIN)/python) tools/make_environment.sh $(PEERS)
+	@echo "Compiling $(HOROVOD) into $(PEERS)"
+	@$(PEERS)/bin/python -m pip install -qq --no-deps --only-binary :all: -r requirements/peers.txt
+	@PATH="$(abspath $(PEERS))/bin:$$PATH" $(HOROVOD_FLAGS) $(PEERS)/bin/python -m pip install -qq \
+	    --no-deps --no-build-isolation --no-binary horovod $(HOROVOD)
 	@touch $@
 
 # Editable, so that only C++ and the build's own files need installing again.

@@ -1,6 +1,6 @@
 """Recipes: JSON files that hold the flags of an experiment.
 
-    python examples/train_image.py --recipe examples/recipes/terngrad-figure-3.json
+    python examples/train_image.py --recipe examples/recipes/terngrad-figure-3a.json
 
 A field is a flag's name with underscores, and its value the flag's. Besides there are:
 

@@ -12,6 +12,13 @@ from .errors import OptionError
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 
+# By an option's type: what its value may be, and that in words.
+_KINDS = {
+    "bool": ((bool,), "true or false, a bool"),
+    "int": ((int,), "a whole number, an int"),
+    "float": ((int, float), "a number"),
+}
+
 
 @dataclass(frozen=True)
 class Options:
@@ -46,11 +53,9 @@ class Options:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            allowed = {"bool": (bool,), "int": (int,), "float": (int, float)}[str(field.type)]
-            if not isinstance(value, allowed) or (
-                isinstance(value, bool) and field.type != "bool"
-            ):
-                raise OptionError(f"option {field.name} is {value!r}; it must be a {field.type}")
+            kinds, allowed = _KINDS[str(field.type)]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and field.type != "bool"):
+                raise OptionError(f"option {field.name} is {value!r}; it must be {allowed}")
         if not 8 <= self.slice_bytes <= MAX_SLICE_BYTES:
             raise OptionError(
                 f"option slice_bytes is {self.slice_bytes}; it must be 8 to {MAX_SLICE_BYTES}"
@@ -150,6 +155,11 @@ def role_of_process() -> Optional[str]:
     return os.environ.get("DMLC_ROLE")
 
 
+def launcher_reports() -> Optional[str]:
+    """The socket for what the launcher is told (launch_reports.py); None where none listens."""
+    return os.environ.get("KVSTORE_EXT_REPORTS") or None
+
+
 def _big_array() -> int:
     name = "MXNET_KVSTORE_BIGARRAY_BOUND"
     return _count(name, 1 << 62) if name in os.environ else 1_000_000
@@ -164,5 +174,6 @@ def _count(name: str, most: int = 1 << 20) -> int:
     text = os.environ.get(name)
     # C's atoi reads them too, so only the digits that it knows.
     if text is None or not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= most:
-        raise OptionError(f"{name} is {text!r}; it must be a number from 1 to {most}")
+        found = "not set" if text is None else repr(text)
+        raise OptionError(f"{name} is {found}; it must be a number from 1 to {most}")
     return int(text)

@@ -13,6 +13,8 @@ import mxnet as mx
 import numpy as np
 import pytest
 import sklearn.datasets
+from checkpoints import Checkpoints
+from tensorboardX.proto import event_pb2
 
 from tests.support.cluster import P3_SERVER, STOCK_SERVER, Cluster
 from tests.support.paths import EXAMPLES
@@ -48,6 +50,20 @@ def final_accuracy(output: str) -> float:
 def rows_of(output: str) -> list[list[str]]:
     """The table of epochs: epoch, learning rate, training loss, validation accuracy, samples/s."""
     return [line.split() for line in output.splitlines() if re.match(r" +\d+  +\d+\.\d", line)]
+
+
+def scalars(directory: Path) -> dict[str, list[tuple[int, float]]]:
+    """What TensorBoard would show: by name, (step, value) in the order of writing."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for file in directory.iterdir():
+        data = file.read_bytes()
+        while data:  # length, its checksum, an event, its checksum
+            end = 12 + int.from_bytes(data[:8], "little")
+            event = event_pb2.Event.FromString(data[12:end])
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append((event.step, value.simple_value))
+            data = data[end + 4:]
+    return found
 
 
 def parameters(checkpoint: Path) -> Arrays:
@@ -110,6 +126,8 @@ def trained(module_cluster: Cluster) -> Train:
     def train(store: str) -> tuple[Path, list[str]]:
         directory = module_cluster.directory / store
         flags = [*SCHEDULE, directory, "--epochs", 3]
+        if store == "p3":
+            flags += ["--progress", "bar", "--tensorboard", f"{directory}-scalars"]
         if store == "local":
             return directory, [run(TRAIN_IMAGE, "--kv-store", store, *flags)]
         return directory, run_cluster(module_cluster, TRAIN_IMAGE, store, *flags)
@@ -122,6 +140,37 @@ def test_of_two_workers_the_first_alone_prints_the_accuracy(trained: Train, stor
     _, (first, second) = trained(store)
     assert "2 workers" in first
     assert "accuracy" not in second
+
+
+def test_a_bar_shows_loss_speed_waiting_and_the_time_left(trained: Train) -> None:
+    _, (first, second) = trained("p3")
+    state = r"steps, \d\d:\d\d left, loss \d\.\d{4}, \d+ samples/s, \d+% waiting"
+    assert re.search(rf"^epoch 3/3: +\d+% \|.*\| \d+/69 {state}", first, re.MULTILINE)
+    assert "left" not in second
+
+
+def test_without_a_bar_the_table_has_what_was_waited(trained: Train) -> None:
+    _, (first, _) = trained("dist_sync")
+    assert "left" not in first
+    assert all(re.fullmatch(r"\d+%", row[5]) for row in rows_of(first))
+
+
+def test_tensorboard_gets_what_is_printed(trained: Train) -> None:
+    directory, (first, _) = trained("p3")
+    found = scalars(Path(f"{directory}-scalars"))
+    rows, ends = rows_of(first), (23, 46, 69)  # the last steps of three epochs
+    for name, column in (("loss/training", 2), ("accuracy/validation", 3)):
+        values = dict(found[name])
+        assert [f"{values[end]:.4f}" for end in ends] == [row[column] for row in rows]
+    assert [f"{dict(found['speed/samples_per_second'])[end]:.0f}" for end in ends] == [
+        row[4] for row in rows]
+    elements = sum(array.size for array in parameters(directory / "epoch-0003").values())
+    for way in ("sent", "received"):
+        # Gradients and parameters, and what else the first epoch and messages need.
+        assert found[f"communication/{way}_bytes_per_step"][-1][1] == pytest.approx(
+            4 * elements, rel=0.1)
+    assert found["communication/compression_ratio"][-1][1] == 1
+    assert all(0 <= share <= 1 for _, share in found["communication/waiting_share"])
 
 
 @pytest.mark.parametrize("store", ["dist_sync", "p3"])
@@ -196,7 +245,7 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
 
 @pytest.mark.parametrize(("flags", "message"), [
     (["--batch-size", "63", "--devices", "cpu:2"], "--batch-size 63 does not divide by 1 workers"),
-    (["--resume", "--checkpoint-dir", "{}"], "there is no checkpoint in --checkpoint-dir"),
+    (["--resume", "--checkpoint-dir", "{}/nope"], "there is no directory {}/nope"),
     (["--devices", "7"], "--devices 7: MXNet sees 0 GPUs"),
     (["--model", "lenett"], "unknown model 'lenett'"),
     (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
@@ -204,8 +253,19 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
 def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:
     flags = [flag.format(tmp_path) for flag in flags]
     errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1).stderr
-    assert message in errors
+    assert message.format(tmp_path) in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("directory", "message"), [
+    (None, "--resume needs --checkpoint-dir"),
+    ("nope", "--resume: there is no directory {}/nope, which --checkpoint-dir names"),
+    ("", "--resume: there is no checkpoint in --checkpoint-dir {}/, no folder named epoch-0001")])
+def test_resuming_needs_a_run_to_continue(tmp_path: Path, directory: str | None,
+                                          message: str) -> None:
+    with pytest.raises(SystemExit, match=message.format(tmp_path)):
+        Checkpoints(None if directory is None else f"{tmp_path}/{directory}", resume=True)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import kvstore_ext
 import mxnet as mx
 import pytest
 
+from tests.support.processes import run_python
+
 
 class Failing(mx.optimizer.SGD):
     """An optimizer that fails in a step."""
@@ -33,6 +35,58 @@ def test_an_optimizer_that_fails_is_told_at_once() -> None:
     with pytest.raises(kvstore_ext.ClusterError, match="as the test wants"):
         store.close()
     assert time.monotonic() - begun < 30, "nobody waited for the store's limit"
+
+
+GOING_ON = """
+import kvstore_ext
+import mxnet as mx
+
+network = mx.gluon.nn.HybridSequential()
+for _ in range(4):
+    network.add(mx.gluon.nn.Dense(3, in_units=3))
+network.initialize()
+
+
+def train(**how):
+    trainer = mx.gluon.Trainer(
+        network.collect_params(), "sgd", kvstore="p3", update_on_kvstore=False, **how
+    )
+    for factor in (1, float("nan") if how else 1, 1):
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((2, 3)) * factor).sum()
+        loss.backward()
+        trainer.step(2)
+    loss.wait_to_read()
+    return trainer
+
+
+kept = []
+for attempt in range(3):
+    try:
+        train(compression_params={"type": "terngrad", "non_finite": "raise"})
+    except mx.MXNetError as error:
+        print("failed:", "not finite" in str(error))
+        if KEEP:
+            kept.append(error)  # with its traceback, and all that its frames hold
+    train()._kvstore.close()
+print("went on")
+"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_script_goes_on_with_another_store_and_the_same_network(keep: bool) -> None:
+    ended = run_python("-c", GOING_ON.replace("KEEP", str(keep)))
+    assert ended.stdout.split("\n") == [*["failed: True"] * 3, "went on", ""]
+
+
+def test_a_store_that_has_failed_says_why_for_ever() -> None:
+    store = kvstore_ext.P3Worker()
+    store.fail("so")
+    another = kvstore_ext.P3Worker()
+    with pytest.raises(kvstore_ext.ClusterError, match="worker 0: so"):
+        store.barrier()
+    another.barrier()
+    another.close()
 
 
 @pytest.mark.parametrize("ending", ["raise ValueError('as the test wants')", "store.fail('so')"])

@@ -43,7 +43,7 @@ class Process:
         start = forked.Forked if fork else _interpreter
         self._popen = start(arguments, environment, directory)
         self.pid = self._popen.pid
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, name=f"output of {name}")
         self._reader.start()
 
     def _read(self) -> None:

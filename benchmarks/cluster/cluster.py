@@ -1,0 +1,108 @@
+"""Hosts, a switch and the links between them, as long as a context is open."""
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, List, Optional, Sequence, Tuple, Type, Union
+
+from benchmarks.cluster import namespaces
+from benchmarks.cluster.claims import Claim
+from benchmarks.cluster.namespaces import INTERFACE, ClusterError, Link
+
+MOST_HOSTS = 250
+
+
+@dataclass(frozen=True)
+class Host:
+    """A namespace with an address; the switch is one as well."""
+
+    name: str
+    address: str
+    namespace: str
+
+
+class Cluster:
+    """Hosts that reach each other through a switch. Used as a context manager.
+
+    Clusters of one machine have the same addresses and do not see each other.
+
+    Parameters
+    ----------
+    hosts : int
+        How many, 1 to 250.
+    link : Link or sequence of Link
+        That of all hosts, or of each.
+
+    Attributes
+    ----------
+    hosts : list of Host
+    switch : Host
+        Without a limit to its own rate: where a scheduler runs.
+
+    Raises
+    ------
+    ClusterError
+        On entering: without root, without iproute2, or where the kernel lacks what is asked for.
+    """
+
+    def __init__(self, hosts: int, link: Union[Link, Sequence[Link]] = Link()) -> None:  # noqa: B008
+        if not 1 <= hosts <= MOST_HOSTS:
+            raise ClusterError(f"hosts is {hosts}; it must be 1 to {MOST_HOSTS}")
+        self._links = [link] * hosts if isinstance(link, Link) else list(link)
+        if len(self._links) != hosts:
+            raise ClusterError(f"there are {len(self._links)} links; {hosts} hosts need as many")
+        self.hosts: List[Host] = []
+        self.switch = Host("switch", "", "")
+        self._claim: Optional[Claim] = None
+
+    def __enter__(self) -> Cluster:
+        namespaces.check_possible()
+        self._claim = Claim()
+        try:
+            self._make(self._claim)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        _kind: Optional[Type[BaseException]],
+        _error: Optional[BaseException],
+        _trace: Optional[TracebackType],
+    ) -> None:
+        assert self._claim is not None, "a cluster is a context manager: with Cluster(...)"
+        self._claim.remove_all()
+        self._claim.release()
+        self._claim = None
+
+    def start(self, host: Host, command: Sequence[str], **popen: Any) -> subprocess.Popen[Any]:
+        """Starts a command on a host, as subprocess.Popen does."""
+        return subprocess.Popen(["ip", "netns", "exec", host.namespace, *command], **popen)
+
+    def counters(self, host: Host) -> Tuple[int, int]:
+        """Bytes that a host has sent and received, with Ethernet's headers."""
+        return namespaces.counters(host.namespace)
+
+    def _make(self, claim: Claim) -> None:
+        self.switch = Host("switch", "10.77.0.254", claim.namespace("switch"))
+        bridge = ["link add bridge type bridge", f"addr add {self.switch.address}/24 dev bridge"]
+        namespaces.make(self.switch.namespace, [*bridge, "link set bridge up"])
+        for number, link in enumerate(self._links):
+            host = Host(f"host {number}", f"10.77.0.{number + 1}", claim.namespace(str(number)))
+            self._connect(host, f"port{number}", link)
+            self.hosts.append(host)
+
+    def _connect(self, host: Host, port: str, link: Link) -> None:
+        namespaces.make(
+            host.namespace,
+            [
+                f"link add {INTERFACE} type veth peer name {port} netns {self.switch.namespace}",
+                f"addr add {host.address}/24 dev {INTERFACE}",
+                f"link set {INTERFACE} up",
+            ],
+        )
+        namespaces.configure(self.switch.namespace, [f"link set {port} master bridge up"])
+        namespaces.shape(host.namespace, INTERFACE, link.send, link.delay)
+        namespaces.shape(self.switch.namespace, port, link.receive)

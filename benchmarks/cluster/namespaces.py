@@ -1,0 +1,123 @@
+"""Network namespaces, their links and what runs in them, by iproute2's commands."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import List, Sequence, Tuple
+
+INTERFACE = "eth0"  # of every host
+PREFIX = "kvstore-ext"  # of the names of all namespaces
+
+# A token bucket lets this many bytes through at once. More than a segment that the kernel has not
+# cut into packets yet, 64 KiB, and too little to matter beside a slice.
+_BURST_BYTES = 128 * 1024
+_QUEUE_BYTES = 4 << 20  # what a link holds before it drops
+
+
+class ClusterError(Exception):
+    """A cluster cannot be made here."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """What joins a host to the switch.
+
+    Parameters
+    ----------
+    send, receive : float
+        Mbit/s from the host and to the host, with Ethernet's headers; 0 is unlimited.
+    delay : float
+        Milliseconds that a packet takes from the host to the switch. Needs a kernel with netem.
+    """
+
+    send: float = 0
+    receive: float = 0
+    delay: float = 0
+
+
+def check_possible() -> None:
+    """Raises ClusterError, in one line, where namespaces cannot be made."""
+    missing = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
+    if missing:
+        raise ClusterError(f"a cluster needs {' and '.join(missing)}, of the package iproute2")
+    if os.geteuid() != 0:
+        raise ClusterError("a cluster is made of network namespaces, which need root: use sudo")
+
+
+def make(name: str, others: Sequence[str] = ()) -> None:
+    """Makes a namespace, with its loopback interface up, and further things by `ip` commands."""
+    _run("ip", "netns", "add", name)
+    configure(name, ["link set lo up", *others])
+
+
+def configure(name: str, commands: Sequence[str]) -> None:
+    """Runs commands of `ip` in a namespace."""
+    _run("ip", "-n", name, "-batch", "-", text="\n".join(commands) + "\n")
+
+
+def shape(name: str, interface: str, megabits: float, delay: float = 0) -> None:
+    """Limits what leaves through an interface without limits yet, and delays it by milliseconds."""
+    parent = "root"
+    if megabits:
+        bucket = f"tbf rate {round(megabits * 1e6)} burst {_BURST_BYTES} limit {_QUEUE_BYTES}"
+        _run("tc", "-n", name, *f"qdisc add dev {interface} root handle 1: {bucket}".split())
+        parent = "parent 1:1"
+    if delay:
+        packets = 100_000  # all that is on the way; those beyond are dropped
+        netem = f"qdisc add dev {interface} {parent} netem delay {delay}ms limit {packets}"
+        try:
+            _run("tc", "-n", name, *netem.split())
+        except ClusterError as error:
+            if "unknown" not in str(error):
+                raise
+            raise ClusterError(
+                "this kernel has no netem (its module sch_netem), so that links cannot have a "
+                f"delay: it must be 0, not {delay:g} ms"
+            ) from None
+
+
+def counters(name: str, interface: str = INTERFACE) -> Tuple[int, int]:
+    """Bytes that a namespace has sent and received through an interface, with Ethernet's headers.
+    """
+    shown = _run("ip", "-n", name, "-json", "-statistics", "link", "show", "dev", interface)
+    statistics = json.loads(shown)[0]["stats64"]
+    return statistics["tx"]["bytes"], statistics["rx"]["bytes"]
+
+
+def names() -> List[str]:
+    """Those of all namespaces of clusters, whoever made them."""
+    listed = _run("ip", "netns", "list").splitlines()
+    return [line.split()[0] for line in listed if line.startswith(f"{PREFIX}-")]
+
+
+def processes(name: str) -> List[int]:
+    """The numbers of those that run in a namespace."""
+    return [int(line) for line in _run("ip", "netns", "pids", name).split()]
+
+
+def remove(name: str) -> None:
+    """Ends what runs in a namespace and removes it, with its links."""
+    latest = time.monotonic() + 10
+    while running := processes(name):
+        for process in running:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        if time.monotonic() > latest:
+            raise ClusterError(f"in {name} processes do not end: {running}")
+        time.sleep(0.02)
+    _run("ip", "netns", "del", name)
+
+
+def _run(*command: str, text: str = "") -> str:
+    ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        reason = (ended.stderr.strip().splitlines() or ["it says nothing"])[0]
+        commands = " ".join([*command, text.replace("\n", "; ")]).strip()
+        raise ClusterError(f"`{commands}` fails: {reason}")
+    return ended.stdout

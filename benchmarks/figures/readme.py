@@ -1,0 +1,72 @@
+"""Throughput against bandwidth of p3, TernGrad and their peers: the first page's table and picture.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List
+
+from benchmarks.figures import style
+from benchmarks.replay import measurement, summary
+from benchmarks.replay.arms import ARMS
+from benchmarks.replay.job import Settings
+from benchmarks.replay.trace import load
+
+NETWORK, HOSTS = "resnet50", 4
+RATES = (1.0, 4.0, 10.0)
+NAMES = ("p3", "terngrad", "stock_p3", "dist_sync", "horovod")
+REPEATS, WARM_UP, ITERATIONS = 3, 2, 3
+
+
+def runs() -> List[measurement.Run]:
+    """All that it takes."""
+    base = Settings(NETWORK, HOSTS, 0, 1, WARM_UP, ITERATIONS)
+    return measurement.plan(base, RATES, NAMES, REPEATS)
+
+
+def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
+    """Writes readme.svg and readme.md."""
+    found = summary.throughputs(lines)
+    drawn, axes = style.figure(7.2, 3.4)
+    width = 0.8 / len(NAMES)
+    for place, name in enumerate(NAMES):
+        groups = [group for group, rate in enumerate(RATES) if (name, rate) in found]
+        values = [found[name, RATES[group]] for group in groups]
+        axes.bar(
+            [group + (place - (len(NAMES) - 1) / 2) * width for group in groups],
+            [value.median for value in values],
+            width,
+            yerr=[[value.median - value.least for value in values],
+                  [value.most - value.median for value in values]],
+            label=ARMS[name].label,
+            **style.bars(name),
+        )
+    bounds = [found[summary.BOUND, rate].median for rate in RATES if (summary.BOUND, rate) in found]
+    places = range(len(bounds))
+    axes.hlines(bounds, [x - 0.45 for x in places], [x + 0.45 for x in places], colors="black",
+                linestyles="dashed", linewidth=1, label="bound for float32")
+    axes.set_xticks(range(len(RATES)), [f"{rate:g} Gbit/s" for rate in RATES])
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y")
+    axes.set_ylabel("images/s")
+    axes.set_title(f"Training ResNet-50 on {HOSTS} hosts, by the links' bandwidth", loc="left")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    style.save(drawn, directory / "readme.svg")
+    (directory / "readme.md").write_text("\n".join(_text(lines)) + "\n")
+
+
+def _text(lines: List[Dict[str, Any]]) -> List[str]:
+    trace = load(NETWORK)
+    dilations = sorted({line["dilation"] for line in lines})
+    return [
+        *summary.table(lines),
+        "",
+        f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "
+        f"ResNet-50 with {trace.batch} images a worker; medians of {REPEATS} runs, and their range. "
+        f"Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The bound is "
+        "the most that any scheme reaches that sends every gradient as float32.",
+        "",
+        "Made by `make figure-readme`, which replays the network over links of network namespaces: "
+        "gradients, stores and links are real, and computing is a wait of the length that it would "
+        f"take on a {trace.device}. So that two processors carry the cluster, everything, links and "
+        f"waits, is {dilations[0]:g} to {dilations[-1]:g} times slower than stated.",
+    ]

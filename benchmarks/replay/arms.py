@@ -1,0 +1,108 @@
+"""What is compared: kvstore_ext's stores and its peers, as their users start them."""
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
+
+
+# Of every process: a cluster shares two processors, and an operation that waits holds a thread.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "4"}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """An interpreter and what it imports first."""
+
+    python: str
+    modules: Tuple[str, ...]
+
+
+OURS = Runtime(sys.executable, ("kvstore_ext", "kvstore_ext.server.process"))
+STOCK = Runtime(sys.executable, ("mxnet", "mxnet.kvstore.kvstore_server"))
+HOROVOD = Runtime(str(PEERS), ("horovod.mxnet", "horovod.runner.http.http_server"))
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to exchange gradients.
+
+    Parameters
+    ----------
+    label : str
+        For tables and pictures.
+    store : str
+        For `mx.kv.create`, or "horovod".
+    compression : dict
+        For `set_gradient_compression`.
+    environment : dict
+        Of all processes.
+    options : dict
+        KVSTORE_EXT_OPTIONS.
+    updates : bool
+        The store updates weights, rather than the worker.
+    apart : bool
+        Gradients are pushed and sums pulled in two calls.
+    """
+
+    label: str
+    runtime: Runtime
+    store: str
+    compression: Dict[str, Any] = field(default_factory=dict)
+    environment: Dict[str, str] = field(default_factory=dict)
+    options: Dict[str, Any] = field(default_factory=dict)
+    updates: bool = False
+    apart: bool = False
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether it has servers and a scheduler, rather than a rendezvous."""
+        return self.runtime is not HOROVOD
+
+    @property
+    def dense(self) -> bool:
+        """Whether every gradient travels as float32, so that the bound is one for it."""
+        return self.store in ("p3", "dist_sync", "horovod") and not self.compression
+
+    def missing(self) -> str:
+        """Why it cannot run here; empty where it can."""
+        if Path(self.runtime.python).exists():
+            return ""
+        return f"{self.label} is not installed: run `make peers`"
+
+
+def _compressed(kind: str) -> Arm:
+    return Arm(kind, OURS, "p3", compression={"type": kind})
+
+
+# MXNet's launcher sets these two with --p3.
+_STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
+
+ARMS: Dict[str, Arm] = {
+    "p3": Arm("p3", OURS, "p3"),
+    **{kind: _compressed(kind)
+       for kind in ("terngrad", "qsgd", "dgc", "onebit", "signsgd", "fp16", "2bit")},
+    "slim_dp": Arm("slim_dp", OURS, "slim_dp", updates=True),
+    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
+    "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
+                          compression={"type": "2bit", "threshold": 0.5}, apart=True),
+    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3),
+    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod"),
+}
+
+
+def environment_of(arm: Arm, timeout: float) -> Dict[str, str]:
+    """Variables of all processes of an arm's job that do not depend on the cluster."""
+    variables = {**ENVIRONMENT, **arm.environment}
+    if arm.runtime is OURS:
+        variables["KVSTORE_EXT_OPTIONS"] = json.dumps({"timeout": timeout, **arm.options})
+    return variables
+
+
+def names() -> List[str]:
+    """Those of all arms."""
+    return list(ARMS)

@@ -1,0 +1,80 @@
+"""How a worker's gradients become sums: a KVStore, or Horovod."""
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+
+import mxnet as mx
+
+LEARNING_RATE = 0.01
+
+
+class StoreExchange:
+    """Any KVStore, used as gluon.Trainer uses it.
+
+    Parameters
+    ----------
+    name : str
+        For `mx.kv.create`.
+    compression : str
+        Compression parameters as JSON, or nothing.
+    updates : bool
+        The store updates weights, as Trainer's `update_on_kvstore`.
+    apart : bool
+        Push and pull in two calls, as Module does: MXNet's own compression knows no pushpull.
+    """
+
+    def __init__(self, name: str, compression: str, updates: bool, apart: bool) -> None:
+        self._store = mx.kv.create(name)
+        self._updates, self._apart = updates, apart
+        if compression:
+            self._store.set_gradient_compression(json.loads(compression))
+        if updates:
+            self._store.set_optimizer(mx.optimizer.SGD(learning_rate=LEARNING_RATE))
+        self.rank = self._store.rank
+
+    def begin(self, key: int, weight: mx.nd.NDArray) -> None:
+        """Gives all workers the first one's weight."""
+        if self._apart:
+            self._store.init(key, weight)
+        else:
+            self._store.broadcast(key, weight, out=weight)
+
+    def step(
+        self, key: int, weight: mx.nd.NDArray, gradient: mx.nd.NDArray, total: mx.nd.NDArray
+    ) -> None:
+        """Updates a weight by the sum of all workers' gradients; returns at once."""
+        out = weight if self._updates else total
+        if self._apart:
+            self._store.push(key, gradient, priority=-key)
+            self._store.pull(key, out=out, priority=-key)
+        else:
+            self._store.pushpull(key, gradient, out=out, priority=-key)
+        if not self._updates:
+            mx.nd.sgd_update(weight, total, lr=LEARNING_RATE, out=weight)
+
+
+class HorovodExchange:
+    """Horovod, used as its DistributedTrainer uses it: it sums gradients in their place."""
+
+    def __init__(self) -> None:
+        import horovod.mxnet as hvd
+
+        hvd.init()
+        self._hvd: Any = hvd
+        self.rank = hvd.rank()
+
+    def begin(self, key: int, weight: mx.nd.NDArray) -> None:
+        """Gives all workers the first one's weight."""
+        self._hvd.broadcast_(weight, root_rank=0, name=str(key))
+
+    def step(
+        self,
+        key: int,
+        weight: mx.nd.NDArray,
+        gradient: mx.nd.NDArray,
+        _total: Optional[mx.nd.NDArray] = None,
+    ) -> None:
+        """Updates a weight by the sum of all workers' gradients; returns at once."""
+        self._hvd.allreduce_(gradient, average=False, name=str(key), priority=-key)
+        mx.nd.sgd_update(weight, gradient, lr=LEARNING_RATE, out=weight)

@@ -1,0 +1,202 @@
+"""Interpreters that have imported what processes need, and start these as forks on hosts.
+
+Importing mxnet takes two seconds of a processor; a run of four hosts has nine processes. So one
+interpreter imports it for all runs, and forks. It moves into a host's namespace before each fork,
+so that every thread of the fork is there. Forks end with their interpreter, and that ends with the
+process that started it, however that ends.
+"""
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+_NAMESPACES = Path("/run/netns")  # where iproute2 keeps those with names
+_CLONE_NEWNET, _PR_SET_PDEATHSIG = 0x40000000, 1
+
+
+class InterpreterError(Exception):
+    """An interpreter cannot be started, or has ended."""
+
+
+class Interpreter:
+    """An interpreter that forks, seen from the process that started it.
+
+    Parameters
+    ----------
+    python : str
+        Its executable.
+    modules : sequence of str
+        What it imports before it forks.
+    environment : dict
+        While it imports; forks have environments of their own.
+    """
+
+    def __init__(
+        self, python: str, modules: Sequence[str], environment: Dict[str, str]
+    ) -> None:
+        own, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [python, "-u", "-m", __name__, str(theirs.fileno()), *modules],
+                cwd=ROOT,
+                env={**environment, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # a keyboard's interrupt is for the process that started it
+            )
+        self._requests = own.makefile("w")
+        self._answers = own.makefile("r")
+        own.close()
+        if not self._answers.readline():
+            output = self._process.communicate()[0].strip().splitlines() or ["it says nothing"]
+            raise InterpreterError(f"{python} cannot import {', '.join(modules)}: {output[-1]}")
+
+    def fork(
+        self,
+        function: str,
+        arguments: Sequence[str],
+        namespace: str,
+        environment: Dict[str, str],
+        output: Path,
+    ) -> Fork:
+        """Starts a process that calls `module:function` with arguments."""
+        request = {
+            "function": function,
+            "arguments": list(arguments),
+            "namespace": namespace,
+            "environment": environment,
+            "output": str(output),
+        }
+        return Fork(self, int(self._ask(request)), output)
+
+    def poll(self, pid: int) -> Optional[int]:
+        """A fork's exit status, negative for a signal; None while it runs."""
+        return self._ask({"pid": pid})
+
+    def close(self) -> None:
+        """Ends it and all of its forks."""
+        with suppress(OSError):
+            self._requests.close()
+            self._answers.close()
+        self._process.wait()
+
+    def _ask(self, request: Dict[str, Any]) -> Any:
+        try:
+            self._requests.write(json.dumps(request) + "\n")
+            self._requests.flush()
+            answer = self._answers.readline()
+        except OSError:
+            answer = ""
+        if not answer:
+            raise InterpreterError("an interpreter that starts processes has ended")
+        return json.loads(answer)
+
+
+class Fork:
+    """A started process."""
+
+    def __init__(self, interpreter: Interpreter, pid: int, output: Path) -> None:
+        self.pid = pid
+        self.output = output  # both streams
+        self._interpreter = interpreter
+        self._status: Optional[int] = None
+
+    def poll(self) -> Optional[int]:
+        """The exit status, negative for a signal; None while it runs."""
+        if self._status is None:
+            self._status = self._interpreter.poll(self.pid)
+        return self._status
+
+    def kill(self) -> None:
+        """Ends it, unless it has ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
+    """What the interpreter does. Returns in no process."""
+    for module in modules:
+        importlib.import_module(module)
+    requests, answers = connection.makefile("r"), connection.makefile("w")
+    running: List[int] = []
+    home = Path(f"/proc/self/fd/{os.open('/proc/self/ns/net', os.O_RDONLY)}")
+    _answer(answers, "ready")
+    for line in requests:
+        request = json.loads(line)
+        if "pid" in request:
+            ended, status = os.waitpid(request["pid"], os.WNOHANG)
+            if ended:
+                running.remove(ended)
+            by_signal = os.WIFSIGNALED(status)
+            code = -os.WTERMSIG(status) if by_signal else os.WEXITSTATUS(status)
+            _answer(answers, code if ended else None)
+            continue
+        _enter(_NAMESPACES / request["namespace"])
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            _run(request, parent)
+        _enter(home)  # whoever stays in a host's namespace is ended with the host
+        running.append(pid)
+        _answer(answers, pid)
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    os._exit(0)
+
+
+def _answer(stream: Any, value: Any) -> None:
+    stream.write(json.dumps(value) + "\n")
+    stream.flush()
+
+
+def _enter(namespace: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    with namespace.open() as file:
+        if libc.setns(file.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
+
+
+def _run(request: Dict[str, Any], parent: int) -> None:
+    """Runs a fork to its end, as the interpreter would run a script."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    module, _, name = request["function"].partition(":")
+    try:
+        getattr(importlib.import_module(module), name)(*request["arguments"])
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            raise
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    sys.exit()
+
+
+if __name__ == "__main__":
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    del sys.argv[1:2]
+    _serve(connection, sys.argv[1:])

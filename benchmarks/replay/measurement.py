@@ -1,0 +1,141 @@
+"""Many runs, arms in turn, into a file of one JSON line a run that a rerun goes on from."""
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence
+
+from tqdm import tqdm
+
+from benchmarks.replay import job
+from benchmarks.replay.arms import ARMS
+from benchmarks.replay.bound import least_seconds, wire_seconds
+from benchmarks.replay.job import Interpreters, JobFailed, Settings
+from benchmarks.replay.trace import load
+
+# Gbit/s that a host sends on average, here: two processors carry four such hosts with time to
+# spare, so that links and not processors decide.
+_CARRIED = 2.0  # by all hosts together
+_STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
+_SLOWER = 1.25  # than the bound: what most arms take
+
+
+@dataclass(frozen=True)
+class Run:
+    """An arm under some settings, for the repeat-th time."""
+
+    arm: str
+    settings: Settings
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """What makes it the same run as another."""
+        return json.dumps([self.arm, asdict(self.settings), self.repeat])
+
+    @property
+    def expected(self) -> float:
+        """Seconds that it takes here, about."""
+        settings = self.settings
+        trace = load(settings.trace)
+        iterations = settings.warm_up + settings.iterations
+        least = trace.compute
+        if ARMS[self.arm].dense:
+            least = least_seconds(trace, settings.hosts, settings.gigabits)
+        initial = wire_seconds(trace.elements, settings.hosts, settings.gigabits)
+        return _STARTING + settings.dilation * (_SLOWER * iterations * least + initial)
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which it is given up."""
+        return 60 + 6 * self.expected
+
+
+def dilation(trace: str, hosts: int, gigabits: float) -> float:
+    """The least by which this machine must be slower than the replayed cluster."""
+    loaded = load(trace)
+    busy = wire_seconds(loaded.elements, hosts, gigabits)
+    average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)
+    return round(max(1.0, average / _CARRIED), 1)
+
+
+def plan(base: Settings, rates: Sequence[float], arms: Sequence[str], repeats: int) -> List[Run]:
+    """All runs, in an order in which whatever changes on the machine meets all arms alike."""
+    scaled = {
+        rate: replace(base, gigabits=rate, dilation=dilation(base.trace, base.hosts, rate))
+        for rate in rates
+    }
+    return [
+        Run(arm, scaled[rate], repeat)
+        for repeat, rate, arm in product(range(repeats), rates, arms)
+    ]
+
+
+def read(file: Path) -> List[Dict[str, Any]]:
+    """The lines of a results file; none where there is no file."""
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def lines_of(runs: Sequence[Run], file: Path) -> List[Dict[str, Any]]:
+    """What a results file has of these runs."""
+    keys = {run.key for run in runs}
+    return [line for line in read(file) if line["key"] in keys]
+
+
+def measure(runs: Sequence[Run], file: Path, seconds: float) -> Iterator[str]:
+    """Does what the file does not have yet, and adds it; yields a line for each run that failed.
+
+    Parameters
+    ----------
+    seconds : float
+        No run begins that would not end within them.
+    """
+    done = {line["key"] for line in lines_of(runs, file) if "seconds" in line}
+    left = [run for run in runs if run.key not in done]
+    latest = time.monotonic() + seconds
+    total = sum(run.expected for run in left)
+    form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of about {elapsed_and_left}"
+    with Interpreters() as interpreters, _Bar(total=total, bar_format=form, delay=0.1) as bar:
+        for number, run in enumerate(left):
+            if time.monotonic() + run.expected > latest:
+                yield f"time is up: {len(left) - number} runs are left; run it again to go on"
+                return
+            bar.set_description_str(f"{run.arm}, {run.settings.gigabits:g} Gbit/s")
+            yield from _one(run, file, interpreters)
+            bar.update(run.expected)
+
+
+def _one(run: Run, file: Path, interpreters: Interpreters) -> Iterator[str]:
+    missing = ARMS[run.arm].missing()
+    if missing:
+        yield missing
+        return
+    line: Dict[str, Any] = {
+        "key": run.key, "arm": run.arm, **asdict(run.settings), "repeat": run.repeat,
+        "load": round(os.getloadavg()[0], 2), "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
+    }
+    begun = time.monotonic()
+    try:
+        line.update(job.run(ARMS[run.arm], run.settings, interpreters, run.limit))
+    except JobFailed as error:
+        line["failed"] = str(error)
+        yield f"{run.arm} at {run.settings.gigabits:g} Gbit/s failed: {error}"
+    line["took"] = round(time.monotonic() - begun, 1)
+    with file.open("a") as results:
+        results.write(json.dumps(line) + "\n")
+
+
+class _Bar(tqdm):
+    """A progress bar that counts seconds, and whose time left is what remains of them."""
+
+    @property
+    def format_dict(self) -> Dict[str, Any]:
+        values = super().format_dict
+        done, elapsed = values["n"], values["elapsed"]
+        pace = elapsed / done if done else 1.0
+        whole = elapsed + pace * (values["total"] - done)
+        return {**values, "elapsed_and_left": self.format_interval(whole)}

@@ -1,0 +1,92 @@
+"""A worker of the replay: a network's layers as timed waits, and its real gradients.
+
+The forward pass of a layer waits and reads its weights; the backward pass waits and writes its
+gradients, last layer first. So communication hides exactly where it could behind a GPU.
+"""
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import mxnet as mx
+
+from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
+from benchmarks.replay.trace import Layer, load
+from benchmarks.replay.waits import Wait
+
+INTERFACE = "eth0"
+
+
+class _ReplayedLayer:
+    """A layer's arrays and waits. The key of a parameter is its place in an order."""
+
+    def __init__(self, layer: Layer, keys: Dict[str, int]) -> None:
+        sizes = layer.parameters
+        self.weights = [mx.nd.zeros((size,)) for size in sizes.values()]
+        self.gradients = [mx.nd.random.normal(scale=0.01, shape=(size,)) for size in sizes.values()]
+        self.totals = [mx.nd.zeros((size,)) for size in sizes.values()]
+        self.keys = [keys[name] for name in sizes]
+        self.forward, self.backward = Wait(layer.forward), Wait(layer.backward)
+        # What a pass has got to, as an activation and its gradient.
+        self.output, self.input_gradient = mx.nd.zeros((1,)), mx.nd.zeros((1,))
+
+
+def work(settings: str, result: str) -> None:
+    """Runs the iterations and writes seconds and bytes of each as JSON; see `job.py`."""
+    how = json.loads(settings)
+    trace = load(how["trace"]).scaled(how["dilation"])
+    names = [name for layer in trace.layers for name in layer.parameters]
+    keys = {name: key for key, name in enumerate(sorted(names) if how["by_name"] else names)}
+    exchange = (
+        HorovodExchange()
+        if how["store"] == "horovod"
+        else StoreExchange(how["store"], how["compression"], how["updates"], how["apart"])
+    )
+    layers = [_ReplayedLayer(layer, keys) for layer in trace.layers]
+    parameters = sorted(
+        (key, *arrays)
+        for layer in layers
+        for key, *arrays in zip(layer.keys, layer.weights, layer.gradients, layer.totals)
+    )
+    for key, weight, _, _ in parameters:
+        exchange.begin(key, weight)
+    mx.nd.waitall()
+    marks = [_mark()]
+    for _ in range(how["warm_up"] + how["iterations"]):
+        last = _compute(layers)
+        for parameter in parameters:
+            exchange.step(*parameter)
+        # As a script that reads the loss: it waits for the backward pass, not for communication.
+        last.wait_to_read()
+        marks.append(_mark())
+    mx.nd.waitall()
+    seconds, sent, received = ([after - before for before, after in zip(series, series[1:])]
+                               for series in zip(*marks))
+    found = {"rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received}
+    Path(result).write_text(json.dumps(found))
+
+
+def _compute(layers: List[_ReplayedLayer]) -> mx.nd.NDArray:
+    """Hands an iteration to the engine; returns what is written last."""
+    above: List[mx.nd.NDArray] = []
+    for layer in layers:
+        layer.forward.push([*layer.weights, *above], [layer.output])
+        above = [layer.output]
+    above = []
+    for layer in layers[::-1]:
+        reads = [*layer.weights, layer.output, *above]
+        layer.backward.push(reads, [*layer.gradients, layer.input_gradient])
+        above = [layer.input_gradient]
+    return layers[0].input_gradient
+
+
+def _mark() -> Tuple[float, int, int]:
+    """The time, and the bytes that this host has sent and received."""
+    for line in Path("/proc/self/net/dev").read_text().splitlines():
+        name, _, counters = line.partition(":")
+        if name.strip() == INTERFACE:
+            numbers = [int(number) for number in counters.split()]
+            return time.perf_counter(), numbers[8], numbers[0]
+    return time.perf_counter(), 0, 0

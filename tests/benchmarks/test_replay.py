@@ -1,0 +1,154 @@
+"""The replay: that traces are what their networks cost, and that a run sends what it has to."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from benchmarks.replay import job, measurement, published, summary
+from benchmarks.replay.arms import ARMS, OURS, Arm
+from benchmarks.replay.bound import FRAMES, least_seconds
+from benchmarks.replay.costs import Device, layers_of
+from benchmarks.replay.job import Interpreters, JobFailed, Settings
+from benchmarks.replay.profile import profile
+from benchmarks.replay.trace import Layer, Trace, TraceError, load
+from mxnet.gluon import nn
+
+root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+TOY = Trace("toy", 8, "none", "by hand", [
+    Layer({"b_weight": 30_000, "b_bias": 10}, 0.002, 0.004),
+    Layer({"a_weight": 200_000}, 0.001, 0.003),
+])
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = tmp_path_factory.mktemp("traces") / "toy.json"
+    TOY.save(file)
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def interpreters() -> Iterator[Interpreters]:
+    with Interpreters() as started:
+        yield started
+
+
+def settings(trace: str) -> Settings:
+    return Settings(trace, hosts=2, gigabits=1.0, dilation=1.0, warm_up=1, iterations=3)
+
+
+@root
+@pytest.mark.parametrize("name", ["p3", "dist_sync", "stock_p3", "dist_sync_2bit", "slim_dp"])
+def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Interpreters) -> None:
+    found = job.run(ARMS[name], settings(toy), interpreters, limit=120)
+    assert len(found["series"]) == 4
+    assert found["seconds"] > TOY.compute
+    # Of two hosts, each has half of the servers.
+    both_ways = 2 * 4 * TOY.elements * 0.5
+    if ARMS[name].dense:
+        assert 0.9 * both_ways < found["sent"] < 1.5 * both_ways
+    else:
+        assert found["sent"] < both_ways
+
+
+@root
+def test_a_run_that_fails_names_who_failed(toy: str, interpreters: Interpreters) -> None:
+    wrong = Arm("wrong", OURS, "p3", compression={"type": "no_such_type"})
+    with pytest.raises(JobFailed, match=r"worker on host \d ended with status 1:(.|\n)*no_such_type"):
+        job.run(wrong, settings(toy), interpreters, limit=120)
+    with pytest.raises(JobFailed, match="there still run: worker on host 0, worker on host 1"):
+        job.run(ARMS["p3"], settings(toy), interpreters, limit=0)
+
+
+def test_a_measurement_goes_on_where_it_ended(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+
+    def run(arm: Arm, settings: Settings, *_: Any) -> dict[str, Any]:
+        began.append(f"{arm.store} {settings.gigabits:g}")
+        if len(began) == 4:
+            raise JobFailed("it fell over")
+        return {"seconds": 0.5 * len(began), "series": [], "sent": 1, "received": 1}
+
+    monkeypatch.setattr(job, "run", run)
+    file = tmp_path / "results.jsonl"
+    runs = measurement.plan(settings(toy), [1.0, 4.0], ["p3", "dist_sync"], repeats=2)
+    assert list(measurement.measure(runs[:3], file, 1000)) == []
+    failures = list(measurement.measure(runs, file, 1000))
+    assert failures == ["dist_sync at 4 Gbit/s failed: it fell over"]
+    assert list(measurement.measure(runs, file, 1000)) == []
+    assert list(measurement.measure(runs, file, 1000)) == []
+    in_turn = ["p3 1", "dist_sync 1", "p3 4", "dist_sync 4"]
+    assert began == [*in_turn, *in_turn, "dist_sync 4"]
+    late = measurement.plan(settings(toy), [2.0], ["p3"], repeats=2)
+    assert list(measurement.measure(late, file, 1)) == [
+        "time is up: 2 runs are left; run it again to go on"]
+    found = summary.throughputs(measurement.lines_of(runs, file))
+    # 16 samples in 0.5 and in 2.5 s.
+    assert found["p3", 1.0] == summary.Throughput((32 + 6.4) / 2, 6.4, 32, 2)
+    table = list(summary.table(measurement.lines_of(runs, file)))
+    assert table[0] == "| images/s | 1 Gbit/s | 4 Gbit/s |"
+    assert "| p3 | 19 (6 to 32) |" in table[2]
+
+
+def test_the_bound_is_the_gap_that_nothing_can_fill() -> None:
+    def wire(elements: int) -> float:  # seconds at 0.5 Gbit/s with two hosts
+        return elements * 4 * 8 * FRAMES / 0.5e9
+
+    # The first layer's sums travel while nothing can be computed; the second's may meanwhile.
+    first = 0.007 + wire(30_010) + 0.003
+    both = 0.003 + wire(230_010) + 0.001
+    assert least_seconds(TOY, 2, 0.5) == pytest.approx(max(first, both))
+    assert least_seconds(TOY, 2, 1000) == pytest.approx(TOY.compute, rel=0.01)
+
+
+def test_costs_are_those_of_the_operations() -> None:
+    network = nn.HybridSequential(prefix="net_")
+    with network.name_scope():
+        network.add(nn.Conv2D(4, kernel_size=3, padding=1, use_bias=False), nn.BatchNorm(),
+                    nn.Activation("relu"), nn.Dense(10))
+    computes = Device("only computes", flops=1e9, memory=1e30, reached=0.5)
+    layers = layers_of(network, {"data": (2, 3, 8, 8)}, computes)
+    assert [list(layer.parameters.values()) for layer in layers] == [[108], [4, 4], [2560, 10]]
+    convolution, dense = 2 * (2 * 4 * 64) * 27, 2 * 2 * 10 * 256
+    assert [layer.forward for layer in layers] == pytest.approx(
+        [2 * convolution / 1e9, 0, 2 * dense / 1e9], abs=1e-12)
+    assert [layer.backward for layer in layers] == [2 * layer.forward for layer in layers]
+    moves = Device("only moves", flops=1e30, memory=1e9, reached=1)
+    _, norm, _ = layers_of(network, {"data": (2, 3, 8, 8)}, moves)
+    # Batch normalisation reads a value and four numbers a channel, ReLU a value; both write one.
+    assert norm.forward == pytest.approx(4 * (4 * 512 + 4 * 4) / 1e9)
+
+
+def test_the_traces_are_what_the_script_makes() -> None:
+    for made in published.traces():
+        kept = load(made.name)
+        assert [list(layer.parameters.values()) for layer in kept.layers] == [
+            list(layer.parameters.values()) for layer in made.layers]
+        assert [layer.forward for layer in kept.layers] == pytest.approx(
+            [layer.forward for layer in made.layers])
+    assert load("resnet50").elements == 25_575_912
+
+
+def small() -> nn.HybridBlock:
+    return nn.Dense(3)
+
+
+def test_a_network_of_ones_own_is_traced(tmp_path: Path) -> None:
+    made = profile(f"{__name__}:small", [(4, 5)], 0.25, "a test")
+    assert made.compute == pytest.approx(0.25)
+    assert (made.name, made.batch, made.elements) == ("small", 4, 18)
+    made.save(tmp_path / "small.json")
+    assert load(str(tmp_path / "small.json")) == made
+    for where, says in [("small", "must be MODULE:FUNCTION"), ("no_such:net", "there is no network"),
+                        (f"{__name__}:published", "it must be a HybridBlock")]:
+        with pytest.raises(TraceError, match=says):
+            profile(where, [(4, 5)], None, "a test")
+    with pytest.raises(TraceError, match="makes no graph"):
+        profile(f"{__name__}:small", [(4, 5), (1, 2), (3, 4)], None, "a test")
+    with pytest.raises(TraceError, match="there is no trace 'vgg'; there are alexnet"):
+        load("vgg")
