@@ -7,7 +7,9 @@ from typing import Any, Iterator
 import hypothesis
 import pytest
 
+from tests.support import forked
 from tests.support.cluster import Cluster
+from tests.support.system_packages import last_line
 
 with warnings.catch_warnings():  # mxnet's own, about NumPy and distutils
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -24,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "all_only: left out without --all")
+    forked.as_users_do = config.getoption("--all")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -57,6 +60,15 @@ def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     finally:
         _clusters.remove(cluster)
         cluster.end()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Ends with the packages for which tests were skipped."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    line = last_line(report.longrepr[2] for report in skipped)
+    if line:
+        reporter.write_line(line)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -42,10 +42,12 @@ def main(names: list[str]) -> None:
 
 
 def about_numpy(numpy: Any) -> Facts:
+    """Returns which NumPy it is."""
     return {"version": numpy.__version__}
 
 
 def about_mxnet(mxnet: Any) -> Facts:
+    """Returns which MXNet it is, and what it was built with."""
     features = mxnet.runtime.Features()
     has_cuda = features.is_enabled("CUDA")
     return {
@@ -58,6 +60,7 @@ def about_mxnet(mxnet: Any) -> Facts:
 
 
 def count_gpus(mxnet: Any) -> int:
+    """Returns how many GPUs MXNet finds; 0 where it cannot look for them."""
     try:
         return int(mxnet.context.num_gpus())
     except mxnet.MXNetError:
@@ -65,6 +68,7 @@ def count_gpus(mxnet: Any) -> int:
 
 
 def about_kvstore_ext(kvstore_ext: Any) -> Facts:
+    """Returns which kvstore_ext it is, and what its core says of this processor."""
     return {
         "version": getattr(kvstore_ext, "__version__", "0.1.0"),
         "directory": os.path.dirname(os.path.abspath(kvstore_ext.__file__)),

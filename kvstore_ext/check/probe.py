@@ -37,14 +37,17 @@ def main() -> int:
 
 
 def check() -> Answer:
+    """Returns the findings about this host."""
     return asdict(check_host(socket.gethostname()))
 
 
 def tell_time() -> Answer:
+    """Returns what this host's clock says, in seconds since 1970."""
     return {"time": time.time()}
 
 
 def listen(address: str, port: int, token: str) -> Answer:
+    """Has peers that know the token (in hexadecimal) measure the way to this port."""
     try:
         Listener(address, port, bytes.fromhex(token))
     except OSError as error:
@@ -53,6 +56,7 @@ def listen(address: str, port: int, token: str) -> Answer:
 
 
 def measure_to(address: str, port: int, token: str) -> Answer:
+    """Returns the round trip to a host that listens and the bandwidth, or what is in the way."""
     try:
         return asdict(measure(address, port, bytes.fromhex(token)))
     except PeerError as error:

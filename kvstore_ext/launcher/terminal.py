@@ -29,9 +29,9 @@ class Terminal:
         self._coloured = takes_colours(sys.stdout, os.environ)
 
     def view(self, name: str) -> View:
-        """Returns how the process of this name is shown.
+        r"""Returns how the process of this name is shown.
 
-        One alone is shown as it comes: a progress bar then draws over itself after each "\\r".
+        One alone is shown as it comes: a progress bar then draws over itself after each "\r".
         """
         alone = name == f"worker {self._only}"
         by_lines = self._only is None

@@ -13,8 +13,9 @@ from kvstore_ext.check.finding import OK, WRONG
 
 from benchmarks.cluster import Cluster, Link
 from tests.launch import slurmd
-from tests.launch.jobs import Job, need
+from tests.launch.jobs import Job
 from tests.launch.sshd import HOSTS, Sshd
+from tests.support.system_packages import need
 
 from .checks import Check
 
@@ -100,7 +101,7 @@ def test_probe_that_is_lost(bare: str, job: Job, sshd: Sshd) -> None:
 
 
 def test_tasks_of_mpirun(bare: str, job: Job) -> None:
-    need("mpirun", "openmpi-bin")
+    need("mpirun")
     # Open MPI refuses root, as which tests in containers run, without these.
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     arguments = ["--launcher", "mpi", "-n", "2", "--interface", "lo"]
@@ -111,7 +112,7 @@ def test_tasks_of_mpirun(bare: str, job: Job) -> None:
 
 
 def test_mpirun_that_fails(bare: str) -> None:
-    need("mpirun", "openmpi-bin")
+    need("mpirun")
     arguments = ["--launcher", "mpi", "-n", "2", "--launcher-options=--no-such-option"]
     check = Check(*arguments, python=bare)
     assert check.status == 1

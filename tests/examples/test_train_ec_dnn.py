@@ -120,4 +120,4 @@ def test_a_single_worker_is_s_dnn() -> None:
     ],
 )
 def test_bad_flags_are_answered(flag: str, value: str, words: str) -> None:
-    assert words in run_python(SCRIPT, flag, value, status=1).stderr
+    assert words in run_python(SCRIPT, flag, value, status=1, fork=True).stderr

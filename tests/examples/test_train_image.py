@@ -29,13 +29,15 @@ Train = Callable[[str], "tuple[Path, list[str]]"]
 
 
 def run(*command: object) -> str:
-    return run_python(*command).stdout
+    return run_python(*command, fork=True).stdout
 
 
-def run_cluster(cluster: Cluster, script: Path, store: str, *flags: object) -> list[str]:
+def run_cluster(
+    cluster: Cluster, script: Path, store: str, *flags: object, fork: bool = True
+) -> list[str]:
     """Run two workers and two servers; returns what the workers wrote, rank 0 first."""
     job = cluster.run(script, "--kv-store", store, *flags,
-                      server=P3_SERVER if store == "p3" else STOCK_SERVER)
+                      server=P3_SERVER if store == "p3" else STOCK_SERVER, fork=fork)
     # Ranks are given in the order of arrival; rank 0 alone writes of accuracy.
     return sorted((worker.output for worker in job.workers), key=lambda text: "accuracy" in text,
                   reverse=True)
@@ -71,7 +73,7 @@ def parameters(checkpoint: Path) -> Arrays:
 
 
 def test_digits_in_one_process_reaches_the_accuracy_it_prints() -> None:
-    output = run(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12)
+    output = run_python(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12).stdout
     assert final_accuracy(output) >= 0.96
     rows = rows_of(output)
     assert [int(row[0]) for row in rows] == list(range(1, 13))
@@ -130,7 +132,9 @@ def trained(module_cluster: Cluster) -> Train:
             flags += ["--progress", "bar", "--tensorboard", f"{directory}-scalars"]
         if store == "local":
             return directory, [run(TRAIN_IMAGE, "--kv-store", store, *flags)]
-        return directory, run_cluster(module_cluster, TRAIN_IMAGE, store, *flags)
+        # One job as users start it, whatever else is forked.
+        return directory, run_cluster(
+            module_cluster, TRAIN_IMAGE, store, *flags, fork=store != "p3")
 
     return train
 
@@ -237,7 +241,7 @@ def test_benchmark_prints_samples_a_second() -> None:
 def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
                                                    named: str) -> None:
     flags = ["--dataset", dataset, "--data-dir", tmp_path]
-    errors = run_python(TRAIN_IMAGE, *flags, status=1).stderr
+    errors = run_python(TRAIN_IMAGE, *flags, status=1, fork=True).stderr
     assert errors.startswith(f"data set {dataset} needs {named}, which is not in {tmp_path}")
     assert "nothing is downloaded" in errors
     assert "Traceback" not in errors
@@ -252,7 +256,7 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
     (["--dtype", "float16"], "float16 needs GPUs")])
 def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:
     flags = [flag.format(tmp_path) for flag in flags]
-    errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1).stderr
+    errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1, fork=True).stderr
     assert message.format(tmp_path) in errors
     assert "Traceback" not in errors
 

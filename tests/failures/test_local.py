@@ -1,9 +1,9 @@
 """What a store without a cluster does when something fails: what one in a cluster does."""
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import kvstore_ext
 import mxnet as mx
@@ -90,19 +90,13 @@ def test_a_store_that_has_failed_says_why_for_ever() -> None:
 
 
 @pytest.mark.parametrize("ending", ["raise ValueError('as the test wants')", "store.fail('so')"])
-def test_a_script_that_fails_exits_with_an_error(ending: str) -> None:
-    script = (
+def test_a_script_that_fails_exits_with_an_error(ending: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
         "import kvstore_ext, mxnet as mx\n"
         "store = mx.kv.create('p3')\n"
         "store.init(0, mx.nd.zeros((3,)))\n" + ending
     )
     # Threads race in it, the more so beside others.
-    several = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], stderr=subprocess.PIPE, universal_newlines=True
-        )
-        for _ in range(5)
-    ]
-    for process in several:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 1, errors
+    with ThreadPoolExecutor(5) as several:
+        list(several.map(lambda _: run_python(script, status=1, fork=True), range(5)))

@@ -6,7 +6,6 @@ import contextlib
 import os
 import queue
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,14 +28,6 @@ LIMIT = 120.0  # seconds, as in cluster.py: the machine may be busy
 STAY = "sh -c 'echo up; exec sleep 1000'"
 DONE = r"launch: the job is done after [\d.]+ s"
 STUBBORN = "setsid sleep 1000 & sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000'"
-
-
-def need(program: str, package: str) -> str:
-    """Returns the program's path; fails the test, naming Debian's package, without it."""
-    path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if path is None:
-        pytest.fail(f"this test needs {program}, from the Debian package {package}")
-    return path
 
 
 class Job:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from pathlib import Path
 from typing import Iterator, Sequence
 
-from .jobs import need
+from tests.support.cluster import free_port
+from tests.support.system_packages import need
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 
@@ -43,13 +43,13 @@ class Sshd:
     """
 
     def __init__(self, directory: Path, mark: str, addresses: Sequence[str] = HOSTS) -> None:
+        _, self._sshd = need("ssh", "sshd")  # with ssh comes ssh-keygen
         self.directory = directory
         self.addresses = addresses
-        self.port = _free_port()
+        self.port = free_port()
         self.config = directory / "ssh_config"
-        keygen = need("ssh-keygen", "openssh-client")
         for key in ("host_key", "user_key"):
-            command = [keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
             subprocess.run(command, check=True)
         self.config.write_text(CLIENT.format(directory=directory))
         listen = "\n".join(f"ListenAddress {address}" for address in addresses)
@@ -61,8 +61,7 @@ class Sshd:
         if os.geteuid() == 0:
             # Where sshd, when root starts it, locks itself in until a user has logged in.
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        sshd = need("sshd", "openssh-server")
-        command = [*within, sshd, "-D", "-e", "-f", str(self.directory / "sshd_config")]
+        command = [*within, self._sshd, "-D", "-e", "-f", str(self.directory / "sshd_config")]
         with subprocess.Popen(command, stderr=subprocess.PIPE, universal_newlines=True) as server:
             assert server.stderr is not None
             try:
@@ -77,10 +76,3 @@ class Sshd:
         path = self.directory / "hosts"
         path.write_text("".join(f"{host}:{self.port}\n" for host in hosts))
         return str(path)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOSTS[0], 0))
-        port: int = probe.getsockname()[1]
-        return port

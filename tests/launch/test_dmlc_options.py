@@ -8,7 +8,9 @@ import pytest
 from kvstore_ext.launcher.dmlc_options import REPLACED
 from kvstore_ext.launcher.options import parse
 
-from .jobs import Job, need
+from tests.support.system_packages import need
+
+from .jobs import Job
 from .sshd import HOSTS, Sshd
 
 
@@ -59,7 +61,7 @@ def sync(job: Job, sshd: Sshd, destination: str, *arguments: str) -> int:
 
 
 def test_the_working_directory_is_copied(job: Job, sshd: Sshd) -> None:
-    need("rsync", "rsync")
+    need("rsync")
     (job.directory / "part").mkdir()
     (job.directory / "part" / "file").write_text("content\n")
     destination = job.directory.parent / f"{job.directory.name} copied" / "deep"
@@ -72,7 +74,7 @@ def test_the_working_directory_is_copied(job: Job, sshd: Sshd) -> None:
 
 
 def test_a_directory_that_cannot_be_copied(job: Job, sshd: Sshd) -> None:
-    need("rsync", "rsync")
+    need("rsync")
     assert sync(job, sshd, "/proc/here", "--server-command", "true", "true") == 1
     where = [f"{job.directory} could not be copied to /proc/here on {host}" for host in HOSTS]
     assert any(text in job.errors[1] for text in where)
