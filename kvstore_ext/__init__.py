@@ -3,7 +3,7 @@
 `import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. Every directory is a
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
-    errors.py, config.py, stock_store.py   what everything stands on
+    errors.py, config.py, stock_store.py   what everything stands on; version.py
     launch_reports.py                      what a process tells its launcher
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters
@@ -22,19 +22,22 @@ docs/architecture.md follows one gradient from the script to the server and back
 """
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 
 from .check.asked import begin_check_if_asked
 from .mxnet_hooks import before_import
+from .version import __version__
 
 begin_check_if_asked()
+before_import.check_compiled(__name__, os.path.dirname(os.path.abspath(__file__)))
 
 _mxnet_was_imported = "mxnet" in sys.modules
 if not _mxnet_was_imported:
+    before_import.check_requirements()
     before_import.prepare_engine()
     before_import.restore_numpy_aliases()
-    before_import.check_distutils()
 elif not before_import.engine_overlaps():
     warnings.warn(
         "mxnet was imported before kvstore_ext, so it joins layers into operations that wait for "
@@ -80,4 +83,5 @@ __all__ = [
     "OptionError",
     "Options",
     "P3Worker",
+    "__version__",
 ]
