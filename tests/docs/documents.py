@@ -11,8 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", re.MULTILINE)
 _NAMED = re.compile(r"\[([^\]]+)\](?![(:\[])")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# A line; or several, up to the word that ends what follows <<.
-_COMMAND = re.compile(r"^.*<<(?P<end>\w+)\n(?:.*\n)*?(?P=end)$|^.+$", re.MULTILINE)
 _CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -72,8 +70,8 @@ def code(document: Path, language: str) -> Iterator[Code]:
 def commands(document: Path) -> Iterator[Code]:
     """The commands of its `sh` blocks, without comments."""
     for block in code(document, "sh"):
-        for found in _COMMAND.finditer(re.sub(r"\s*\\\n\s*", " ", block.text)):
-            command = re.sub(r"(^|\s+)#( .*)?$", "", found[0]).strip()
+        for line in re.sub(r"\s*\\\n\s*", " ", block.text).splitlines():
+            command = re.sub(r"(^|\s+)#( .*)?$", "", line).strip()
             if command:
                 yield Code(document, block.line, command)
 

@@ -63,14 +63,9 @@ def script_words(command: str) -> list[str]:
     return shlex.split(found[2]) if found else []
 
 
-def prepares(command: str) -> bool:
-    """Whether others need what it makes: folders, and data."""
-    return command.startswith(("mkdir ", "python - <<"))
-
-
 def _as_it_is(command: str) -> Run | None:
     runner = r"python -m kvstore_ext (?:--\w+ \S+ )*train\.py.*"
-    short = command.endswith((" --help", " --list")) or prepares(command)
+    short = command.endswith((" --help", " --list"))
     return Run(command, command) if short or re.fullmatch(runner, command) else None
 
 
@@ -111,9 +106,12 @@ def _launch(command: str) -> Run | None:
 
 
 def _check(command: str) -> Run | None:
-    """The status is 1 where this host is not fit. tests/check has hosts that can be reached."""
-    found = re.fullmatch(r"python -m kvstore_ext --check( -H hosts)?", command)
-    return Run("", "" if found[1] else f"{command}; test $? -le 1") if found else None
+    """Only reads the command line without --all; the status is 1 where this host is not fit."""
+    found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
+    if not found:
+        return None
+    asked = f"{command} --help"  # tests/check has hosts
+    return Run(asked, asked if found[1] else f"{command}; test $? -le 1")
 
 
 def _small(command: str) -> str:
