@@ -15,7 +15,7 @@ _LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 def texts() -> Iterator[str]:
     """All texts of the package but docstrings; `...` stands for each value that is filled in."""
     package = ROOT / "kvstore_ext"
-    for file in sorted(package.rglob("*.py")):
+    for file in sorted([*package.rglob("*.py"), *ROOT.glob("kvstore_*.py")]):
         yield from _of_python(file)
     for ending in ("cc", "h", "inc"):
         for file in sorted(package.rglob(f"*.{ending}")):
