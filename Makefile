@@ -87,8 +87,10 @@ lint-format:
 format: $(STAMPS)/lint
 	$(BIN)/clang-format -i $(CPP) $(CPP_TESTS)
 
-docs: $(STAMPS)/docs
+# The package tells the documents which options there are.
+docs: $(STAMPS)/docs $(STAMPS)/package
 	$(BIN)/mkdocs build --strict -q
+	@$(BIN)/python tools/check_site.py build/site
 
 clean:
 	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \
