@@ -7,7 +7,7 @@ from typing import Any, Dict, Tuple
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402
+from matplotlib import pyplot
 
 # Colour (Okabe and Ito's, which colour-blind readers tell apart) and hatching of every arm's bars.
 BARS: Dict[str, Tuple[str, str]] = {

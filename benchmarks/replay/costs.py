@@ -3,8 +3,8 @@
 An operation takes as long as its arithmetic or its memory traffic, whichever is longer (Williams,
 Waterman and Patterson, "Roofline", CACM 2009, figure 1). Arithmetic is counted for convolutions
 and products of matrices, and nothing else has any that counts. The traffic is that of every operand
-and result, once, and in a recurrent layer its weights' once a step. The backward pass costs twice the forward pass, as it has the gradients of the
-inputs and of the parameters to compute.
+and result, once, and in a recurrent layer its weights' once a step. The backward pass costs twice
+the forward pass, as it has the gradients of the inputs and of the parameters to compute.
 """
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _PORT = 9091  # a cluster's addresses are its own, and so are its ports
 _GOING = 10.0  # seconds that servers may take to end once the workers have
 
 
-class JobFailed(Exception):
+class JobError(Exception):
     """A process of a run failed, or the run took too long."""
 
 
@@ -82,7 +82,7 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
 
     Raises
     ------
-    JobFailed
+    JobError
         Naming who failed, with its last lines.
     """
     interpreter = interpreters.get(arm)
@@ -146,16 +146,16 @@ class _Job:
             for name, process in processes.items():
                 status = process.poll()
                 if status not in (None, 0):
-                    raise JobFailed(f"{name} ended with status {status}: {_last_lines(process)}")
+                    raise JobError(f"{name} ended with status {status}: {_last_lines(process)}")
             if time.monotonic() > latest:
                 late = [name for name, fork in self._workers.items() if fork.poll() is None]
-                raise JobFailed(f"after {limit:.0f} s there still run: {', '.join(late)}")
+                raise JobError(f"after {limit:.0f} s there still run: {', '.join(late)}")
             time.sleep(0.05)
         latest = time.monotonic() + _GOING
         while self._arm.has_servers and any(p.poll() is None for p in self._others.values()):
             if time.monotonic() > latest:
                 late = [name for name, fork in self._others.items() if fork.poll() is None]
-                raise JobFailed(f"after the workers ended there still run: {', '.join(late)}")
+                raise JobError(f"after the workers ended there still run: {', '.join(late)}")
             time.sleep(0.02)
 
     def end(self) -> None:
@@ -203,7 +203,7 @@ class _Job:
         latest = time.monotonic() + limit
         while not file.exists():
             if process.poll() is not None or time.monotonic() > latest:
-                raise JobFailed(f"Horovod's rendezvous does not start: {_last_lines(process)}")
+                raise JobError(f"Horovod's rendezvous does not start: {_last_lines(process)}")
             time.sleep(0.02)
         return {
             "HOROVOD_GLOO_RENDEZVOUS_ADDR": switch.address,

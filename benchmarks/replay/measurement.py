@@ -14,7 +14,7 @@ from tqdm import tqdm
 from benchmarks.replay import job
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.bound import least_seconds, wire_seconds
-from benchmarks.replay.job import Interpreters, JobFailed, Settings
+from benchmarks.replay.job import Interpreters, JobError, Settings
 from benchmarks.replay.trace import load
 
 # Gbit/s that a host sends on average, here: two processors carry four such hosts with time to
@@ -121,7 +121,7 @@ def _one(run: Run, file: Path, interpreters: Interpreters) -> Iterator[str]:
     begun = time.monotonic()
     try:
         line.update(job.run(ARMS[run.arm], run.settings, interpreters, run.limit))
-    except JobFailed as error:
+    except JobError as error:
         line["failed"] = str(error)
         yield f"{run.arm} at {run.settings.gigabits:g} Gbit/s failed: {error}"
     line["took"] = round(time.monotonic() - begun, 1)

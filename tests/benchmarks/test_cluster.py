@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.cluster import Cluster, ClusterError, Host, Link, namespaces
 
+from benchmarks.cluster import Cluster, ClusterError, Host, Link, namespaces
 from tests.support.paths import python_path
 from tests.support.processes import LIMIT
 
