@@ -9,6 +9,9 @@ BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps
 INSTALL := $(BIN)/python -m pip install -qq --no-deps
 
+# One by one for .pre-commit-config.yaml.
+LINTS := lint-style lint-types lint-rooms lint-format
+
 CPP := $(shell find kvstore_ext/csrc -name '*.h' -o -name '*.inc' -o -name '*.cc')
 CPP_TESTS := $(shell find tests -name '*.h' -o -name '*.cc')
 
@@ -18,7 +21,7 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all sanitize lint format clean peers
+.PHONY: help demo test test-all packages-test sanitize lint $(LINTS) format docs clean peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -29,6 +32,7 @@ help:
 	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
+	@echo "make docs    build the documents into build/site"
 	@echo "make peers   compile Horovod, to compare with, in an environment of its own (minutes)"
 	@echo "make figure-readme  measure and draw what README shows, as root, in some 18 minutes"
 	@echo "make clean   remove the environment and what was built"
@@ -37,33 +41,50 @@ help:
 demo: $(STAMPS)/demo $(STAMPS)/package
 	$(BIN)/python tools/launch.py -n 2 -s 2 $(BIN)/python examples/train_image.py $(DEMO_FLAGS)
 
-test: $(STAMPS)/test $(STAMPS)/package
+test: $(STAMPS)/test $(STAMPS)/package packages-test
 	$(strip $(BIN)/python -m pytest $(PYTEST_FLAGS))
 
-test-all: $(STAMPS)/test $(STAMPS)/package
+test-all: $(STAMPS)/test $(STAMPS)/package packages-test
 	$(strip $(BIN)/python -m pytest --all $(PYTEST_FLAGS))
+
+# Without them tests are skipped, as pytest says in the end.
+packages-test:
+	@tools/system_packages.sh for test || true
 
 # A makefile of its own, since this one does nothing in parallel.
 sanitize:
-	@$(MAKE) -f tests/core/sanitize.mk --no-print-directory -j $$(nproc)
-	build/thread/core_tests --gtest_brief
-	build/address/core_tests --gtest_brief
+	@if tools/system_packages.sh for sanitize; then \
+	    $(MAKE) -f tests/core/sanitize.mk --no-print-directory -j $$(nproc) run; \
+	fi
 
 peers: $(STAMPS)/peers
 
-figure-%: $(STAMPS)/figures $(STAMPS)/package $(STAMPS)/peers
+figure-%: $(STAMPS)/test $(STAMPS)/package $(STAMPS)/peers
 	$(BIN)/python -m benchmarks.figures $*
 
-lint: $(STAMPS)/lint
+lint: $(LINTS)
+
+$(LINTS): $(STAMPS)/lint
+
+lint-style:
 	$(BIN)/ruff check -q
+
+lint-types:
 	$(BIN)/mypy
+
+lint-rooms:
 	@echo "Checking that rooms import and include each other in one direction"
 	@report=$$(PYTHONPATH=. $(BIN)/lint-imports --no-cache 2>&1) || { echo "$$report"; exit 1; }
 	@$(BIN)/python tools/check_includes.py
+
+lint-format:
 	@$(BIN)/clang-format --dry-run -Werror $(CPP) $(CPP_TESTS)
 
 format: $(STAMPS)/lint
 	$(BIN)/clang-format -i $(CPP) $(CPP_TESTS)
+
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --strict -q
 
 clean:
 	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \
@@ -89,10 +110,9 @@ $(STAMPS)/python: requirements/build.txt
 $(STAMPS)/demo: requirements/run.txt
 $(STAMPS)/test: requirements/run.txt requirements/demo.txt
 $(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
+$(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 
-$(STAMPS)/figures: requirements/run.txt
-
-$(STAMPS)/demo $(STAMPS)/test $(STAMPS)/lint $(STAMPS)/figures: $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+$(patsubst %,$(STAMPS)/%,demo test lint docs): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
 	@echo "Installing requirements/$*.txt"
 	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
 	@touch $@

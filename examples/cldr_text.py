@@ -29,13 +29,19 @@ def parallel_text(
 ) -> tuple[list[Pair], list[Pair]]:
     """Sentences of two languages, to train on and held out, each in an order drawn by `seed`.
 
-    Args:
-        source: a locale that Babel knows, such as "en" or "pt_BR".
-        target: another one.
-        scale: multiplies the number of phrases, but not of names.
+    Parameters
+    ----------
+    source
+        A locale that Babel knows, such as "en" or "pt_BR".
+    target
+        Another one.
+    scale
+        Multiplies the number of phrases, but not of names.
 
-    Raises:
-        ValueError: Babel does not know a locale.
+    Raises
+    ------
+    ValueError
+        Babel does not know a locale.
     """
     locales = _locale(source), _locale(target)
     draw = random.Random(seed)

@@ -27,9 +27,12 @@ _PIECES = re.compile(r"\s?(?:[^\W\d_]+|\S)")
 def read_sentences(path: str) -> list[str]:
     """The lines of a file, without spaces around them.
 
-    Raises:
-        ValueError: a line is empty or not UTF-8; it is named as FILE:LINE.
-        OSError: the file cannot be read.
+    Raises
+    ------
+    ValueError
+        A line is empty or not UTF-8; it is named as FILE:LINE.
+    OSError
+        The file cannot be read.
     """
     sentences = []
     for number, line in enumerate(Path(path).read_bytes().split(b"\n"), 1):
@@ -51,8 +54,10 @@ def read_sentences(path: str) -> list[str]:
 def read_pairs(source: str, target: str) -> list[Pair]:
     """The sentences of two files that say the same, line by line.
 
-    Raises:
-        ValueError: as `read_sentences`, or the files differ in length, or have no line.
+    Raises
+    ------
+    ValueError
+        As `read_sentences`, or the files differ in length, or have no line.
     """
     ours, theirs = read_sentences(source), read_sentences(target)
     if len(ours) != len(theirs):
@@ -80,8 +85,10 @@ def join(pieces: Sequence[str]) -> str:
 class Vocabulary:
     """Words and their numbers.
 
-    Args:
-        words: the special ones first, as `SPECIAL` has them.
+    Parameters
+    ----------
+    words
+        The special ones first, as `SPECIAL` has them.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -161,10 +168,12 @@ def encode_pairs(pairs: Sequence[Pair], vocabularies: Sequence[Vocabulary], most
                  places: Sequence[str], first_line: int = 1) -> Encoded:
     """Each pair's numbers.
 
-    Raises:
-        ValueError: a sentence has more than `most` words, counting the one that ends it. It is
-            named by its place: `places` are what comes before ":LINE" for source and target,
-            `first_line` is the first pair's.
+    Raises
+    ------
+    ValueError
+        A sentence has more than `most` words, counting the one that ends it. It is
+        named by its place: `places` are what comes before ":LINE" for source and target,
+        `first_line` is the first pair's.
     """
     encoded = []
     for line, pair in enumerate(pairs, first_line):
@@ -199,12 +208,17 @@ class Batches:
     for any number of workers. What does not fill one joins the next longer bucket; the last one of
     all is filled up with sentences of that bucket that were there before.
 
-    Args:
-        pairs: what `encode_pairs` gives.
-        width: of a bucket, in words: it holds the pairs whose longer side has up to `width` words
-            more than those of the bucket before.
-        batch_size: sentences over all workers.
-        seed: of the order.
+    Parameters
+    ----------
+    pairs
+        What `encode_pairs` gives.
+    width
+        Of a bucket, in words: it holds the pairs whose longer side has up to `width` words
+        more than those of the bucket before.
+    batch_size
+        Sentences over all workers.
+    seed
+        Of the order.
     """
 
     pairs: Encoded

@@ -1,6 +1,6 @@
 """Recipes: JSON files that hold the flags of an experiment.
 
-    python examples/train_image.py --recipe examples/recipes/terngrad-figure-3.json
+    python examples/train_image.py --recipe examples/recipes/terngrad-figure-3a.json
 
 A field is a flag's name with underscores, and its value the flag's. Besides there are:
 
@@ -47,11 +47,14 @@ def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], 
 
     Sets KVSTORE_EXT_OPTIONS where it is not set.
 
-    Raises:
-        ValueError: it is no JSON object, it has a field that is no flag or a value that the flag
-            does not admit, or KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says
-            where.
-        OSError: the file cannot be read.
+    Raises
+    ------
+    ValueError
+        It is no JSON object, it has a field that is no flag or a value that the flag
+        does not admit, or KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says
+        where.
+    OSError
+        The file cannot be read.
     """
     data = Path(path).read_bytes()
     try:

@@ -1,17 +1,23 @@
-"""What the training scripts share: the import of MXNet, devices, checkpoints and progress."""
+"""What the training scripts share: flags, the import of what they need, devices and schedules."""
 from __future__ import annotations
 
 import argparse
 import contextlib
-import copy
 import json
-import os
-import shutil
 import sys
-import time
-from typing import Any, Callable
+from typing import Any, Iterator
 
 STOCK_STORES = ("local", "device", "nccl", "dist_sync", "dist_device_sync", "dist_async")
+
+
+@contextlib.contextmanager
+def packages() -> Iterator[None]:
+    """Around imports: ends where a package is not installed, and says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = "cpu" if error.name == "mxnet" else "examples"
+        sys.exit(f"the package {error.name} is not installed: pip install '.[{extra}]' brings it")
 
 
 def import_mxnet(store: str) -> None:
@@ -20,9 +26,10 @@ def import_mxnet(store: str) -> None:
     # that mxnet reads while it is imported: without it communication and computation hardly
     # overlap. From Python 3.12 on mxnet needs it whatever the store: it restores what newer
     # versions removed.
-    if store not in STOCK_STORES or sys.version_info >= (3, 12):
-        import kvstore_ext  # noqa: F401
-    import mxnet as mx
+    with packages():
+        if store not in STOCK_STORES or sys.version_info >= (3, 12):
+            import kvstore_ext  # noqa: F401
+        import mxnet as mx
 
     known = tuple(mx.kvstore.KVStoreBase.kv_registry)
     if store not in STOCK_STORES + known:
@@ -50,81 +57,6 @@ def find_devices(text: str) -> list[Any]:
     return devices
 
 
-class Checkpoints:
-    """The checkpoints in --checkpoint-dir, a folder for each epoch; ends where flags misfit them.
-
-    What can be wrong on one worker alone is looked at before it joins the others.
-    """
-
-    def __init__(self, directory: str | None, resume: bool) -> None:
-        self._directory = directory
-        self.found: list[str] = []  # folders, in the order of epochs
-        if directory:
-            os.makedirs(directory, exist_ok=True)
-            self.found = sorted(os.path.join(directory, name) for name in os.listdir(directory)
-                                if name.startswith("epoch-"))
-        if self.found and not resume:
-            sys.exit(f"{directory} holds the checkpoints of an earlier run, the last of them "
-                     f"{os.path.basename(self.found[-1])}: give --resume or another "
-                     f"--checkpoint-dir")
-        if resume and not self.found:
-            sys.exit(f"--resume: there is no checkpoint in --checkpoint-dir {directory}")
-
-    def about_last(self, flags: dict[str, Any], equal: tuple[str, ...]) -> dict[str, Any]:
-        """What the last one says of its run; ends where one of `equal` is another flag now."""
-        with open(os.path.join(self.found[-1], "about.json")) as file:
-            about = json.load(file)
-        for flag in equal:
-            if about["flags"][flag] != flags[flag]:
-                sys.exit(f"--resume: {self.found[-1]} was written with --"
-                         f"{flag.replace('_', '-')} {about['flags'][flag]}, this run has "
-                         f"{flags[flag]}")
-        return about
-
-    def path(self, epoch: int) -> str:
-        assert self._directory
-        return os.path.join(self._directory, f"epoch-{epoch:04d}")
-
-    def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], None]) -> None:
-        """Calls `fill` with a folder and renames it, so that it is there whole or not."""
-        assert self._directory
-        partial = os.path.join(self._directory, "partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        os.makedirs(partial)
-        fill(partial)
-        with open(os.path.join(partial, "about.json"), "w") as file:
-            json.dump({"epoch": epoch, **about}, file, indent=1)
-        os.rename(partial, self.path(epoch))
-
-
-def save_states(trainer: Any, folder: str) -> str:
-    """Writes the optimizer's state into a folder; returns why not, or nothing."""
-    try:
-        trainer.save_states(os.path.join(folder, "optimizer.states"))
-    except _no_states() as error:
-        return f"the store {trainer._kvstore.type} keeps it on the servers ({error})"
-    return ""
-
-
-def load_states(trainer: Any, file: str, not_saved: str, schedule: Any) -> str:
-    """Reads the optimizer's state and gives it the schedule; returns why not, or nothing."""
-    try:
-        if not_saved:
-            raise NotImplementedError(not_saved)
-        trainer.load_states(file)
-        trainer.optimizer.lr_scheduler = copy.copy(schedule)
-    except _no_states() as error:
-        return f"the optimizer's state (such as its momentum) starts afresh: {error}"
-    return ""
-
-
-def _no_states() -> tuple[type[Exception], ...]:
-    """What stores raise that cannot save or load the optimizer's state; stock ones assert."""
-    import mxnet as mx
-
-    return AssertionError, NotImplementedError, mx.MXNetError
-
-
 def global_parameters(store: Any) -> Any:
     """Where a worker's parameters are its own (Slim-DP), has them be the servers' meanwhile."""
     if hasattr(store, "global_parameters"):
@@ -132,70 +64,35 @@ def global_parameters(store: Any) -> Any:
     return contextlib.nullcontext()
 
 
-class Compression:
-    """What a store's compression has done, and what it carries over, which is each worker's own."""
-
-    def __init__(self, store: Any, directory: str | None) -> None:
-        self._store, self._directory = store, directory
-        self._last: dict[str, Any] = {}
-
-    @property
-    def active(self) -> bool:
-        """Whether the store has keys that it compresses."""
-        return hasattr(self._store, "method") and bool(self._store.method.compressed_keys())
-
-    def report(self) -> str:
-        """What it has done since the last call."""
-        stats, last = self._store.stats(), self._last
-        self._last = stats
-        megabytes = {way: (sum(stats[way].values()) - sum(last.get(way, {}).values())) / 1e6
-                     for way in ("sent", "received")}
-        seconds = ", ".join(f"{what} {stats[what] - last.get(what, 0):.2f} s"
-                            for what in ("encode", "queue", "wire", "decode"))
-        return (f"sent {megabytes['sent']:.2f} MB, received {megabytes['received']:.2f} MB; "
-                f"gradients {stats['ratio']:.1f} times smaller, {stats['zeros']:.0%} zeros; "
-                f"{seconds}")
-
-    def save(self, trainer: Any, epoch: int) -> None:
-        """Writes what a worker other than rank 0, whose checkpoint has it, carries over."""
-        if self._directory and self._store.rank > 0:
-            trainer.save_states(self._own(epoch))
-
-    def states(self, folder: str, epoch: int) -> str:
-        """The file from which a worker goes on: its own where it has one."""
-        own = self._own(epoch)
-        return own if os.path.exists(own) else os.path.join(folder, "optimizer.states")
-
-    def _own(self, epoch: int) -> str:
-        assert self._directory
-        return os.path.join(self._directory,
-                            f"worker-{self._store.rank}-epoch-{epoch:04d}.states")
+def add_store_flags(parser: argparse.ArgumentParser) -> None:
+    """Which store a Trainer has, and on which devices."""
+    parser.add_argument("--kv-store", default="device",
+                        help="any name mx.kv.create knows: p3, dist_sync, device, local, ...")
+    parser.add_argument("--update-on-kvstore", choices=("true", "false"),
+                        help="whether the store runs the optimizer (default: as MXNet chooses)")
+    parser.add_argument("--compression", type=json.loads, metavar="JSON",
+                        help="""passed to the store, e.g. '{"type": "terngrad", "clip_sigma":
+                        2.5}'; each epoch then tells what it did""")
+    parser.add_argument("--devices", default="cpu",
+                        help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
 
 
-class Progress:
-    """A bar on a terminal, else a line now and then."""
+def add_progress_flags(parser: argparse.ArgumentParser) -> None:
+    """What is shown, see progress.py."""
+    parser.add_argument("--progress", default="auto", choices=("auto", "bar", "lines"),
+                        help="auto: a bar where errors go to a terminal, otherwise lines")
+    parser.add_argument("--tensorboard", metavar="DIR",
+                        help="rank 0 writes loss, accuracy, speed, bytes each way, compression "
+                        "ratio and waiting time there")
+    parser.add_argument("--verbose", action="store_true",
+                        help="all workers print, not rank 0 alone")
 
-    def __init__(self, shown: bool, steps: int) -> None:
-        self._shown, self._steps = shown, steps
-        self._bar = sys.stdout.isatty()
-        self._last = time.time()
 
-    def show(self, epoch: int, step: int, loss: float, rate: float) -> None:
-        """`loss` is the mean up to this step, `rate` in samples a second."""
-        if not self._shown or time.time() - self._last < (0.1 if self._bar else 10):
-            return
-        self._last = time.time()
-        state = f"{step}/{self._steps} steps  loss {loss:.4f}  {rate:.0f} samples/s"
-        if self._bar:
-            filled = 30 * step // self._steps
-            print(f"\r{epoch:5d} [{'#' * filled}{'.' * (30 - filled)}] {state}\033[K", end="",
-                  flush=True)
-        else:
-            print(f"{epoch:5d}  {state}", flush=True)
-
-    def end(self) -> str:
-        """What has to precede a line that replaces the bar."""
-        return "\r\033[K" if self._bar else ""
+def add_checkpoint_flags(parser: argparse.ArgumentParser) -> None:
+    """What checkpoints.Checkpoints takes."""
+    parser.add_argument("--checkpoint-dir", help="write a checkpoint after each epoch")
+    parser.add_argument("--resume", action="store_true",
+                        help="continue from the last checkpoint; every worker must see its folder")
 
 
 def make_schedule(args: Any, steps_per_epoch: int) -> Any:
@@ -217,7 +114,7 @@ def make_schedule(args: Any, steps_per_epoch: int) -> Any:
     return lr_scheduler.FactorScheduler(step=sys.maxsize, **rising)
 
 
-def add_schedule_flags(parser: Any, default: str) -> None:
+def add_schedule_flags(parser: argparse.ArgumentParser, default: str) -> None:
     """--lr-schedule and what belongs to it, --epochs apart."""
     parser.add_argument("--lr-schedule", default=default,
                         choices=("constant", "step", "cosine", "polynomial"))

@@ -13,10 +13,10 @@ share of the examples take, those of compression included.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-import time
-from pathlib import Path
 
+import error_curves
 import script
 
 parser = argparse.ArgumentParser(description="Train an image classifier by EC-DNN.")
@@ -44,7 +44,8 @@ parser.add_argument("--momentum", type=float, default=0.9)
 parser.add_argument("--wd", type=float, default=5e-4, help="weight decay")
 script.add_schedule_flags(parser, default="polynomial")
 parser.add_argument("--seed", type=int, default=0)
-parser.add_argument("--picture", type=Path, metavar="FILE.svg",
+script.add_progress_flags(parser)
+parser.add_argument("--picture", type=error_curves.picture, metavar="FILE.svg",
                     help="draws the errors over the time of training")
 parser.add_argument("--save", metavar="PREFIX",
                     help="writes PREFIX-local.params and PREFIX-global.params")
@@ -52,16 +53,21 @@ args = parser.parse_args()
 
 script.import_mxnet(args.kv_store)
 import datasets  # noqa: E402
-import error_curves  # noqa: E402
 import gluon_models  # noqa: E402
 import mxnet as mx  # noqa: E402
 import numpy as np  # noqa: E402
 from kvstore_ext import KVStoreError, ec_dnn  # noqa: E402
+from progress import Progress, print_line  # noqa: E402
+
+if args.picture:
+    with script.packages():
+        import matplotlib  # noqa: F401 - what is missing is said before the training
 
 try:
     method = ec_dnn.Method(args.method, tau=args.tau, p=args.p, mu=args.mu, alpha=args.alpha,
                            beta=args.beta, wire=args.wire)
-    data = datasets.load(args.dataset, args.data_dir, (), 0, args.seed, 1)
+    with script.packages():
+        data = datasets.load(args.dataset, args.data_dir, (), 0, args.seed, 1)
 except (KVStoreError, FileNotFoundError, ValueError) as error:
     sys.exit(str(error))
 device, = script.find_devices(args.devices)
@@ -75,8 +81,8 @@ test = tuple(np.concatenate(arrays) for arrays in zip(*data.validation(256)))
 
 
 def log(*words: object) -> None:
-    if kv.rank == 0:
-        print(*words, flush=True)
+    if kv.rank == 0 or args.verbose:
+        print_line(*words)
 
 
 def make_network() -> mx.gluon.HybridBlock:
@@ -87,9 +93,15 @@ def make_network() -> mx.gluon.HybridBlock:
 
 
 def error_of(network: mx.gluon.HybridBlock) -> float:
+    """The share of the test examples that it does not recognise."""
     wrong = [network(mx.nd.array(test[0][begin:begin + 256], device)).asnumpy().argmax(axis=1)
              != test[1][begin:begin + 256] for begin in range(0, len(test[1]), 256)]
     return float(np.concatenate(wrong).mean())
+
+
+def errors(share: float) -> str:
+    """As a percentage, with the digits that so many test examples give."""
+    return f"{share:.{max(0, math.ceil(math.log10(len(test[1]))) - 2)}%}"
 
 
 mx.random.seed(args.seed * 1000 + kv.rank)  # ensembles need networks that differ
@@ -102,17 +114,14 @@ steps_per_epoch = max(1, share // args.batch_size)
 length = method.tau + method.compression_steps
 rounds = max(1, round(args.epochs * steps_per_epoch / length))
 schedule = script.make_schedule(args, steps_per_epoch)
-progress = script.Progress(kv.rank == 0, length)
-begun, loss = time.time(), float("nan")
+seconds: dict[str, float] = {}  # by what took them, evaluation apart
+progress = Progress(args, shown=kv.rank == 0 or args.verbose, epochs=range(1, rounds + 1),
+                    steps=length, samples=args.batch_size * kv.num_workers, store=kv,
+                    waiting_share=lambda: share_of("exchange"))
 
 
-def show(new_loss: float | None) -> None:
-    global loss
-    loss = loss if new_loss is None else new_loss
-    within = (trainer.steps - 1) % length + 1
-    if new_loss is not None:
-        progress.show((trainer.steps - 1) // length + 1, within, loss,
-                      trainer.steps * args.batch_size / (time.time() - begun))
+def share_of(what: str) -> float | None:
+    return seconds.get(what, 0.0) / sum(seconds.values()) if seconds else None
 
 
 try:
@@ -121,29 +130,47 @@ try:
         {"learning_rate": args.lr, "momentum": args.momentum, "wd": args.wd,
          "lr_scheduler": schedule},
         method=method, store=kv, batch_size=args.batch_size, evaluation=test, seed=args.seed,
-        on_step=show)
+        on_step=progress.step)
 except KVStoreError as error:
     sys.exit(str(error))
+together_is = {"s_dnn": "that network", "ma_dnn": "the average of these networks"}.get(
+    args.method, "the ensemble of these networks")
 log(f"{args.method}: {args.model} on {args.dataset}, {kv.num_workers} workers, {rounds} rounds of "
     f"{method.tau} local steps and {method.compression_steps} of compression")
-log("round  steps  seconds  training loss  local error  global error  relabelling")
-seconds, relabelling = 0.0, 0.0
-curves: dict[str, list[tuple[float, float]]] = {"local, mean": [], "global": []}
+log(f"errors: the share of the {len(test[1])} test examples that is not recognised after a round's "
+    f"local steps;\n"
+    f"local: by a worker's network, mean of the workers; global: by {together_is}")
+log("round  steps  seconds  training loss  local error  global error  relabelling  waiting")
+curves: dict[str, list[tuple[float, float]]] = {"local, mean of the workers": [], "global": []}
+progress.begin_epoch(1)
 for report in trainer.rounds(rounds):
-    seconds += report.training_seconds
-    relabelling += report.seconds.get("relabel", 0.0)
-    row = f"{report.round:5d}  {report.steps:5d}  {seconds:7.1f}  {report.training_loss:13.4f}"
+    progress.end_epoch()
+    for what, spent in report.seconds.items():
+        if what != "evaluate":
+            seconds[what] = seconds.get(what, 0.0) + spent
+    passed = sum(seconds.values())
+    values = {"loss/training": report.training_loss}
+    row = f"{report.round:5d}  {report.steps:5d}  {passed:7.1f}  {report.training_loss:13.3f}"
     if report.global_error is not None and report.local_errors is not None:
-        curves["local, mean"].append((seconds, float(report.local_errors.mean())))
-        curves["global"].append((seconds, report.global_error))
-        row += f"  {report.local_errors.mean():11.4f}  {report.global_error:12.4f}"
-    log(progress.end() + row + f"  {report.relabel_share:11.1%}")
+        local_error = float(report.local_errors.mean())
+        for points, found in zip(curves.values(), (local_error, report.global_error)):
+            points.append((passed, found))
+        values.update({"error/local": local_error, "error/global": report.global_error})
+        row += f"  {errors(local_error):>11}  {errors(report.global_error):>12}"
+    waiting = report.seconds.get("exchange", 0.0) / report.training_seconds
+    log(row + f"  {report.relabel_share:11.0%}  {waiting:7.0%}")
+    progress.write(values)
+    progress.begin_epoch(report.round + 1)
+progress.end()
 
 local, together = trainer.local_model(make_network), trainer.global_model(make_network)
-log(f"relabelling took {relabelling / seconds:.1%} of {seconds:.1f} s of training")
-log(f"final test error: local {error_of(local):.4f}, global {error_of(together):.4f}")
+log(f"relabelling took {share_of('relabel') or 0:.0%} of {sum(seconds.values()):.1f} s of training,"
+    f" waiting for other workers' models {share_of('exchange') or 0:.0%}")
+log(f"final test error: local {errors(error_of(local))} (of the network with the smallest training "
+    f"loss), global {errors(error_of(together))} (of {together_is})")
 if kv.rank == 0 and args.picture:
-    error_curves.draw(args.picture, f"{args.method}, {kv.num_workers} workers", curves)
+    error_curves.draw(args.picture, f"{args.method} with {kv.num_workers} workers: {args.model} on "
+                      f"{args.dataset}", curves)
     log(f"the errors over time are in {args.picture}")
 if kv.rank == 0 and args.save:
     local.save_parameters(f"{args.save}-local.params")

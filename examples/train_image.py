@@ -22,6 +22,7 @@ import os
 import sys
 import time
 
+import checkpoints
 import recipe
 import script
 
@@ -38,15 +39,7 @@ parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
 parser.add_argument("--threads", type=script.positive, default=4,
                     help="that decode the images of a .rec")
-parser.add_argument("--kv-store", default="device",
-                    help="any name mx.kv.create knows: p3, dist_sync, device, local, ...")
-parser.add_argument("--update-on-kvstore", choices=("true", "false"),
-                    help="whether the store runs the optimizer (default: as MXNet chooses)")
-parser.add_argument("--compression", type=json.loads, metavar="JSON",
-                    help="""passed to the store, e.g. '{"type": "terngrad", "clip_sigma": 2.5}';
-                    each epoch then tells what it did""")
-parser.add_argument("--devices", default="cpu",
-                    help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
+script.add_store_flags(parser)
 parser.add_argument("--dtype", default="float32", choices=("float32", "float16"))
 parser.add_argument("--epochs", type=int, default=10)
 parser.add_argument("--batch-size", type=script.positive, default=64,
@@ -57,12 +50,10 @@ parser.add_argument("--momentum", type=float, default=0.9, help="of sgd and nag"
 parser.add_argument("--wd", type=float, default=1e-4, help="weight decay")
 script.add_schedule_flags(parser, default="constant")
 parser.add_argument("--seed", type=int, default=0)
-parser.add_argument("--checkpoint-dir", help="write a checkpoint after each epoch")
-parser.add_argument("--resume", action="store_true",
-                    help="continue from the last checkpoint; every worker must see its folder")
+script.add_checkpoint_flags(parser)
+script.add_progress_flags(parser)
 parser.add_argument("--benchmark", type=script.positive, metavar="N",
                     help="time N steps on random images instead of training")
-parser.add_argument("--verbose", action="store_true", help="all workers print, not rank 0 alone")
 args = recipe.parse_arguments(parser)
 
 script.import_mxnet(args.kv_store)
@@ -70,18 +61,21 @@ import datasets  # noqa: E402
 import gluon_models  # noqa: E402
 import mxnet as mx  # noqa: E402
 from mxnet import autograd, gluon  # noqa: E402
+from progress import CompressionReport, Progress, percent, print_line  # noqa: E402
+from waiting import Watch  # noqa: E402
 
 classes, image_shape = args.classes, tuple(int(size) for size in args.image_shape.split(","))
 devices = script.find_devices(args.devices)
 if args.dtype == "float16" and args.devices.startswith("cpu"):
     sys.exit("--dtype float16 needs GPUs: MXNet multiplies no float16 matrices on a CPU")
 
-checkpoints = script.Checkpoints(args.checkpoint_dir, args.resume)
+saved = checkpoints.Checkpoints(args.checkpoint_dir, args.resume)
 steps_per_epoch = args.benchmark
 if not args.benchmark:
     try:
-        data = datasets.load(args.dataset, args.data_dir, image_shape, args.classes, args.seed,
-                             args.threads)
+        with script.packages():
+            data = datasets.load(args.dataset, args.data_dir, image_shape, args.classes, args.seed,
+                                 args.threads)
     except (FileNotFoundError, ValueError) as error:
         sys.exit(str(error))
     classes, image_shape = data.classes, data.image_shape
@@ -96,7 +90,7 @@ if args.batch_size % (kv.num_workers * len(devices)):
 
 def log(*words: object) -> None:
     if kv.rank == 0 or args.verbose:
-        print(*words, flush=True)
+        print_line(*words)
 
 
 # Slim-DP takes the mean of the workers' updates, the other stores the sum of their gradients.
@@ -116,9 +110,9 @@ net.initialize(mx.init.Xavier(), ctx=devices)
 net.hybridize()
 first_epoch, updates = 0, 0
 if args.resume:
-    checkpoint = checkpoints.found[-1]
-    about = checkpoints.about_last(vars(args), ("model", "dataset", "dtype", "batch_size",
-                                                "optimizer", "momentum", "wd"))
+    checkpoint = saved.found[-1]
+    about = saved.about_last(vars(args), ("model", "dataset", "dtype", "batch_size",
+                                          "optimizer", "momentum", "wd"))
     net.load_parameters(os.path.join(checkpoint, "parameters"), ctx=devices)
     first_epoch, updates = about["epoch"], about["updates"]
 
@@ -134,14 +128,15 @@ trainer = gluon.Trainer(
     compression_params=args.compression,
     update_on_kvstore=args.update_on_kvstore and args.update_on_kvstore == "true")
 cross_entropy = gluon.loss.SoftmaxCrossEntropyLoss()
-compression = script.Compression(kv, args.checkpoint_dir)
+compression = CompressionReport(kv)
+watch = Watch(trainer, kv.num_workers)
 
 if args.resume:
     # Loading the state may send the optimizer to the servers, so it must be complete by now.
     trainer.optimizer.rescale_grad = 1 / gradient_batch
     log(f"resumed from {checkpoint} after epoch {first_epoch}")
-    complaint = script.load_states(trainer, compression.states(checkpoint, first_epoch),
-                                   about["states_not_saved"], schedule)
+    complaint = checkpoints.load_states(trainer, saved.states(first_epoch, kv.rank),
+                                        about["states_not_saved"], schedule)
     if complaint:
         log(complaint)
 
@@ -149,7 +144,7 @@ if args.resume:
 def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:
     """One step; returns each device's sum of losses, which may still be being computed."""
     losses = []
-    with autograd.record():
+    with watch.forward(), autograd.record():
         for x, y in zip(gluon.utils.split_and_load(images, devices),
                         gluon.utils.split_and_load(labels, devices)):
             outputs = net(x.astype(args.dtype, copy=False))
@@ -158,8 +153,10 @@ def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:
             for head in auxiliary:
                 loss = loss + 0.3 * cross_entropy(head.astype("float32"), y)
             losses.append(loss)
-    autograd.backward(losses)
-    trainer.step(gradient_batch)
+    with watch.backward():
+        autograd.backward(losses)
+    with watch.update():
+        trainer.step(gradient_batch)
     return [loss.sum() for loss in losses]
 
 
@@ -181,10 +178,10 @@ def save_checkpoint(epoch: int) -> None:
     def fill(folder: str) -> None:
         with script.global_parameters(kv):
             net.save_parameters(os.path.join(folder, "parameters"))
-        about["states_not_saved"] = script.save_states(trainer, folder)
+        about["states_not_saved"] = checkpoints.save_states(trainer, folder)
 
     about = {"updates": updates, "flags": vars(args)}
-    checkpoints.write(epoch, about, fill)
+    saved.write(epoch, about, fill)
     if about["states_not_saved"] and epoch == first_epoch + 1:
         log(f"checkpoints are without the optimizer's state: {about['states_not_saved']}")
 
@@ -208,30 +205,35 @@ if args.benchmark:
     sys.exit()
 
 accuracy = validation_accuracy() if first_epoch >= args.epochs else 0.0
-progress = script.Progress(kv.rank == 0 or args.verbose, steps_per_epoch)
-log("epoch  learning rate  training loss  validation accuracy  samples/s")
+progress = Progress(args, shown=kv.rank == 0 or args.verbose, steps=steps_per_epoch,
+                    epochs=range(first_epoch + 1, args.epochs + 1), samples=args.batch_size,
+                    store=kv, waiting_share=watch.share)
+log("epoch  learning rate  training loss  validation accuracy  samples/s  waiting")
 for epoch in range(first_epoch + 1, args.epochs + 1):
     mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
-    total, started = 0.0, time.time()
+    progress.begin_epoch(epoch)
+    watch.begin()
+    total = 0.0
     pending: list = []
     for step, batch in enumerate(data.train(epoch, args.batch_size, kv.rank, kv.num_workers), 1):
         losses = train_step(*(mx.nd.array(part) for part in batch))
         # Wait for the step before, not for this one, which goes on beside the next.
         total += sum(loss.asscalar() for loss in pending)
+        progress.step(total * kv.num_workers / args.batch_size / (step - 1) if pending else None)
         pending = losses
         updates += 1
-        progress.show(epoch, step, total * kv.num_workers / args.batch_size / max(1, step - 1),
-                      step * args.batch_size / (time.time() - started))
     total += sum(loss.asscalar() for loss in pending)
     mx.nd.waitall()
-    rate = steps_per_epoch * args.batch_size / (time.time() - started)
+    progress.end_epoch()
+    loss = total * kv.num_workers / args.batch_size / steps_per_epoch
     accuracy = validation_accuracy()
-    log(progress.end() + f"{epoch:5d}  {schedule(updates):13.5f}  "
-        f"{total * kv.num_workers / args.batch_size / steps_per_epoch:13.4f}  "
-        f"{accuracy:19.4f}  {rate:9.0f}")
+    progress.write({"loss/training": loss, "accuracy/validation": accuracy})
+    log(f"{epoch:5d}  {schedule(updates):13.5f}  {loss:13.4f}  {accuracy:19.4f}  "
+        f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}")
     if compression.active:
-        log(f"       {compression.report()}")
-        compression.save(trainer, epoch)
+        log(f"       {compression.text()}")
+        saved.write_own(epoch, trainer, kv.rank)
     if args.checkpoint_dir and kv.rank == 0:
         save_checkpoint(epoch)
+progress.end()
 log(f"final validation accuracy {accuracy:.4f}")

@@ -9,7 +9,8 @@ and ``kvstore=`` in the call of ``fit``.
 from __future__ import annotations
 
 import argparse
-import sys
+
+import script
 
 parser = argparse.ArgumentParser(description="Train LeNet on digits with the Module API.")
 parser.add_argument("--kv-store", default="local")
@@ -17,16 +18,16 @@ parser.add_argument("--epochs", type=int, default=15)
 parser.add_argument("--batch-size", type=int, default=32, help="of each worker, as Module has it")
 parser.add_argument("--lr", type=float, default=0.05)
 parser.add_argument("--seed", type=int, default=0)
+script.add_progress_flags(parser)
 args = parser.parse_args()
 
-# Registers the stores of kvstore_ext and has to come before mxnet. From Python 3.12 on mxnet needs
-# it whatever the store.
-STOCK_STORES = ("local", "device", "nccl", "dist_sync", "dist_device_sync", "dist_async")
-if args.kv_store not in STOCK_STORES or sys.version_info >= (3, 12):
-    import kvstore_ext  # noqa: F401
+script.import_mxnet(args.kv_store)  # kvstore_ext before mxnet
 import mxnet as mx  # noqa: E402
 import numpy as np  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
+from progress import Progress, print_line  # noqa: E402
+
+with script.packages():
+    from sklearn.datasets import load_digits
 
 kv = mx.kv.create(args.kv_store)
 
@@ -51,21 +52,37 @@ net = mx.sym.FullyConnected(mx.sym.Activation(net, act_type="relu"), num_hidden=
 module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"), context=mx.cpu())
 
 
-def report(epoch: int, *_: object) -> None:
-    if kv.rank == 0:
-        accuracy = module.score(validation_data, "acc")[0][1]
-        print(f"epoch {epoch + 1}: validation accuracy {accuracy:.4f}", flush=True)
+progress = Progress(args, shown=kv.rank == 0, epochs=range(1, args.epochs + 1), store=kv,
+                    steps=len(images[train]) // args.batch_size, samples=global_batch)
+
+
+def after_batch(state: mx.model.BatchEndParam) -> None:
+    progress.step(state.eval_metric.get()[1])
+
+
+def after_epoch(epoch: int, *_: object) -> None:
+    progress.end_epoch()
+    accuracy = module.score(validation_data, "acc")[0][1]
+    progress.write({"accuracy/validation": accuracy})
+    if kv.rank == 0 or args.verbose:
+        print_line(f"epoch {epoch + 1}: validation accuracy {accuracy:.4f}, "
+                   f"{progress.samples_per_second:.0f} samples/s")
+    progress.begin_epoch(epoch + 2)
 
 
 mx.random.seed(args.seed)
+progress.begin_epoch(1)
 module.fit(
     train_data,
+    eval_metric="ce",
     num_epoch=args.epochs,
     kvstore=kv,
     initializer=mx.init.Xavier(),
     optimizer="sgd",
     optimizer_params={"learning_rate": args.lr, "momentum": 0.9, "wd": 1e-4},
-    epoch_end_callback=report,
+    batch_end_callback=after_batch,
+    epoch_end_callback=after_epoch,
 )
+progress.end()
 if kv.rank == 0:
-    print(f"final validation accuracy {module.score(validation_data, 'acc')[0][1]:.4f}")
+    print_line(f"final validation accuracy {module.score(validation_data, 'acc')[0][1]:.4f}")

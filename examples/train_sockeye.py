@@ -18,8 +18,8 @@ import json
 import math
 import os
 import sys
-import time
 
+import checkpoints
 import recipe
 import script
 
@@ -42,14 +42,7 @@ parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSO
                     help="""fields of it to change, e.g. '{"attention": "dot"}'""")
 parser.add_argument("--sparse-embedding", action="store_true",
                     help="row-sparse gradients for the embeddings")
-parser.add_argument("--kv-store", default="device",
-                    help="any name mx.kv.create knows: p3, dist_sync, device, local, ...")
-parser.add_argument("--update-on-kvstore", choices=("true", "false"),
-                    help="whether the store runs the optimizer (default: as MXNet chooses)")
-parser.add_argument("--compression", type=json.loads, metavar="JSON",
-                    help="""passed to the store, e.g. '{"type": "2bit", "threshold": 0.5}'""")
-parser.add_argument("--devices", default="cpu",
-                    help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
+script.add_store_flags(parser)
 parser.add_argument("--epochs", type=int, default=8)
 parser.add_argument("--patience", type=int, default=4,
                     help="epochs without a better held-out perplexity before training stops")
@@ -68,24 +61,25 @@ parser.add_argument("--bleu-sentences", type=int, default=100,
                     help="held-out sentences translated after each epoch; in the end it is all")
 parser.add_argument("--examples", type=int, default=3, help="translations shown after each epoch")
 parser.add_argument("--seed", type=int, default=0)
-parser.add_argument("--checkpoint-dir", help="write a checkpoint after each epoch")
-parser.add_argument("--resume", action="store_true",
-                    help="continue from the last checkpoint; every worker must see its folder")
+script.add_checkpoint_flags(parser)
 parser.add_argument("--save", metavar="FILE",
                     help="write the parameters in the end; {rank} in it becomes the worker's")
-parser.add_argument("--verbose", action="store_true", help="all workers print, not rank 0 alone")
+script.add_progress_flags(parser)
 args = recipe.parse_arguments(parser)
 
 script.import_mxnet(args.kv_store)
-import mxnet as mx  # noqa: E402
-import sacrebleu  # noqa: E402
-import translation  # noqa: E402
-from gluon_models.sockeye import Sockeye, configuration  # noqa: E402
-from mxnet import autograd, gluon  # noqa: E402
-from parallel_text import Batches, Vocabulary, encode_pairs  # noqa: E402
+with script.packages():
+    import mxnet as mx
+    import sacrebleu
+    import translation
+    from gluon_models.sockeye import Sockeye, configuration
+    from mxnet import autograd, gluon
+    from parallel_text import Batches, Vocabulary, encode_pairs
+    from progress import CompressionReport, Progress, percent, print_line
+    from waiting import Watch
 
 devices = script.find_devices(args.devices)
-checkpoints = script.Checkpoints(args.checkpoint_dir, args.resume)
+saved = checkpoints.Checkpoints(args.checkpoint_dir, args.resume)
 try:
     training, held_out, places, first_line = translation.load_text(args)
     both = [[pair[side] for pair in training] for side in (0, 1)]
@@ -100,7 +94,7 @@ try:
     vocabularies = [Vocabulary.build(text, args.min_count, args.max_words) for text in texts]
     if args.resume:
         for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
-            vocabulary.check_equals(os.path.join(checkpoints.found[-1], name))
+            vocabulary.check_equals(os.path.join(saved.found[-1], name))
     encoded = encode_pairs(training, vocabularies, args.max_length, places[:2])
     held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:],
                                     first_line)
@@ -122,7 +116,7 @@ batches = Batches(encoded, args.bucket_width, args.batch_size, args.seed)
 
 def log(*words: object) -> None:
     if kv.rank == 0 or args.verbose:
-        print(*words, flush=True)
+        print_line(*words)
 
 
 # Every worker starts from the same parameters.
@@ -131,13 +125,13 @@ net.initialize(mx.init.Xavier(), ctx=devices)
 net.hybridize()
 first_epoch, updates, best_epoch, best_loss = 0, 0, 0, math.inf
 if args.resume:
-    checkpoint = checkpoints.found[-1]
-    about = checkpoints.about_last(vars(args), (
+    checkpoint = saved.found[-1]
+    about = saved.about_last(vars(args), (
         "model", "model_options", "sparse_embedding", "batch_size", "optimizer", "wd"))
     first_epoch, updates = about["epoch"], about["updates"]
     best_epoch, best_loss = about["best_epoch"], about["best_loss"]
     for epoch in (best_epoch, first_epoch):
-        net.load_parameters(os.path.join(checkpoints.path(epoch), "parameters"), ctx=devices)
+        net.load_parameters(os.path.join(saved.path(epoch), "parameters"), ctx=devices)
         if epoch == best_epoch:
             best = translation.copy_parameters(net, devices[0])
 
@@ -150,13 +144,14 @@ trainer = gluon.Trainer(
      "begin_num_update": updates, "clip_gradient": args.clip_gradient},
     kvstore=kv, compression_params=args.compression,
     update_on_kvstore=args.update_on_kvstore and args.update_on_kvstore == "true")
-compression = script.Compression(kv, args.checkpoint_dir)
+compression = CompressionReport(kv)
+watch = Watch(trainer, kv.num_workers)
 if args.resume:
     # Loading the state may send the optimizer to the servers, so it must be complete by now.
     trainer.optimizer.rescale_grad = 1 / args.batch_size
     log(f"resumed from {checkpoint} after epoch {first_epoch}")
-    complaint = script.load_states(trainer, compression.states(checkpoint, first_epoch),
-                                   about["states_not_saved"], schedule)
+    complaint = checkpoints.load_states(trainer, saved.states(first_epoch, kv.rank),
+                                        about["states_not_saved"], schedule)
     if complaint:
         log(complaint)
 
@@ -166,11 +161,11 @@ def save_checkpoint(epoch: int) -> None:
         net.save_parameters(os.path.join(folder, "parameters"))
         for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
             vocabulary.save(os.path.join(folder, name))
-        about["states_not_saved"] = script.save_states(trainer, folder)
+        about["states_not_saved"] = checkpoints.save_states(trainer, folder)
 
     about = {"updates": updates, "best_epoch": best_epoch, "best_loss": best_loss,
              "flags": vars(args)}
-    checkpoints.write(epoch, about, fill)
+    saved.write(epoch, about, fill)
     if about["states_not_saved"] and epoch == first_epoch + 1:
         log(f"checkpoints are without the optimizer's state: {about['states_not_saved']}")
 
@@ -190,47 +185,56 @@ def bleu(translations: list[str]) -> float:
 log(f"{args.model} on {len(training)} sentences, vocabularies of {len(vocabularies[0])} and "
     f"{len(vocabularies[1])} words: {kv.num_workers} workers, store {kv.type}, "
     f"{len(devices)} x {devices[0].device_type} each, {args.batch_size} sentences a step")
-progress = script.Progress(kv.rank == 0 or args.verbose, batches.steps)
-log("epoch  learning rate  training perplexity  held-out perplexity   BLEU  samples/s")
+progress = Progress(args, shown=kv.rank == 0 or args.verbose, steps=batches.steps,
+                    epochs=range(first_epoch + 1, args.epochs + 1), samples=args.batch_size,
+                    store=kv, waiting_share=watch.share)
+log("epoch  learning rate  training perplexity  held-out perplexity   BLEU  samples/s  waiting")
 for epoch in range(first_epoch + 1, args.epochs + 1):
     if epoch - 1 - best_epoch >= args.patience:
         log(f"no better held-out perplexity in {args.patience} epochs")
         break
     mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
-    total, words, started = 0.0, 0, time.time()
+    progress.begin_epoch(epoch)
+    watch.begin()
+    total, words = 0.0, 0
     pending: list = []
-    for step, batch in enumerate(batches.of_worker(epoch, kv.rank, kv.num_workers), 1):
-        with autograd.record():
+    for batch in batches.of_worker(epoch, kv.rank, kv.num_workers):
+        with watch.forward(), autograd.record():
             losses = [translation.loss(net, part)
                       for part in translation.split(batch, devices)]
-        autograd.backward(losses)
-        trainer.step(args.batch_size)
+        with watch.backward():
+            autograd.backward(losses)
+        with watch.update():
+            trainer.step(args.batch_size)
         # Wait for the step before, not for this one, which goes on beside the next.
         total += sum(loss.sum().asscalar() for loss in pending)
-        progress.show(epoch, step, total / max(1, words),
-                      step * args.batch_size / (time.time() - started))
+        progress.step(total / words if words else None)
         words += translation.count_words(batch)
         pending = losses
         updates += 1
     total += sum(loss.sum().asscalar() for loss in pending)
     mx.nd.waitall()
-    rate = batches.steps * args.batch_size / (time.time() - started)
+    progress.end_epoch()
     held_out_loss = rank_0s(translation.mean_loss(net, held_out_encoded, devices[0]), epoch)
     if held_out_loss < best_loss:
         best_epoch, best_loss = epoch, held_out_loss
         best = translation.copy_parameters(net, devices[0])
     if kv.rank == 0:
         translations = search.translate(held_out_encoded[:args.bleu_sentences])
-        log(progress.end() + f"{epoch:5d}  {schedule(updates):13.5f}  "
-            f"{math.exp(min(total / words, 50)):19.3f}  {math.exp(min(held_out_loss, 50)):19.3f}  "
-            f"{bleu(translations):5.1f}  {rate:9.0f}")
+        score = bleu(translations)
+        progress.write({"loss/training": total / words, "loss/held_out": held_out_loss,
+                        "accuracy/bleu": score})
+        log(f"{epoch:5d}  {schedule(updates):13.5f}  {math.exp(min(total / words, 50)):19.3f}  "
+            f"{math.exp(min(held_out_loss, 50)):19.3f}  {score:5.1f}  "
+            f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}")
         for pair, found in list(zip(held_out, translations))[:args.examples]:
             log(f"       {pair[0]}  ->  {found}" + ("" if found == pair[1] else f"  ({pair[1]})"))
         if args.checkpoint_dir:
             save_checkpoint(epoch)
     if compression.active:
-        log(f"       {compression.report()}")
-        compression.save(trainer, epoch)
+        log(f"       {compression.text()}")
+        saved.write_own(epoch, trainer, kv.rank)
+progress.end()
 if best_epoch:
     translation.set_parameters(net, best)
 if args.save:

@@ -19,9 +19,12 @@ def load_text(args: argparse.Namespace) -> tuple[list[Pair], list[Pair], list[st
     """The pairs to train on, those held out, what the four texts are called in errors, and the line
     on which the held-out ones begin.
 
-    Raises:
-        ValueError: as `read_pairs` and `cldr_text.parallel_text`, or flags do not fit together.
-        OSError: a file cannot be read.
+    Raises
+    ------
+    ValueError
+        As `read_pairs` and `cldr_text.parallel_text`, or flags do not fit together.
+    OSError
+        A file cannot be read.
     """
     for names in (("source", "target"), ("held_out_source", "held_out_target")):
         given = [getattr(args, name) is not None for name in names]
@@ -87,8 +90,10 @@ def _groups(pairs: Encoded) -> list[np.ndarray]:
 class Translator:
     """Translates encoded sentences, by beam search as the flags have it.
 
-    Raises:
-        ValueError: `BeamSearch` admits no such flags.
+    Raises
+    ------
+    ValueError
+        `BeamSearch` admits no such flags.
     """
 
     def __init__(self, net: Sockeye, vocabularies: Sequence[Vocabulary], args: argparse.Namespace,

@@ -71,9 +71,12 @@ def get_model(name: str, classes: int = 1000, **options: Any) -> HybridBlock:
     `dropout` for VGG, AlexNet and NIN, `dropout` for InceptionV3. The names of the networks that
     gluoncv has too are gluoncv's.
 
-    Raises:
-        ValueError: no network has this name, or `classes` is not a positive integer.
-        TypeError: the network has no such option.
+    Raises
+    ------
+    ValueError
+        No network has this name, or `classes` is not a positive integer.
+    TypeError
+        The network has no such option.
     """
     if name not in _MODELS:
         allowed = ", ".join(model_names())

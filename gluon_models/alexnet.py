@@ -24,11 +24,15 @@ class AlexNet(HybridBlock):
     Images have shape (batch, channels, height, width), at least 63x63; with smaller ones than
     224x224 the first dense layer shrinks in proportion.
 
-    Args:
-        classes: number of outputs.
-        batch_norm: normalise after every convolution.
-        dropout: the part of the features dropped after each hidden dense layer in training; the
-            TernGrad paper's table 2 has 0.5 for SGD and 0.2 for TernGrad.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
+    batch_norm
+        Normalise after every convolution.
+    dropout
+        The part of the features dropped after each hidden dense layer in training; the
+        TernGrad paper's table 2 has 0.5 for SGD and 0.2 for TernGrad.
     """
 
     def __init__(self, classes: int = 1000, batch_norm: bool = True, dropout: float = 0.5) -> None:

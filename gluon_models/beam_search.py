@@ -32,16 +32,25 @@ def log_softmax(scores: np.ndarray) -> np.ndarray:
 class BeamSearch:
     """Finds translations with one network, whose parameters may change between calls.
 
-    Args:
-        network: what translates.
-        begin: the word that begins every target sentence.
-        end: the word that ends it.
-        beam: hypotheses kept of each sentence, at least 1; 1 is greedy search.
-        alpha: how much longer sentences are made up for; 0 compares plain probabilities.
-        beta: as above.
+    Parameters
+    ----------
+    network
+        What translates.
+    begin
+        The word that begins every target sentence.
+    end
+        The word that ends it.
+    beam
+        Hypotheses kept of each sentence, at least 1; 1 is greedy search.
+    alpha
+        How much longer sentences are made up for; 0 compares plain probabilities.
+    beta
+        As above.
 
-    Raises:
-        ValueError: `beam` is less than 1, or `alpha` or `beta` is negative.
+    Raises
+    ------
+    ValueError
+        `beam` is less than 1, or `alpha` or `beta` is negative.
     """
 
     def __init__(
@@ -69,11 +78,15 @@ class BeamSearch:
     ) -> list[Translation]:
         """The best translation of each sentence.
 
-        Args:
-            source: words (batch, length), padded with anything.
-            lengths: of the sentences (batch,), on the same device.
-            limits: the most words of each translation, counting the one that ends it, at least 1.
-                A sentence none of whose hypotheses has ended by then gets the best unended one.
+        Parameters
+        ----------
+        source
+            Words (batch, length), padded with anything.
+        lengths
+            Of the sentences (batch,), on the same device.
+        limits
+            The most words of each translation, counting the one that ends it, at least 1.
+            A sentence none of whose hypotheses has ended by then gets the best unended one.
         """
         searches = [_Sentence(self, limit) for limit in limits]
         network, beam, device = self._network, self._beam, source.context

@@ -33,8 +33,10 @@ class CifarNet(HybridBlock):
     Images have shape (batch, channels, height, width): in the paper 24x24, cropped out of 32x32; at
     least 6x6.
 
-    Args:
-        classes: number of outputs.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
     """
 
     def __init__(self, classes: int = 10) -> None:

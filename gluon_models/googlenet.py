@@ -72,14 +72,18 @@ class GoogLeNet(HybridBlock):
     Images have shape (batch, channels, height, width), 224x224 in the paper, at least 32x32 and
     with `aux_logits` at least 80x80.
 
-    Args:
-        classes: number of outputs.
-        aux_logits: return (logits, aux2, aux1), three arrays of shape (batch, classes), instead of
-            the logits alone. `aux1` is computed from the output of module 4a and `aux2` from that
-            of module 4d. They are for training only: the paper adds their losses with a weight
-            of 0.3 each.
-        dropout: the part of the features dropped before the last layer in training; 0.4 in
-            table 1.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
+    aux_logits
+        Return (logits, aux2, aux1), three arrays of shape (batch, classes), instead of
+        the logits alone. `aux1` is computed from the output of module 4a and `aux2` from that
+        of module 4d. They are for training only: the paper adds their losses with a weight
+        of 0.3 each.
+    dropout
+        The part of the features dropped before the last layer in training; 0.4 in
+        table 1.
     """
 
     def __init__(self, classes: int = 1000, aux_logits: bool = False, dropout: float = 0.4) -> None:

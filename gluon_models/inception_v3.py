@@ -110,9 +110,12 @@ class InceptionV3(HybridBlock):
     Images have shape (batch, channels, height, width), 299x299 in the paper, at least 75x75.
     The attributes are named after the height of what they work on in the paper.
 
-    Args:
-        classes: number of outputs.
-        dropout: the part of the features dropped before the last layer in training.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
+    dropout
+        The part of the features dropped before the last layer in training.
     """
 
     def __init__(self, classes: int = 1000, dropout: float = 0.5) -> None:

@@ -25,8 +25,10 @@ class LeNet(HybridBlock):
     SGD, momentum 0.9, a learning rate of 0.05 and batches of 64 images over all workers together,
     from `mxnet.init.Xavier()`: 20 epochs give 98 % or better on a fifth of the images held back.
 
-    Args:
-        classes: number of outputs.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
     """
 
     def __init__(self, classes: int = 10) -> None:

@@ -22,13 +22,19 @@ class NIN(HybridBlock):
     Images have shape (batch, channels, height, width), any height and width of at least 6; the
     paper's are 32x32. `NIN.for_digits` is a small one for images of 8x8.
 
-    Args:
-        classes: number of outputs.
-        widths: channels of the nine convolutions but the last, which has one for each class.
-        kernels: height and width of the three spatial convolutions.
-        dropout: after each pooling.
-        batch_norm: batch normalisation after each convolution but the last, which is not in the
-            paper and without which so deep a network takes long to begin to learn.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
+    widths
+        Channels of the nine convolutions but the last, which has one for each class.
+    kernels
+        Height and width of the three spatial convolutions.
+    dropout
+        After each pooling.
+    batch_norm
+        Batch normalisation after each convolution but the last, which is not in the
+        paper and without which so deep a network takes long to begin to learn.
     """
 
     def __init__(

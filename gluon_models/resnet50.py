@@ -24,11 +24,15 @@ class Bottleneck(HybridBlock):
     (batch, any, h, w) becomes (batch, channels, h / strides, w / strides). The first two
     convolutions have a quarter of `channels`.
 
-    Args:
-        channels: number of output channels.
-        strides: the step of the first convolution.
-        project: pass the input through a 1x1 convolution before the sum, the paper's option B;
-            needed wherever the block changes the shape.
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    strides
+        The step of the first convolution.
+    project
+        Pass the input through a 1x1 convolution before the sum, the paper's option B;
+        needed wherever the block changes the shape.
     """
 
     def __init__(self, channels: int, strides: int, project: bool) -> None:
@@ -71,8 +75,10 @@ class ResNet50(HybridBlock):
     Images have shape (batch, channels, height, width), 224x224 in the paper, of any size.
     The attributes are named as the rows of table 1.
 
-    Args:
-        classes: number of outputs.
+    Parameters
+    ----------
+    classes
+        Number of outputs.
     """
 
     def __init__(self, classes: int = 1000) -> None:

@@ -23,11 +23,15 @@ class BasicBlock(HybridBlock):
 
     (batch, any, h, w) becomes (batch, channels, h / strides, w / strides).
 
-    Args:
-        channels: number of output channels.
-        strides: the step of the first convolution.
-        project: pass the input through a 1x1 convolution before the sum; needed wherever the block
-            changes the shape.
+    Parameters
+    ----------
+    channels
+        Number of output channels.
+    strides
+        The step of the first convolution.
+    project
+        Pass the input through a 1x1 convolution before the sum; needed wherever the block
+        changes the shape.
     """
 
     def __init__(self, channels: int, strides: int, project: bool) -> None:
@@ -56,13 +60,18 @@ class ResNetCifar(HybridBlock):
 
     Images have shape (batch, channels, height, width), 32x32 in the paper, of any size.
 
-    Args:
-        depth: number of layers with weights, without the projections: 6 * n + 2 for n blocks a
-            stage; 20, 32, 44, 56 and 110 in the paper.
-        classes: number of outputs.
+    Parameters
+    ----------
+    depth
+        Number of layers with weights, without the projections: 6 * n + 2 for n blocks a
+        stage; 20, 32, 44, 56 and 110 in the paper.
+    classes
+        Number of outputs.
 
-    Raises:
-        ValueError: `depth` is not 6 * n + 2 with n of at least 1.
+    Raises
+    ------
+    ValueError
+        `depth` is not 6 * n + 2 with n of at least 1.
     """
 
     def __init__(self, depth: int = 110, classes: int = 10) -> None:

@@ -36,25 +36,39 @@ TYINGS = ("none", "target", "all")
 class Configuration:
     """The shape of a network; the defaults are the configuration `sockeye`.
 
-    Attributes:
-        embedding: numbers a word is embedded in.
-        hidden: units of every layer of the encoder and the decoder; even, as the bidirectional
-            layer has half of them for each direction.
-        encoder_layers: the bidirectional layer and those above it.
-        decoder_layers: LSTM layers, all below the attention.
-        start: "last" gives every layer of the decoder the encoder's last state and an empty memory
-            cell, "dense" passes that state through a dense layer with tanh for each of the two.
-        attention: "mlp", v . tanh(W key + U query), or "dot", key . query.
-        tying: "target" uses the target embedding as the output layer's weights too, "all" the
-            source embedding as well (the two languages then have one vocabulary); both need
-            `embedding == hidden`. "none" ties nothing.
-        sparse_embedding: gradients of embeddings are row-sparse; not for tied ones.
-        embedding_dropout: the part of the embeddings dropped in training.
-        layer_dropout: of what one LSTM layer passes to the next.
-        hidden_dropout: of what the output layer sees.
+    Attributes
+    ----------
+    embedding
+        Numbers a word is embedded in.
+    hidden
+        Units of every layer of the encoder and the decoder; even, as the bidirectional
+        layer has half of them for each direction.
+    encoder_layers
+        The bidirectional layer and those above it.
+    decoder_layers
+        LSTM layers, all below the attention.
+    start
+        "last" gives every layer of the decoder the encoder's last state and an empty memory
+        cell, "dense" passes that state through a dense layer with tanh for each of the two.
+    attention
+        "mlp", v . tanh(W key + U query), or "dot", key . query.
+    tying
+        "target" uses the target embedding as the output layer's weights too, "all" the
+        source embedding as well (the two languages then have one vocabulary); both need
+        `embedding == hidden`. "none" ties nothing.
+    sparse_embedding
+        Gradients of embeddings are row-sparse; not for tied ones.
+    embedding_dropout
+        The part of the embeddings dropped in training.
+    layer_dropout
+        Of what one LSTM layer passes to the next.
+    hidden_dropout
+        Of what the output layer sees.
 
-    Raises:
-        ValueError: a value is outside of what is said here.
+    Raises
+    ------
+    ValueError
+        A value is outside of what is said here.
     """
 
     embedding: int = 512
@@ -117,8 +131,10 @@ CONFIGURATIONS = {
 def configuration(name: str, **changes: Any) -> Configuration:
     """The configuration of a name, with some fields changed.
 
-    Raises:
-        ValueError: no configuration has this name or field, or a field does not allow its value.
+    Raises
+    ------
+    ValueError
+        No configuration has this name or field, or a field does not allow its value.
     """
     if name not in CONFIGURATIONS:
         allowed = ", ".join(sorted(CONFIGURATIONS))
@@ -256,13 +272,19 @@ class Sockeye(HybridBlock):
     length), which begin with the word that begins every sentence. It returns scores before the
     softmax, (batch, target length, target words), float32: those at i are for word i + 1.
 
-    Args:
-        source_words: size of the source vocabulary.
-        target_words: size of the target vocabulary.
-        shape: see `Configuration`.
+    Parameters
+    ----------
+    source_words
+        Size of the source vocabulary.
+    target_words
+        Size of the target vocabulary.
+    shape
+        See `Configuration`.
 
-    Raises:
-        ValueError: everything is tied and the vocabularies differ in size.
+    Raises
+    ------
+    ValueError
+        Everything is tied and the vocabularies differ in size.
     """
 
     def __init__(self, source_words: int, target_words: int, shape: Configuration) -> None:

@@ -37,16 +37,23 @@ class VGG(HybridBlock):
     https://arxiv.org/abs/1502.01852, equation 14), dense layers from a standard deviation of 0.01
     (section 3.1 of the paper), whatever `initialize` is given.
 
-    Args:
-        depth: number of convolutions and dense layers: 11, 13, 16 or 19.
-        classes: number of outputs.
-        batch_norm: normalise after every convolution. The paper knew no batch normalisation; it
-            makes training from scratch much easier.
-        dropout: the part of the features dropped after each hidden dense layer in training; 0.5 in
-            section 3.1.
+    Parameters
+    ----------
+    depth
+        Number of convolutions and dense layers: 11, 13, 16 or 19.
+    classes
+        Number of outputs.
+    batch_norm
+        Normalise after every convolution. The paper knew no batch normalisation; it
+        makes training from scratch much easier.
+    dropout
+        The part of the features dropped after each hidden dense layer in training; 0.5 in
+        section 3.1.
 
-    Raises:
-        ValueError: no column of table 1 has this depth.
+    Raises
+    ------
+    ValueError
+        No column of table 1 has this depth.
     """
 
     def __init__(

@@ -3,7 +3,9 @@
 `import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. Every directory is a
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
-    errors.py, config.py, stock_store.py   what everything stands on
+    errors.py, config.py, spelling.py,     what everything stands on
+    stock_store.py
+    launch_reports.py                      what a process tells its launcher
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters
     server/                                what a server is made of, and its process
@@ -14,6 +16,7 @@ room whose docstring says what it promises, in which order to read it, and what 
     methods.py                             the list of methods
     ec_dnn/                                models instead of gradients, over the public store
     launcher/                              starts jobs; imports nothing of all this
+    check/                                 is this host fit? are those, and their links?
     csrc/                                  the core in C++; _core.pyi is its typed face
 
 docs/architecture.md follows one gradient from the script to the server and back.
@@ -23,7 +26,10 @@ from __future__ import annotations
 import sys
 import warnings
 
+from .check.asked import begin_check_if_asked
 from .mxnet_hooks import before_import
+
+begin_check_if_asked()
 
 _mxnet_was_imported = "mxnet" in sys.modules
 if not _mxnet_was_imported:

@@ -77,6 +77,7 @@ class Worker:
         self,
         key: int,
         store: int,
+        literal: str,
         name: str,
         dtype: int,
         elements: int,
@@ -115,6 +116,7 @@ class Update:
     key: int
     slice: int
     store: int
+    literal: str
     name: str
     round: int
     step: int

@@ -12,37 +12,50 @@ from .errors import OptionError
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 
+# By an option's type: what its value may be, and that in words.
+_KINDS = {
+    "bool": ((bool,), "true or false, a bool"),
+    "int": ((int,), "a whole number, an int"),
+    "float": ((int, float), "a number"),
+}
+
 
 @dataclass(frozen=True)
 class Options:
     """Options of every store, from KVSTORE_EXT_OPTIONS, a JSON object, or given in code.
 
     Options that must be equal on all workers are compared when the store opens.
+
+    Attributes
+    ----------
+    slice_bytes
+        Most bytes of a slice as it travels: the paper's best, 50,000 float32 (P3, section 5.6).
+        Smaller slices keep priorities better and cost more messages. Equal on all workers.
+    window_bytes
+        Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less
+        keeps priorities. 0 measures the links and adapts, and sends slices in parts where they are
+        slow. Rank 0's holds for the job.
+    timeout
+        Seconds that anything may wait for another process, before an error names who is missing.
+    deterministic
+        Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
+        slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
+    trace
+        Record what happens on the lane, for `P3Worker.take_trace()`.
     """
 
-    # Most bytes of a slice as it travels: the paper's best, 50,000 float32 (P3, section 5.6).
-    # Smaller slices keep priorities better and cost more messages. Equal on all workers.
     slice_bytes: int = 200_000
-    # Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less keeps
-    # priorities. 0 measures the links and adapts, and sends slices in parts where they are slow.
-    # Rank 0's holds for the job.
     window_bytes: int = 0
-    # Seconds that anything may wait for another process, before an error names who is missing.
     timeout: float = 300.0
-    # Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
-    # slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
     deterministic: bool = False
-    # Record what happens on the lane, for `P3Worker.take_trace()`.
     trace: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            allowed = {"bool": (bool,), "int": (int,), "float": (int, float)}[str(field.type)]
-            if not isinstance(value, allowed) or (
-                isinstance(value, bool) and field.type != "bool"
-            ):
-                raise OptionError(f"option {field.name} is {value!r}; it must be a {field.type}")
+            kinds, allowed = _KINDS[str(field.type)]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and field.type != "bool"):
+                raise OptionError(f"option {field.name} is {value!r}; it must be {allowed}")
         if not 8 <= self.slice_bytes <= MAX_SLICE_BYTES:
             raise OptionError(
                 f"option slice_bytes is {self.slice_bytes}; it must be 8 to {MAX_SLICE_BYTES}"
@@ -142,6 +155,11 @@ def role_of_process() -> Optional[str]:
     return os.environ.get("DMLC_ROLE")
 
 
+def launcher_reports() -> Optional[str]:
+    """The socket for what the launcher is told (launch_reports.py); None where none listens."""
+    return os.environ.get("KVSTORE_EXT_REPORTS") or None
+
+
 def _big_array() -> int:
     name = "MXNET_KVSTORE_BIGARRAY_BOUND"
     return _count(name, 1 << 62) if name in os.environ else 1_000_000
@@ -156,5 +174,6 @@ def _count(name: str, most: int = 1 << 20) -> int:
     text = os.environ.get(name)
     # C's atoi reads them too, so only the digits that it knows.
     if text is None or not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= most:
-        raise OptionError(f"{name} is {text!r}; it must be a number from 1 to {most}")
+        found = "not set" if text is None else repr(text)
+        raise OptionError(f"{name} is {found}; it must be a number from 1 to {most}")
     return int(text)

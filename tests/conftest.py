@@ -7,7 +7,9 @@ from typing import Any, Iterator
 import hypothesis
 import pytest
 
+from tests.support import forked
 from tests.support.cluster import Cluster
+from tests.support.system_packages import last_line
 
 with warnings.catch_warnings():  # mxnet's own, about NumPy and distutils
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -20,6 +22,19 @@ hypothesis.settings.load_profile("kvstore_ext")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run every combination, not a selection")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "all_only: left out without --all")
+    forked.as_users_do = config.getoption("--all")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--all"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("all_only")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture
@@ -45,6 +60,15 @@ def _cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     finally:
         _clusters.remove(cluster)
         cluster.end()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Ends with the packages for which tests were skipped."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    line = last_line(report.longrepr[2] for report in skipped)
+    if line:
+        reporter.write_line(line)
 
 
 @pytest.hookimpl(hookwrapper=True)

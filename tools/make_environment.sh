@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes a virtual environment with an interpreter that MXNet 1.9.1 runs on, and checks first that
-# everything is there to build the extension with it:
+# Makes a virtual environment with an interpreter that MXNet 1.9.1 runs on, and sees first that
+# everything is there to build the extension with it; root gets what is missing by apt-get:
 #
 #     [PYTHON=python3.10] tools/make_environment.sh .venv
 #
@@ -26,6 +26,7 @@ is_allowed() {
     esac
 }
 
+# Names the interpreter, or nothing where none fits.
 choose_interpreter() {
     if [ -n "${PYTHON:-}" ]; then
         version=$(version_of "$PYTHON") || fail "PYTHON=$PYTHON does not run"
@@ -34,17 +35,13 @@ choose_interpreter() {
         echo "$PYTHON"
         return
     fi
-    found=none
     for candidate in python3.11 python3.10 python3.9 python3.12 python3.8 python3; do
         version=$(version_of "$candidate") || continue
         if is_allowed "$version"; then
             echo "$candidate"
             return
         fi
-        found="$candidate, which is Python $version"
     done
-    fail "found no fitting Python ($found); MXNet 1.9.1 runs on $allowed
-Name one with PYTHON=..., or: apt-get install python3 python3-venv python3-dev"
 }
 
 has_venv() {
@@ -64,12 +61,27 @@ has_compiler() {
     echo '#include <string_view>' | $compiler -std=c++17 -fsyntax-only -x c++ - 2>/dev/null
 }
 
-missing=""
-packages=""
 miss() {
     missing="$missing
   $1"
     packages="$packages $2"
+}
+
+# Whether everything is there; sets `python`, and what is missing.
+look() {
+    missing=""
+    packages=""
+    python=$(choose_interpreter) || exit 1
+    if [ -z "$python" ]; then
+        miss "Python; MXNet 1.9.1 runs on $allowed, and PYTHON=... names one" \
+            "python3 python3-venv python3-dev g++"
+        return 1
+    fi
+    version=$(version_of "$python")
+    has_venv || miss "the venv module of Python $version" "python$version-venv"
+    has_headers || miss "the headers of Python $version ($include/Python.h)" "python$version-dev"
+    has_compiler || miss "a C++17 compiler ($compiler does not work; CXX may name another)" "g++"
+    [ -z "$missing" ]
 }
 
 [ $# -eq 1 ] || fail "usage: tools/make_environment.sh DIRECTORY"
@@ -78,13 +90,12 @@ if [ -e "$directory" ] && [ ! -f "$directory/pyvenv.cfg" ]; then
     fail "$directory exists and is no virtual environment; it would be emptied"
 fi
 
-python=$(choose_interpreter)
-version=$(version_of "$python")
-has_venv || miss "the venv module of Python $version" "python$version-venv"
-has_headers || miss "the headers of Python $version ($include/Python.h)" "python$version-dev"
-has_compiler || miss "a C++17 compiler ($compiler does not work; CXX may name another)" "g++"
-[ -z "$missing" ] || fail "missing are$missing
+if ! look; then
+    # Unquoted: a word for each package.
+    # shellcheck disable=SC2086
+    "$(dirname "$0")/system_packages.sh" install $packages && look || fail "missing are$missing
 Debian and Ubuntu have them: apt-get install$packages"
+fi
 
 echo "Making $directory with $("$python" --version) ($(command -v "$python"))"
 "$python" -m venv --clear "$directory"

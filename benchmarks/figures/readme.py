@@ -60,14 +60,13 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
     return [
         *summary.table(lines),
         "",
-        f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train",
-        f"ResNet-50 with {trace.batch} images a worker: medians of {REPEATS} runs, and their range.",
-        f"Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The bound is",
-        "the most that any scheme reaches that sends every gradient as float32.",
+        f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "
+        f"ResNet-50 with {trace.batch} images a worker; medians of {REPEATS} runs, and their "
+        f"range. Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The "
+        "bound is the most that any scheme reaches that sends every gradient as float32.",
         "",
-        "Made by `make figure-readme`, which replays the network on hosts that are network",
-        "namespaces. Gradients, stores and links are real; computing is a wait of the length that",
-        f"it would take on a {trace.device}.",
-        "So that two processors carry the cluster, links and waits are slowed down alike,",
-        f"{dilations[0]:g} to {dilations[-1]:g} times, and what is shown is scaled back.",
+        "Made by `make figure-readme`, which replays the network over links of network namespaces: "
+        "gradients, stores and links are real, and computing is a wait of the length that it would "
+        f"take on a {trace.device}. So that two processors carry the cluster, everything, links "
+        f"and waits, is {dilations[0]:g} to {dilations[-1]:g} times slower than stated.",
     ]

@@ -119,7 +119,10 @@ def run(workers: int, work: Callable[[SimulatedStore], Any]) -> List[Any]:
         except BaseException as error:
             job.fail(error)
 
-    threads = [threading.Thread(target=be_worker, args=(rank,)) for rank in range(workers)]
+    threads = [
+        threading.Thread(target=be_worker, args=(rank,), name=f"worker {rank}")
+        for rank in range(workers)
+    ]
     for thread in threads:
         thread.start()
     job.begin()

@@ -14,8 +14,8 @@ which method a store has, only what `Compression` and `StoreMethod` say of it. I
     registry.py         the methods by name; what set_gradient_compression takes
 
 To add a method: its file here, its codec in the core with an entry in csrc/codecs/codec_list.cc,
-and its class in ../methods.py, which registers all. This package imports errors, config, keys,
-protocol and _core, and nothing else of kvstore_ext.
+and its class in ../methods.py, which registers all. This package imports errors, spelling, config,
+keys, protocol and _core, and nothing else of kvstore_ext.
 """
 from .method import Compression, GradientCompression
 from .registry import (

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from dataclasses import Field, fields
-from typing import Any, Dict, List, Type
+from typing import Any, Dict, List, Mapping, Type, Union
 
 from ..config import environment_options
 from ..errors import OptionError
+from ..spelling import did_you_mean
 from .method import Compression
 from .options import converted
 
@@ -26,19 +27,32 @@ def register(kind: Type[Compression]) -> None:
     TYPES[kind.name] = kind
 
 
-def parse(parameters: Dict[str, Any]) -> Compression:
-    """A compression from MXNet's form: {'type': 'terngrad', 'clip_sigma': 2.5}.
+def parse(parameters: Union[str, Mapping[str, Any]], **defaults: Any) -> Compression:
+    """A compression from MXNet's form, {'type': 'terngrad', 'clip_sigma': 2.5}, or its name alone.
+
+    Parameters
+    ----------
+    defaults
+        Options that hold where the parameters do not have them.
 
     Raises
     ------
     OptionError
         For an unknown type, an option that does not exist, or a value out of range.
     """
-    options = dict(parameters)
+    if isinstance(parameters, str):
+        parameters = {"type": parameters}
+    if not isinstance(parameters, Mapping):
+        raise OptionError(
+            f"compression is {parameters!r}; it must be a dict such as {{'type': 'terngrad'}}, or "
+            "the type alone"
+        )
+    options = {**defaults, **parameters}
     kind = options.pop("type", None)
-    if kind not in TYPES:
+    if kind not in list(TYPES):  # whatever the kind is: a list cannot be looked up
         raise OptionError(
             f"compression type is {kind!r}; it must be one of {', '.join(map(repr, TYPES))}"
+            + did_you_mean(str(kind), {name: name for name in TYPES})
         )
     known = {known.name: known for known in fields(TYPES[kind])}
     for name, value in options.items():
@@ -47,7 +61,7 @@ def parse(parameters: Dict[str, Any]) -> Compression:
                 f"compression {kind} has no option {name!r}; its options are {', '.join(known)}"
             )
         if _is_method(known[name]) and value is not None:
-            options[name] = parse({"type": value} if isinstance(value, str) else value)
+            options[name] = parse(value)
         else:
             options[name] = converted(known[name], value)
     return TYPES[kind](**options)

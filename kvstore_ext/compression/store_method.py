@@ -86,11 +86,12 @@ class StoreMethod:
 
     def declare(self, key: KeyArrays) -> None:
         """Makes a key known to the lane."""
-        compression = self.compression_of(key.name)
+        compression, store = self.compression_of(key.name), self._context.store
+        parameter = self._context.adopted.names.get(key.name, "")
         if compression is None:
-            return key.declare(self._context.store, _core.PlainCodec())
+            return key.declare(store, _core.PlainCodec(), parameter=parameter)
         codec = self.codecs[key.name] = self.codec(compression, key)
-        return key.declare(self._context.store, codec, str(compression))
+        return key.declare(store, codec, str(compression), parameter)
 
     def codec(self, compression: Compression, key: KeyArrays) -> _core.KeyCodec:
         """A new codec for a key that is compressed."""

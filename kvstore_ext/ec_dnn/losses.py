@@ -12,13 +12,13 @@ _LEAST_SQUARE = 1e-12
 class DiverseTrainingLoss(HybridBlock):
     """Cross entropy less alpha times the distance from the compressed models (equation 9).
 
+    Inputs are scores (batch, C), labels (batch,) and the average (batch, C) of the outputs of the
+    latest compressed models. The distance is the Euclidean one of the softmax from that.
+
     Parameters
     ----------
     alpha
         0 or more.
-
-    Inputs are scores (batch, C), labels (batch,) and the average (batch, C) of the outputs of the
-    latest compressed models. The distance is the Euclidean one of the softmax from that.
     """
 
     def __init__(self, alpha: float) -> None:
@@ -34,12 +34,12 @@ class DiverseTrainingLoss(HybridBlock):
 class AcceleratedCompressionLoss(HybridBlock):
     """Cross entropy plus beta times that from the pseudo-labels (equation 10).
 
+    Inputs are scores (batch, C), labels (batch,) and pseudo-labels (batch, C).
+
     Parameters
     ----------
     beta
         0 or more.
-
-    Inputs are scores (batch, C), labels (batch,) and pseudo-labels (batch, C).
     """
 
     def __init__(self, beta: float) -> None:

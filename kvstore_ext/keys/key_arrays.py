@@ -75,7 +75,9 @@ class KeyArrays:
         """How many numbers it has."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def declare(self, store: int, codec: _core.KeyCodec, compression: str = "") -> None:
+    def declare(
+        self, store: int, codec: _core.KeyCodec, compression: str = "", parameter: str = ""
+    ) -> None:
         """Tells the lane what it has to know, once.
 
         Parameters
@@ -86,14 +88,19 @@ class KeyArrays:
             How it travels: the key's own.
         compression
             What of it all workers must have alike, for people; empty for a key that has none.
+        parameter
+            The name of its parameter, for people; empty where it is not known.
         """
         text = f"of shape {self.shape}, {np.dtype(self.dtype).name}"
         if compression:
             text += f", compressed by {compression}"
         self.compressed = bool(compression)
         self._store = store
-        name, dtype = repr(self.name), DTYPES[self.dtype]
-        self._worker.declare(self.identity, store, name, dtype, self.elements, codec, text)
+        literal, dtype = repr(self.name), DTYPES[self.dtype]
+        name = literal if parameter in ("", self.name) else f"{literal} ({parameter})"
+        self._worker.declare(
+            self.identity, store, literal, name, dtype, self.elements, codec, text
+        )
 
     def parts(self) -> List[KeyPart]:
         """Its slices, as the servers have them."""

@@ -12,6 +12,7 @@ from typing import Any, Callable
 import mxnet as mx
 
 from ..errors import ClusterError
+from ..launch_reports import report
 
 
 class BoundedCalls:
@@ -89,8 +90,9 @@ def exit_when_stuck(
                 mx.nd.waitall()
             ended.set()
 
-        threading.Thread(target=wait_for_all, daemon=True).start()
+        threading.Thread(target=wait_for_all, daemon=True, name="last operations").start()
         if not ended.wait(_LAST_MOMENT):
+            report(failed=failure())
             print(
                 f"kvstore_ext: {failure()}; operations on sparse keys have not ended within "
                 f"{seconds:g} s after that",

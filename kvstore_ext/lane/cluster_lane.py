@@ -16,6 +16,7 @@ from .. import _core
 from ..config import Job, Options
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..keys.sparse_rows import Servers
+from ..launch_reports import report
 from ..optimizer.slice_optimizer import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
@@ -32,6 +33,7 @@ class ClusterLane(Lane):
     A process has one, whatever the number of its stores: ps-lite knows processes, not stores.
     """
 
+    in_process = False
     _current: Optional[ClusterLane] = None
 
     @classmethod
@@ -67,6 +69,7 @@ class ClusterLane(Lane):
         self._watched = False
         self._left = threading.Event()
         self._bounded = BoundedCalls(options.timeout)
+        report(joining=True)
         self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
         self._native = self.stock.handle
         self.servers = Servers(job.servers, job.big_array, flat=True)
@@ -90,6 +93,7 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
+        report(joined=True)
 
     def _cluster_incomplete(self) -> str:
         job = self._job
@@ -113,10 +117,13 @@ class ClusterLane(Lane):
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
                 self._free()
-            ranks = ", ".join(map(str, missing))
+            *others, last = map(str, missing)
+            found = f"server {last} of this job is not a P3Server"
+            if others:
+                found = f"servers {', '.join(others)} and {last} of this job are not P3Servers"
             raise ClusterError(
-                f"server {ranks} of this job is not a P3Server: start servers with "
-                "python -m kvstore_ext.server, or the job with kvstore-launch"
+                f"{found}: start servers with python -m kvstore_ext.server, or the job with "
+                "kvstore-launch"
             )
 
     def command(self, body: str, head: int = HEAD) -> None:
@@ -163,9 +170,9 @@ class ClusterLane(Lane):
             if getattr(optimizer, "multi_precision", False):
                 self.command("", _MULTI_PRECISION)
 
-    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
-        """The servers are other processes."""
-        return False
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
+        """The servers are other processes, and a function stays in its own."""
+        raise NotImplementedError
 
     def _await_all_servers(self) -> None:
         """Returns once all servers have survived what they were told before."""
@@ -211,6 +218,8 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
+        sent, received = self.worker.traffic()
+        report(traffic={"sent": sum(sent.values()), "received": sum(received.values())})
         self._free()
 
     def _let_go(self) -> None:

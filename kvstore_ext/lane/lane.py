@@ -22,6 +22,8 @@ class Lane(ABC):
         MXNet's own store, with which sparse ones do.
     servers
         How that deals rows to its servers.
+    in_process
+        Whether its server is in this process, without a cluster.
     rank, workers
         The worker's rank, and how many there are.
     timeout
@@ -31,6 +33,7 @@ class Lane(ABC):
     worker: _core.Worker
     stock: Any
     servers: Servers
+    in_process: bool
     rank: int
     workers: int
     timeout: float
@@ -47,9 +50,8 @@ class Lane(ABC):
         before it has come."""
 
     @abstractmethod
-    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
-        """Has sparse keys updated by updater(number, gradient, value), in this process; False
-        where their servers are others."""
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
+        """Has sparse keys updated by updater(number, gradient, value), in this process."""
 
     @abstractmethod
     def begin_sparse(self) -> None:

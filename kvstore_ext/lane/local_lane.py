@@ -21,6 +21,7 @@ from .lane import Lane, make_worker
 class LocalLane(Lane):
     """Rank 0 of 1: worker and server in this process, joined through memory."""
 
+    in_process = True
     rank = 0
     workers = 1
     servers = Servers(count=1, big_array=1, flat=False)
@@ -50,10 +51,9 @@ class LocalLane(Lane):
         copied = SliceOptimizer(copy_optimizer(optimizer), multipliers(optimizer))
         self._server.loop.set_optimizer(store, copied)
 
-    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> bool:
+    def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
         """Has sparse keys updated by updater(number, gradient, value)."""
         KVStore._set_updater(self.stock, updater)
-        return True
 
     def begin_sparse(self) -> None:
         """Nobody can be lost."""

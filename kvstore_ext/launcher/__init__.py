@@ -5,7 +5,11 @@ same arguments and do the same. To follow a job, read in this order:
 
     __main__     how the launcher and the far ends of a job start
     main         from the command line to the exit status
+    arguments    the command line's options
+    option_types what each may be
+    dmlc_options those of MXNet's own launcher, and what replaces them
     options      the command line, checked
+    mistakes     commands that users type and do not mean
     worker_command
                  the workers' command, with python -m kvstore_ext put into it
     hosts        the hostfile, and which process goes to which host
@@ -15,22 +19,34 @@ same arguments and do the same. To follow a job, read in this order:
     ssh, mpi, slurm
                  the command that starts one of them on another host
     direct       starts a supervisor beside each process: here, or by one ssh each
+    rsync        copies the working directory to other hosts first
     gathering    starts them all by one mpirun or srun, whose tasks report to the launcher
+    dry_run      says what would be started, by all this
     protocol     what the launcher and a supervisor say to each other
+    account      what a process has told of itself
     running      one process that has been started
     ranks        which number MXNet will give to which process
     job          start, follow, notice the first failure, end everything
-    output       prefix, log files, last lines
+    standing     when the job stands, whom it waits for, what it has done
+    blame        who is to blame when processes fail
+    failure      what is said of it
+    output       log files, last lines
+    terminal     prefixes and colours, or one worker alone
 
 On the host of the process:
 
     agent        finds its number among mpirun's or srun's tasks, then starts a supervisor
     supervisor   runs one process and ends it, with all it started, when the launcher is gone
+    report_socket
+                 where the process tells what the launcher is to know
     process_tree who descends from whom, by /proc
     network      the host's own addresses and free ports
 
 A supervisor lives as long as its input is open. The kernel closes that input however the launcher
 ends, by SIGKILL too, so no process outlives the job and no list of process ids has to be kept.
+
+A process of kvstore_ext tells its supervisor by launch_reports.py that it joins, that it has
+joined, how much it has sent, and why it ends. Other programs tell nothing, and run as well.
 
 These files import the standard library and, with a dot, each other; never kvstore_ext or mxnet.
 So the launcher works where neither can be imported, and a supervisor starts fast and stays small.

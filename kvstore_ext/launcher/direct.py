@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 from collections import defaultdict
 from typing import Any, Callable
 
@@ -49,7 +51,7 @@ class DirectStarter:
                 greeting = await link.greeting(sink.complain)
             except asyncio.CancelledError:
                 # Nothing runs yet that would have to be ended with care.
-                child.kill()
+                kill(child)
                 raise
             if greeting is not None:
                 return Running(process, process.host.name, link, sink)
@@ -68,8 +70,7 @@ class DirectStarter:
         if waits:
             await asyncio.wait(waits, timeout=END_LIMIT)
         for child in self._children:
-            if child.returncode is None:
-                child.kill()
+            kill(child)
         tasks: list[asyncio.Future[Any]] = [*waits, *self._pumps]
         if tasks:
             await asyncio.wait(tasks, timeout=1.0)
@@ -79,12 +80,38 @@ class DirectStarter:
 
     async def _spawn(self, command: list[str]) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
-        # In a session of its own, or Ctrl-C would reach it before the launcher decides.
-        child = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
+        child = await spawn(command, pipe, pipe, pipe)
         self._children.append(child)
         return child
+
+
+async def spawn(
+    command: list[str], stdin: int, stdout: int, stderr: int
+) -> asyncio.subprocess.Process:
+    """Returns the started command, in a session of its own: Ctrl-C is for the launcher to handle.
+
+    A start that is cancelled is completed first. Asyncio would look for the end of the process
+    itself, take the status away from its own watcher, and print "Unknown child process".
+    """
+    start = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+        )
+    )
+    try:
+        return await asyncio.shield(start)
+    except asyncio.CancelledError:
+        child = await start
+        kill(child)
+        await child.wait()
+        raise
+
+
+def kill(child: asyncio.subprocess.Process) -> None:
+    """Kills it unless it has ended. Its own `kill` looks for its end as well: see `spawn`."""
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
 
 
 async def _pump(stream: asyncio.StreamReader, sink: Sink) -> None:

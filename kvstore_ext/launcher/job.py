@@ -8,11 +8,14 @@ from typing import Any, Coroutine, Protocol, TypeVar
 
 from .direct import END_LIMIT
 from .environment import with_addresses
+from .failure import NO_STORE, JobError, explained, no_store_was_opened
 from .options import Options
 from .output import Sink, note, rename
 from .processes import Ending, Process
 from .ranks import Endpoint, ranked
 from .running import Running, StartError
+from .standing import Standing
+from .terminal import Terminal
 
 T = TypeVar("T")
 
@@ -29,18 +32,6 @@ class Starter(Protocol):
     async def close(self) -> None: ...
 
 
-class JobError(Exception):
-    """The job's first failure.
-
-    `status` is what the launcher exits with, `sink` has the last lines of the process to blame.
-    """
-
-    def __init__(self, text: str, status: int, sink: Sink | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.sink = sink
-
-
 class Job:
     """One run of a list of processes. Make it inside the event loop."""
 
@@ -48,8 +39,13 @@ class Job:
         self._options = options
         self._processes = processes
         self._starter = starter
-        self._sinks = [Sink(process.name, options.log_dir) for process in processes]
+        terminal = Terminal(options.only_rank)
+        self._sinks = [Sink(process.name, options.log_dir, terminal) for process in processes]
         self._running: list[Running] = []
+        say = _say_nothing if options.quiet else note
+        self._standing = Standing(processes, self._running, say, options.wait_notice)
+        self._beside: list[asyncio.Future[None]] = []  # what goes on until the end
+        self._inquiry: asyncio.Future[None] | None = None
         self._over = False
         self._failed: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
 
@@ -58,22 +54,22 @@ class Job:
 
         Either way no process of the job is left.
         """
+        self._beside.append(asyncio.ensure_future(self._standing.remind()))
         try:
             spawner = await self._unless_failed(self._starter.open())
             if spawner:
                 spawner.ended.add_done_callback(lambda end: self._spawner_ended(spawner, end))
             await self._unless_failed(self._start())
             await self._unless_failed(self._give_orders())
+            self._beside.append(asyncio.ensure_future(self._standing.announce()))
             await self._unless_failed(asyncio.wait(self._endings("worker")))
             others = self._endings("server", "scheduler")
             await self._unless_failed(asyncio.wait(others, timeout=self._options.grace))
-            for running in self._running:
-                if not running.ended.done():
-                    after = f"{self._options.grace:g} s after the last worker"
-                    note(f"{running.title} is still there {after} and will be ended")
+            self._look_at_what_stays()
         finally:
             self._over = True
             await self._end()
+        self._standing.conclude()
 
     def fail(self, failure: JobError) -> None:
         """Ends the job with this failure, unless it is ending already."""
@@ -86,8 +82,13 @@ class Job:
         either: list[asyncio.Future[Any]] = [task, self._failed]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if self._inquiry:
+                either = [self._inquiry, self._failed]
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 raise self._failed.result()
+            if self._inquiry:
+                self._inquiry.result()  # raises what has kept it from finding anything
             return task.result()
         except StartError as error:
             raise JobError(str(error), error.status, error.sink) from None
@@ -162,9 +163,19 @@ class Job:
     def _endings(self, *roles: str) -> list[asyncio.Future[Ending]]:
         return [running.ended for running in self._running if running.process.role in roles]
 
+    def _look_at_what_stays(self) -> None:
+        """Fails where servers and scheduler still wait for workers that have all ended."""
+        staying = [running for running in self._running if not running.ended.done()]
+        if staying and no_store_was_opened(self._running, self._options.own_servers):
+            raise JobError(NO_STORE, 1)
+        for running in staying:
+            after = f"{self._options.grace:g} s after the last worker"
+            note(f"{running.title} is still there {after} and will be ended")
+
     def _process_ended(self, running: Running, ended: asyncio.Future[Ending]) -> None:
         if ended.result().status != 0:
-            self._blame(running, ended.result())
+            if not self._inquiry and not self._over:
+                self._inquiry = asyncio.ensure_future(self._inquire(running))
         elif running.process.role != "worker":
             # At the end of a job all processes end at about the same time, in any order.
             loop = asyncio.get_running_loop()
@@ -184,11 +195,17 @@ class Job:
             text = f"{spawner.title} has ended, but {missing} of its processes never reported"
             self.fail(JobError(text, 1, spawner.sink))
 
+    async def _inquire(self, first: Running) -> None:
+        """Ends the job with the failure of who is to blame, once `first` has failed."""
+        self.fail(await explained(first, self._running, self._options.own_servers))
+
     def _blame(self, running: Running, ending: Ending) -> None:
         self.fail(JobError(f"{running.title} {ending.text}", ending.status, running.sink))
 
     async def _end(self) -> None:
         """Ends all processes; returns when they are gone, or have not answered for too long."""
+        for task in (*self._beside, *([self._inquiry] if self._inquiry else [])):
+            task.cancel()
         for running in self._running:
             running.link.hang_up()
         if self._running:
@@ -200,3 +217,7 @@ class Job:
         await self._starter.close()
         for sink in self._sinks:
             sink.close()
+
+
+def _say_nothing(text: str) -> None:
+    """For --quiet."""

@@ -9,20 +9,25 @@ import signal
 import sys
 
 from .direct import DirectStarter
+from .dry_run import describe
+from .failure import JobError
 from .far_ends import supervisor_command
 from .gathering import GatheringStarter
-from .job import Job, JobError, Starter
+from .job import Job, Starter
 from .mpi import is_open_mpi, mpirun_command
 from .options import Options, parse
 from .output import Sink, note
 from .processes import plan
+from .rsync import CopyingStarter
 from .slurm import srun_command
 from .ssh import ssh_command
+from .terminal import Terminal
 
 _PROGRAMS = {
     "ssh": ("ssh", "openssh-client"),
     "mpi": ("mpirun", "openmpi-bin"),
     "slurm": ("srun", "slurm-client"),
+    "rsync": ("rsync", "rsync"),
 }
 
 
@@ -31,6 +36,11 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     try:
         check_program(options.launcher)
+        if options.sync_dst_dir is not None:
+            check_program("rsync")
+        if options.dry_run:
+            print(describe(options, plan(options, os.environ)))
+            return 0
         os.makedirs(options.log_dir, exist_ok=True)
     except OSError as error:
         note(str(error))
@@ -38,9 +48,9 @@ def main(arguments: list[str]) -> int:
     return asyncio.run(run(options))
 
 
-def check_program(launcher: str) -> None:
-    """Raises FileNotFoundError, naming Debian's package, without the launcher's program."""
-    program, package = _PROGRAMS.get(launcher, (sys.executable, ""))
+def check_program(name: str) -> None:
+    """Raises FileNotFoundError, naming Debian's package, without a launcher's program, or rsync."""
+    program, package = _PROGRAMS.get(name, (sys.executable, ""))
     if not shutil.which(program):
         raise FileNotFoundError(f"no program {program} on the PATH (Debian package: {package})")
 
@@ -53,14 +63,16 @@ async def run(options: Options) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         failure = JobError(f"{number.name} has ended the job", 128 + number)
         loop.add_signal_handler(number, job.fail, failure)
-    note(f"workers: {options.workers}, servers: {options.servers}, logs: {options.log_dir}")
+    if not options.quiet:
+        note(f"workers: {options.workers}, servers: {options.servers}, logs: {options.log_dir}")
     try:
         await job.run()
     except JobError as failure:
         note(str(failure))
         lines = failure.sink.last_lines() if failure.sink else []
         if failure.sink and lines:
-            note("\n    ".join([f"its last lines (all are in {failure.sink.path}):", *lines]))
+            where = f"{failure.whose} (all are in {failure.sink.path}):"
+            note("\n    ".join([where, *lines]))
         return failure.status
     return 0
 
@@ -70,6 +82,9 @@ def make_starter(options: Options, tasks: int) -> Starter:
     python, extra = options.python, options.launcher_options
     if options.launcher == "local":
         return DirectStarter(lambda host: supervisor_command(python))
+    if options.launcher == "ssh" and options.sync_dst_dir is not None:
+        hosts = dict.fromkeys((*options.hosts, *options.server_hosts))
+        return CopyingStarter(hosts, options.sync_dst_dir, options.log_dir, python, extra)
     if options.launcher == "ssh":
         return DirectStarter(lambda host: ssh_command(host, python, extra))
 
@@ -79,5 +94,5 @@ def make_starter(options: Options, tasks: int) -> Starter:
         return mpirun_command(tasks, options.hosts, python, extra, addresses, is_open_mpi())
 
     name = "srun" if options.launcher == "slurm" else "mpirun"
-    sink = Sink(name, options.log_dir)
+    sink = Sink(name, options.log_dir, Terminal(options.only_rank))
     return GatheringStarter(name, command_for, options.interface, python, sink)

@@ -13,7 +13,7 @@ _SIOCGIFADDR = 0x8915
 
 # Below the range from which Linux takes ports for outgoing connections and for "any free port":
 # the port must stay free for the seconds until the scheduler has imported MXNet and binds it.
-_PORTS = range(20000, 32768)
+PORTS = range(20000, 32768)
 _TRIES = 100
 
 
@@ -107,7 +107,7 @@ def free_port(address: str, wanted: int = 0, share: int = 0, shares: int = 1) ->
     Ports for different ones of the `shares` differ. Raises ValueError when `wanted` is taken or the
     address is not one of this host's.
     """
-    ports = _PORTS[share::shares]
+    ports = PORTS[share::shares]
     candidates = [wanted] if wanted else random.sample(ports, min(len(ports), _TRIES))
     for port in candidates:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

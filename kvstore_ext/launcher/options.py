@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import shlex
+import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .environment import OWN_NAMES
+from .arguments import make_parser
 from .hosts import Host, deal_workers, read_hostfile
+from .mistakes import check_command
 from .worker_command import through_runner
-
-_TRUST = "for servers: a module of optimizers that workers may send; may be repeated"
-
-LAUNCHERS = ("local", "ssh", "mpi", "slurm")
 
 
 @dataclass(frozen=True)
 class Options:
-    """One job as asked for. Durations are in seconds; `hosts` is empty without a hostfile."""
+    """One job as asked for. Durations are in seconds; `hosts` is empty without a hostfile.
+
+    `own_servers`: servers are those of kvstore_ext. `role_environment` has variables by role,
+    which precede those in `environment`. `server_hosts` is empty where servers run on `hosts`.
+    `sync_dst_dir` is where the processes run on other hosts, None: at the working directory's path.
+    """
 
     workers: int
     servers: int
@@ -37,11 +38,19 @@ class Options:
     grace: float
     start_timeout: float
     launcher_options: tuple[str, ...]
+    own_servers: bool = True
+    role_environment: dict[str, dict[str, str]] = field(default_factory=dict)
+    server_hosts: tuple[Host, ...] = ()
+    sync_dst_dir: str | None = None
+    only_rank: int | None = None
+    quiet: bool = False
+    dry_run: bool = False
+    wait_notice: float = 30.0
 
 
 def parse(arguments: list[str]) -> Options:
     """Returns the options; prints what is wrong and exits with status 2 otherwise."""
-    parser = _parser()
+    parser = make_parser()
     found = parser.parse_args(arguments)
     command = found.command[1:] if found.command[:1] == ["--"] else found.command
     if not command:
@@ -52,16 +61,20 @@ def parse(arguments: list[str]) -> Options:
     server_command = [*(found.server_command or [python, "-m", "kvstore_ext.server"]), *trust]
     start_timeout = found.start_timeout or (3600.0 if launcher == "slurm" else 60.0)
     try:
+        check_command(command)
+        _check_rank(found.only_rank, found.num_workers)
         worker_command = through_runner(command, found.replace)
-        hosts = _hosts(launcher, found.hostfile, found.num_workers)
+        hosts = hosts_for(launcher, found.hostfile, found.num_workers)
+        server_hosts = _server_hosts(launcher, found)
     except ValueError as error:
         parser.error(str(error))
+    scheduler = {"DMLC_PS_ROOT_URI": found.host_ip} if found.host_ip else {}
     return Options(
         workers=found.num_workers,
         servers=found.num_servers or found.num_workers,
         launcher=launcher,
         hosts=tuple(hosts),
-        environment=dict(found.env),
+        environment={**scheduler, **_width(found.only_rank), **dict(found.env)},
         command=tuple(worker_command),
         server_command=tuple(server_command),
         python=python,
@@ -71,50 +84,19 @@ def parse(arguments: list[str]) -> Options:
         grace=found.grace,
         start_timeout=start_timeout,
         launcher_options=tuple(found.launcher_options),
+        own_servers=not found.server_command,
+        role_environment={"worker": dict(found.env_worker), "server": dict(found.env_server)},
+        server_hosts=tuple(server_hosts),
+        sync_dst_dir=found.sync_dst_dir,
+        only_rank=found.only_rank,
+        quiet=found.quiet,
+        dry_run=found.dry_run,
+        wait_notice=found.wait_notice,
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="kvstore-launch",
-        description="Start a distributed training job: a scheduler, servers and workers.",
-        usage="%(prog)s -n WORKERS [-s SERVERS] [-H HOSTFILE] [--launcher NAME] ... COMMAND ...",
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("-n", "--num-workers", type=_count, required=True, metavar="WORKERS")
-    add("-s", "--num-servers", type=_count, metavar="SERVERS", help="default: as many as workers")
-    add("-H", "--hostfile", help="one 'name[:port] [slots=N]' a line; N limits its workers")
-    add("--launcher", choices=LAUNCHERS, help="default: ssh with a hostfile, otherwise local")
-    add("--env", type=_assignment, action="append", default=[], metavar="KEY=VALUE")
-    add(
-        "--replace",
-        type=_replacement,
-        action="append",
-        default=[],
-        metavar="NAME=STORE",
-        help="mx.kv.create(NAME) makes STORE in the workers: dist_sync=p3, say; may be repeated",
-    )
-    add("--log-dir", help="default: launch-logs/DATE-TIME-PROCESS in the working directory")
-    add("--grace", type=_seconds, default=10.0, help="for servers after the workers; default: 10")
-    add("--start-timeout", type=_seconds, help="default: 60 s; slurm, where jobs queue: 3600")
-    add("--python", help="the interpreter on every host; default: the one that runs this")
-    add("--server-command", type=_words, help="default: PYTHON -m kvstore_ext.server")
-    add("--trust", action="append", default=[], metavar="MODULE", help=_TRUST)
-    add("--port", type=_port, default=0, help="the scheduler's; default: a free one on its host")
-    interface = os.environ.get("DMLC_INTERFACE") or None
-    add("--interface", default=interface, help="network interface; default: $DMLC_INTERFACE")
-    add(
-        "--launcher-options",
-        type=_words,
-        default=[],
-        help="more options for ssh, mpirun or srun: --launcher-options='-F my_ssh_config'",
-    )
-    add("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="run by every worker")
-    return parser
-
-
-def _hosts(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
+def hosts_for(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
+    """Returns the hosts that the launcher is given; raises ValueError for what it cannot use."""
     if hostfile is None:
         if launcher == "ssh":
             raise ValueError("--launcher ssh needs a hostfile (-H)")
@@ -129,49 +111,26 @@ def _hosts(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
     return hosts
 
 
+def _check_rank(rank: int | None, workers: int) -> None:
+    if rank is not None and rank >= workers:
+        raise ValueError(f"--only-rank: found {rank}, allowed are 0 to {workers - 1}")
+
+
+def _width(only_rank: int | None) -> dict[str, str]:
+    """Returns the variable by which a progress bar knows the width of the launcher's terminal."""
+    if only_rank is None or not sys.stdout.isatty():
+        return {}
+    return {"COLUMNS": str(shutil.get_terminal_size().columns)}
+
+
+def _server_hosts(launcher: str, found: argparse.Namespace) -> list[Host]:
+    """Returns the servers' hosts; raises ValueError for what only ssh can do."""
+    for name in ("sync_dst_dir", "server_hostfile"):
+        if getattr(found, name) is not None and launcher != "ssh":
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for --launcher ssh; found --launcher {launcher}")
+    return read_hostfile(found.server_hostfile) if found.server_hostfile else []
+
+
 def _default_log_dir() -> str:
     return os.path.join("launch-logs", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"\d+", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed are whole numbers from 1")
-    return int(text)
-
-
-def _port(text: str) -> int:
-    if not re.fullmatch(r"\d+", text) or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed are 1 to 65535")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    if not re.fullmatch(r"\d+(\.\d*)?", text) or not 0 < float(text) <= 1e6:
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed are seconds above 0")
-    return float(text)
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed is KEY=VALUE")
-    if name in OWN_NAMES:
-        raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")
-    return name, value
-
-
-def _replacement(text: str) -> str:
-    # Which stores there are only the runner knows: the launcher runs without kvstore_ext.
-    if not re.fullmatch(r"\w+=\w+", text):
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed is NAME=STORE")
-    return text
-
-
-def _words(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"'{text}': {error}") from None
-    if not words:
-        raise argparse.ArgumentTypeError("found nothing but blanks")
-    return words

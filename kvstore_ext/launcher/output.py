@@ -1,4 +1,4 @@
-"""What the processes print: prefixed on the terminal, raw in a log file each."""
+"""What the processes print: on the terminal, and in a log file each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import deque
 from typing import Mapping
 
 from .protocol import write_all
+from .terminal import Terminal
 
 LAST_LINES = 20
 # A line longer than this is shown in pieces, so that no process can fill the launcher's memory.
@@ -23,11 +24,12 @@ def note(text: str) -> None:
 
 
 class Sink:
-    """Takes the output of one process, in pieces as they come."""
+    """Takes the output of one process, in pieces as they come, for its log and the terminal."""
 
-    def __init__(self, name: str, log_dir: str) -> None:
+    def __init__(self, name: str, log_dir: str, terminal: Terminal) -> None:
         self.path = _log_path(name, log_dir)
-        self._prefix = _prefix(name)
+        self._terminal = terminal
+        self._view = terminal.view(name)
         self._log = io.FileIO(self.path, "w")
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
@@ -35,6 +37,8 @@ class Sink:
     def write(self, data: bytes) -> None:
         """Raises OSError when the terminal or the log file takes nothing more."""
         self._log.write(data)
+        if self._view.as_it_comes:
+            write_all(sys.stdout.fileno(), data)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         if len(self._unfinished) > _LONGEST:
             lines.append(self._unfinished)
@@ -62,15 +66,15 @@ class Sink:
         # A progress bar draws over itself after each "\r"; what counts is how it looked last.
         lines = [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
         self._last.extend(lines)
-        if lines:
-            text = b"".join(self._prefix + line + b"\n" for line in lines)
+        if lines and self._view.by_lines:
+            text = b"".join(self._view.prefix + line + b"\n" for line in lines)
             write_all(sys.stdout.fileno(), text)
 
     def move(self, path: str, name: str) -> None:
         """Goes on as the sink of this name, with its log file under this path."""
         os.rename(self.path, path)
         self.path = path
-        self._prefix = _prefix(name)
+        self._view = self._terminal.view(name)
 
 
 def rename(names: Mapping[Sink, str]) -> None:
@@ -85,7 +89,3 @@ def rename(names: Mapping[Sink, str]) -> None:
 
 def _log_path(name: str, log_dir: str) -> str:
     return os.path.join(log_dir, name.replace(" ", "-") + ".log")
-
-
-def _prefix(name: str) -> bytes:
-    return f"[{name}] ".encode()

@@ -15,7 +15,8 @@ from .options import Options
 class Process:
     """One process to start. `rank` counts within its role, and is final once addresses are known.
 
-    mpirun and srun are processes too, of a role of that name and without a rank.
+    mpirun and srun are processes too, of a role of that name and without a rank. `directory` is
+    where it runs; None: at the launcher's working directory's path.
     """
 
     role: str
@@ -23,6 +24,7 @@ class Process:
     host: Host
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    directory: str | None = None
 
     @property
     def name(self) -> str:
@@ -38,10 +40,12 @@ class Ending:
 
 
 def ended_with(status: int) -> Ending:
+    """Of a process that has exited."""
     return Ending(status, f"ended with exit status {status}")
 
 
 def killed_by(number: int) -> Ending:
+    """Of a process that a signal has ended."""
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -56,6 +60,7 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
     where ssh puts it.
     """
     hosts: Sequence[Host] = options.hosts or [Host("localhost")]
+    server_hosts: Sequence[Host] = options.server_hosts or hosts
     counts = {"worker": options.workers, "server": options.servers}
 
     def process(role: str, rank: int, host: Host) -> Process:
@@ -63,17 +68,17 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
         environment: dict[str, str] = process_environment(
             role,
             counts,
-            options.environment,
+            {**options.environment, **options.role_environment.get(role, {})},
             ambient,
             remote=options.launcher != "local",
             interface=options.interface,
         )
-        return Process(role, rank, host, command, environment)
+        return Process(role, rank, host, command, environment, options.sync_dst_dir)
 
     workers = enumerate(deal_workers(hosts, options.workers))
-    servers = enumerate(deal_servers(hosts, options.servers))
+    servers = enumerate(deal_servers(server_hosts, options.servers))
     return [
         *(process("worker", rank, host) for rank, host in workers),
         *(process("server", rank, host) for rank, host in servers),
-        process("scheduler", 0, hosts[0]),
+        process("scheduler", 0, server_hosts[0]),
     ]

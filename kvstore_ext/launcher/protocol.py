@@ -6,14 +6,16 @@ Then each side sends messages: a line with a JSON object, followed, where the ob
 
 Launcher to supervisor:
     {"reserve": {"address": ..., "interface": ..., "port": ...}}   find the scheduler's address
-    {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...}}
+    {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...,
+     "takes_input": ...}}                  the process's input is what follows, raw
     end of the stream: end the process
 
 Supervisor to launcher:
     {"host": ...}                          it is there
     {"reserved": {"address": ..., "port": ...}}
     {"output": true, "size": ...}          what the process wrote, both streams in one
-    {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all output before it
+    {"report": {...}}                      what it told of itself (kvstore_ext/launch_reports.py)
+    {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all that came before
     {"error": ..., "status": ...}          it could not be done, in plain words
 """
 
@@ -78,6 +80,9 @@ class Link:
 
     def send(self, message: Message) -> None:
         self._writer.write(encode(message))
+
+    def send_raw(self, data: bytes) -> None:
+        self._writer.write(data)
 
     def hang_up(self) -> None:
         """Asks the supervisor to end its process. What it still says can be received."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
+from .account import Account
 from .output import Sink
 from .processes import Ending, Process, ended_with, killed_by
 from .protocol import Link, Message
@@ -27,7 +28,7 @@ class Running:
     """One process of the job.
 
     `ended` is set to the Ending as soon as the process itself has ended, after all of its output.
-    `gone` is done when nothing it started is left either.
+    `gone` is done when nothing it started is left either. `account` is what it tells of itself.
     """
 
     def __init__(self, process: Process, host: str, link: Link, sink: Sink) -> None:
@@ -35,6 +36,7 @@ class Running:
         self.host = host
         self.link = link
         self.sink = sink
+        self.account = Account()
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone.set_result(None)
@@ -57,16 +59,21 @@ class Running:
             raise StartError(f"{self.title}: {message['error']}", message["status"])
         return Endpoint(**received[0]["reserved"])
 
-    def run(self, environment: Message, patience: float = 0.0) -> None:
-        """Has the supervisor start the process, in the launcher's working directory.
+    def run(
+        self, environment: Message, patience: float = 0.0, takes_input: bool = False
+    ) -> None:
+        """Has the supervisor start the process, in its directory or the launcher's working one.
 
-        At the end the process has `patience` seconds to end by itself.
+        At the end the process has `patience` seconds to end by itself. One that takes input can be
+        given it, by `link.send_raw`, once it has written something: no sooner, or the supervisor
+        would read it with the order.
         """
         order = {
             "command": self.process.command,
             "environment": environment,
-            "directory": os.getcwd(),
+            "directory": self.process.directory or os.getcwd(),
             "patience": patience,
+            "takes_input": takes_input,
         }
         self.link.send({"run": order})
         self.gone = asyncio.ensure_future(self._follow())
@@ -79,6 +86,8 @@ class Running:
             message, payload = received
             if "output" in message:
                 self._take(payload)
+            elif "report" in message:
+                self.account.take(message["report"])
             elif "error" in message:
                 text = f"could not be started: {message['error']}"
                 self._set_ended(Ending(message["status"], text))

@@ -20,14 +20,19 @@ _OPTIONS = {
 }
 
 
-def ssh_command(host: Host, python: str, options: Sequence[str]) -> list[str]:
-    """Returns the command; of options given twice ssh takes the first, so `options` win."""
+def ssh_program(host: Host, options: Sequence[str]) -> list[str]:
+    """Returns ssh with its options; of those given twice ssh takes the first: `options` win."""
     command = ["ssh", *options]
     for name, value in _OPTIONS.items():
         command += ["-o", f"{name}={value}"]
     if host.port is not None:
         command += ["-p", str(host.port)]
+    return command
+
+
+def ssh_command(host: Host, python: str, options: Sequence[str]) -> list[str]:
+    """Returns the command, with `options` for ssh."""
     # The environment and the process's own command follow on the connection, so nothing but this
     # has to survive the remote shell's quoting, and nobody sees them in a list of processes.
     remote = " ".join(shlex.quote(word) for word in supervisor_command(python))
-    return [*command, "--", host.name, f"exec {remote}"]
+    return [*ssh_program(host, options), "--", host.name, f"exec {remote}"]

@@ -3,11 +3,13 @@
 Standard input and output lead to the launcher (see protocol). They are a pipe here, an ssh
 connection to another host, or a socket. Whatever happens to the launcher, the input ends, and then
 the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. With "patience" they
-get SIGTERM only if they have not ended by themselves after so many seconds.
+get SIGTERM only if they have not ended by themselves after so many seconds. With "takes_input",
+what else comes through the input goes to the process's own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -19,7 +21,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from . import network, process_tree
+from . import network, process_tree, report_socket
 from .protocol import GREETING, Message, encode, write_all
 
 GRACE = 3.0
@@ -88,12 +90,15 @@ class Supervisor:
         environment: dict[str, str | None],
         directory: str,
         patience: float = 0.0,
+        takes_input: bool = False,
     ) -> None:
         merged: dict[str, Any] = {**os.environ, **environment}
         self._patience = patience
         self._launcher_there = True
         self._end_asked = False
         self._wakeup = self._catch_signals()
+        self._reports = report_socket.ReportSocket()
+        merged[report_socket.NAME] = self._reports.path
         # A pipe of our own, rather than our output itself, as that may be a socket: a script
         # that opens /dev/stderr gets an error from a socket.
         self._pipe, write_end = os.pipe()
@@ -103,12 +108,15 @@ class Supervisor:
                 command,
                 cwd=directory,
                 env={name: value for name, value in merged.items() if value is not None},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
                 stdout=write_end,
                 stderr=write_end,
                 start_new_session=True,
                 preexec_fn=process_tree.die_with_parent,
             )
+        except OSError:
+            self._reports.close()
+            raise
         finally:
             os.close(write_end)
 
@@ -120,6 +128,7 @@ class Supervisor:
         left = self._end_descendants()
         self._reap()
         self._forward_output(_PIPE_PIECES)
+        self._reports.close()
         signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 
@@ -158,15 +167,26 @@ class Supervisor:
     def _wait(self, limit: float | None) -> None:
         """Waits until something happens, takes it in, and passes output on."""
         wakeup = self._wakeup.fileno()
-        watched = [wakeup, self._pipe, _INPUT if not self._end_asked else -1]
+        reports = self._reports.fileno()
+        watched = [wakeup, reports, self._pipe, _INPUT if not self._end_asked else -1]
         ready = select.select([each for each in watched if each != -1], [], [], limit)[0]
+        if reports in ready:
+            self._forward_reports()
         if self._pipe in ready:
             self._forward_output()
         if wakeup in ready:
             numbers = self._wakeup.recv(4096)
             self._end_asked |= any(number in numbers for number in _END_SIGNALS)
-        if _INPUT in ready and not _read(_INPUT):
+        if _INPUT in ready:
+            self._pass_on(_read(_INPUT))
+
+    def _pass_on(self, data: bytes) -> None:
+        """Gives the process what has come for it; nothing is the end of the input."""
+        if not data:
             self._end_asked = True
+        if self._child.stdin is not None:
+            with contextlib.suppress(OSError):  # it reads no more, or has ended
+                write_all(self._child.stdin.fileno(), data)
 
     def _forward_output(self, pieces: int = 1) -> None:
         """Passes on what the process has written, at most so many pieces of it."""
@@ -182,6 +202,10 @@ class Supervisor:
                 self._pipe = -1
             else:
                 self._say({"output": True}, data)
+
+    def _forward_reports(self) -> None:
+        for fact in self._reports.receive():
+            self._say({"report": fact})
 
     def _say(self, message: Message, payload: bytes = b"") -> None:
         """Tells the launcher; a launcher that no longer listens has ended."""
@@ -203,6 +227,7 @@ class Supervisor:
             if process == 0:
                 return
             if process == self._child.pid:
+                self._forward_reports()
                 self._forward_output(_PIPE_PIECES)
                 self._say({"ended": self._set_returncode(status)})
 

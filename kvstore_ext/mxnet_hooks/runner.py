@@ -13,7 +13,9 @@ from mxnet.kvstore import KVStoreBase
 
 from .. import compression, server
 from ..config import role_of_process
+from ..spelling import did_you_mean
 from . import as_main
+from .store_names import spellings_of_ours
 
 
 def main(arguments: List[str]) -> None:
@@ -75,5 +77,6 @@ def _replacement(text: str) -> Tuple[str, str]:
     if store not in stores:
         raise argparse.ArgumentTypeError(
             f"found '{text}', but there is no store '{store}'; allowed are {', '.join(stores)}"
+            + did_you_mean(store, spellings_of_ours())
         )
     return name, store

@@ -79,7 +79,7 @@ class SliceOptimizer:
     def update(self, update: _core.Update, value: mx.nd.NDArray) -> None:
         """Overwrites value, of shape (elements,), with its update; returns before it is done."""
         optimizer = self._optimizer
-        index = ast.literal_eval(update.name)
+        index = ast.literal_eval(update.literal)
         place = (update.key, update.slice)
         self._settings.apply(update.settings, index)
         if place not in self._states:

@@ -54,7 +54,7 @@ class _Trial:
     step: int
     values: mx.nd.NDArray
     key: int = 0
-    name: str = "0"
+    literal: str = "0"
     settings: str = ""
 
     def gradient(self) -> Any:

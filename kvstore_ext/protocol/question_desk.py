@@ -54,7 +54,9 @@ class QuestionDesk:
             answerer = self._answerers.get(name, _Answerer(_unknown(name), waits=False))
             if answerer.waits:
                 of_this = (question, answerer.answer, asked)
-                threading.Thread(target=self._reply, args=of_this, daemon=True).start()
+                threading.Thread(
+                    target=self._reply, args=of_this, daemon=True, name=f"question {name}"
+                ).start()
             else:
                 self._reply(question, answerer.answer, asked)
 
@@ -76,6 +78,8 @@ def _unknown(name: str) -> Answers:
 class ServerHalf(NamedTuple):
     """A method's half of one server.
 
+    Attributes
+    ----------
     answer_on
         Registers who answers the method's questions.
     methods

@@ -18,6 +18,7 @@ from .. import _core
 from ..compression import option_names
 from ..config import Job, Options
 from ..errors import ClusterError, OptionError
+from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, Commands
 from ..stock_store import native_store
@@ -96,6 +97,7 @@ class P3Server(KVStoreServer):
 
     def _greet(self, rank: str) -> None:
         self._greeted.set()
+        report(joined=True)
         self._lane.greet(int(rank))
 
 
@@ -157,11 +159,12 @@ def ending_on_failure(
         while not done.is_set():
             reason = await_failure(0.2)
             if reason:
+                report(failed=reason)
                 print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
                 time.sleep(1.0)  # for the news to leave for the other processes
                 os._exit(1)
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    watcher = threading.Thread(target=watch, daemon=True, name="end on failure")
     watcher.start()
     yield
     done.set()
@@ -191,6 +194,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     if job is None or job.role == "worker":
         found = "not set" if job is None else "worker"
         sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
+    report(joining=True)
     if job.role == "scheduler":
         run_scheduler(job, options)
         return

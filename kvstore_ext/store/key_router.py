@@ -1,7 +1,6 @@
 """The keys of one store, from their first values on: finds each one's policy, and calls it."""
 from __future__ import annotations
 
-import warnings
 import weakref
 from typing import Any, Callable, Dict, Optional
 
@@ -51,7 +50,7 @@ class KeyRouter:
         self.method = StoreMethod(self._context)
         self._states: Any = None  # what MXNet calls the store's updater
         # Where the optimizer runs: one of these, or neither without one.
-        self._on_servers = False
+        self.on_servers = False
         self._on_workers: Optional[WorkerUpdater] = None
         self._worker_states: Optional[WorkerStates] = None  # of an optimizer on the workers
 
@@ -131,20 +130,16 @@ class KeyRouter:
 
     def set_optimizer(self, optimizer: mx.optimizer.Optimizer) -> Any:
         """Updates with this optimizer from now on; returns what MXNet calls the store's updater."""
-        on_servers = self.method.updates_on_servers and updates_slices(optimizer)
+        on_servers = (
+            self.method.updates_on_servers
+            and updates_slices(optimizer)
+            and not self._updates_by_function()
+        )
         self._check_change(optimizer, on_servers)
         for key in self.keys.values():
             key.wait()
         self.method.adopt(optimizer)
         if on_servers:
-            compression = self.method.compression
-            if compression is not None and compression.prefers_workers:
-                warnings.warn(
-                    "the optimizer runs on the servers, so that parameters travel back, "
-                    "uncompressed; with Trainer(..., update_on_kvstore=False), or a store of the "
-                    f"name {compression.name!r}, sums travel back, compressed",
-                    stacklevel=3,
-                )
             self._states = self._begin_on_servers(optimizer)
         else:
             self._states = self._begin_on_workers(optimizer)
@@ -153,10 +148,18 @@ class KeyRouter:
 
     def set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Updates whole parameters by updater(key, gradient, value), outside a cluster."""
+        if not self._lane.in_process:
+            return
+        if self.on_servers:
+            self._refuse_change("a function")
         names = self._sparse.names
-        if self._lane.set_updater(lambda number, *arrays: updater(names[number], *arrays)):
-            self._update_on_workers(updater)
-            self._pushes.begin_on_workers(None)
+        self._lane.set_updater(lambda number, *arrays: updater(names[number], *arrays))
+        self._update_on_workers(updater)
+        self._pushes.begin_on_workers(None)
+
+    def _updates_by_function(self) -> bool:
+        """Whether a user's function has updated keys, whose values the servers do not have."""
+        return self._on_workers is not None and self._worker_states is None and bool(self.keys)
 
     def _new_dense(self, key: KeyArrays) -> KeyPolicy:
         self.keys[key.name] = key
@@ -204,7 +207,7 @@ class KeyRouter:
         self.method.check(name, values[0])
 
     def _begin_on_servers(self, optimizer: mx.optimizer.Optimizer) -> ServerStates:
-        self._on_servers, self._on_workers, self._worker_states = True, None, None
+        self.on_servers, self._on_workers, self._worker_states = True, None, None
         self._send_optimizer(optimizer)
         return ServerStates(
             optimizer,
@@ -245,12 +248,16 @@ class KeyRouter:
 
     def _check_change(self, optimizer: mx.optimizer.Optimizer, on_servers: bool) -> None:
         """Servers cannot stop to update, and do not have the values that workers have updated."""
-        from_servers = self._on_servers and not on_servers
+        from_servers = self.on_servers and not on_servers
         from_workers = self._on_workers is not None and on_servers and len(self.keys) > 0
         before = getattr(self._states, "optimizer", self._states)
         another = self._pushes.step > 0 and before is not None
         if from_servers or from_workers or (another and type(before) is not type(optimizer)):
-            raise KVStoreError(
-                f"the store's optimizer is {type(before).__name__}, which cannot be changed to "
-                f"{type(optimizer).__name__} any more; open another store for it"
-            )
+            self._refuse_change(type(optimizer).__name__)
+
+    def _refuse_change(self, wanted: str) -> None:
+        before = type(getattr(self._states, "optimizer", self._states)).__name__
+        raise KVStoreError(
+            f"the store's optimizer is {before}, which cannot be changed to {wanted} any more; "
+            "open another store for it"
+        )

@@ -15,7 +15,8 @@ from ..errors import ClusterError, KVStoreError
 from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
-from .shutdown import failures, open_stores
+from ..launch_reports import report
+from .shutdown import failures, get_over_failures, open_stores
 
 
 class LaneStore(KVStore):
@@ -25,15 +26,19 @@ class LaneStore(KVStore):
     """
 
     closed = True  # until it is made
+    _failure = ""  # that it had when it was closed
 
     def __init__(self, options: Options) -> None:
         job = Job.from_environment()
+        if job is None:
+            get_over_failures()
         try:
             self._lane: Lane = (
                 LocalLane("p3", options) if job is None else ClusterLane.shared("p3", options, job)
             )
         except ClusterError as error:
             failures.append(error)
+            report(failed=str(error))
             raise
         super().__init__(self._lane.stock.handle)
         self._worker = self._lane.worker
@@ -47,7 +52,7 @@ class LaneStore(KVStore):
         with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone
             if threading.current_thread().daemon:
                 # Closing waits for the lane's own threads, of which this may be one.
-                threading.Thread(target=self._close_alone).start()
+                threading.Thread(target=self._close_alone, name="close store").start()
             else:
                 self._close_alone()
 
@@ -104,8 +109,9 @@ class LaneStore(KVStore):
         if self.closed:
             return
         self.closed = True
+        self._failure = self._worker.failure()
         self._finish()
-        if not self._worker.failure():
+        if not self._failure:
             with contextlib.suppress(MXNetError):  # of a computation: the script's to report
                 mx.nd.waitall()
         self._lane.close()
@@ -118,8 +124,8 @@ class LaneStore(KVStore):
         self._worker.abort(f"worker {self.rank}: {reason}")
 
     def _check_open(self) -> None:
-        if self.closed:
-            raise KVStoreError("the store is closed")
-        failure = self._worker.failure()
+        failure = self._failure if self.closed else self._worker.failure()
         if failure:
             raise ClusterError(failure)
+        if self.closed:
+            raise KVStoreError("the store is closed")

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ContextManager, Dict, Optional
+from typing import Any, ContextManager, Mapping, Optional, Union
 
 import mxnet as mx
 
 from ..compression import Compression, option_names, options_of_environment, parse
 from ..compression.store_method import StoreMethod
 from ..config import Options
+from ..errors import KVStoreError
 from .key_router import KeyRouter
 from .lane_store import LaneStore
 
@@ -22,7 +23,7 @@ class MethodStore(LaneStore):
     def __init__(self, options: Optional[Options] = None) -> None:
         method = None
         if self.method_name is not None:
-            method = parse({"type": self.method_name, **options_of_environment()})
+            method = parse(self.method_name, **options_of_environment())
         super().__init__(options or Options.from_environment(option_names()))
         self._router = KeyRouter(self._lane)
         if method is not None:
@@ -53,24 +54,32 @@ class MethodStore(LaneStore):
             return False
         return bool(super().is_capable(capability))
 
-    def set_gradient_compression(self, compression_params: Dict[str, Any]) -> None:
+    def set_gradient_compression(self, compression_params: Union[str, Mapping[str, Any]]) -> None:
         """Compresses gradients, and their sums where no optimizer runs on the servers.
 
         Parameters
         ----------
         compression_params
-            {'type': 'terngrad', 'clip_sigma': 2.5}: see compression/, or python -m kvstore_ext
-            --list. Options that are not given are taken from KVSTORE_EXT_OPTIONS.
+            {'type': 'terngrad', 'clip_sigma': 2.5}, or 'terngrad' alone: see compression/, or
+            python -m kvstore_ext --list. Options that are not given are taken from
+            KVSTORE_EXT_OPTIONS. A store that has its name from a type may get options of that.
 
         Raises
         ------
         OptionError
             For an unknown type or option, or a value out of range.
         KVStoreError
-            Once there are keys.
+            Once there are keys, or for another type than the store has its name from.
         """
         self._check_open()
-        self._router.compress(parse({**options_of_environment(), **compression_params}))
+        of_name = {} if self.method_name is None else {"type": self.method_name}
+        method = parse(compression_params, **of_name, **options_of_environment())
+        if self.method_name not in (None, method.name):
+            raise KVStoreError(
+                f"the store {self.method_name!r} cannot have the compression {method.name!r}; "
+                f"mx.kv.create('p3') can, or leave out compression_params"
+            )
+        self._router.compress(method)
 
     def adopt_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Tells a compressing store of the optimizer with which the script updates parameters.
@@ -105,6 +114,35 @@ class MethodStore(LaneStore):
     def method(self) -> StoreMethod:
         """What the store's method decides, and carries over from round to round."""
         return self._router.method
+
+    def _warn_of_plain_parameters(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Says how sums could travel back compressed, where an optimizer on the servers has
+        parameters travel instead."""
+        compression = self.compression
+        if compression is None or not compression.prefers_workers or not self._router.on_servers:
+            return
+        sparse = [
+            parameter.name
+            for parameter in optimizer.param_dict.values()
+            if "row_sparse" in (parameter._stype, parameter._grad_stype)
+        ]
+        if sparse:
+            why = f"which Trainer wants for row-sparse gradients, such as that of {sparse[0]!r}"
+        elif self.method_name is None:
+            why = (
+                "with Trainer(..., update_on_kvstore=False), or a store of the name "
+                f"{compression.name!r}, sums travel back, compressed"
+            )
+        else:
+            why = (
+                "for sums to travel back, compressed, leave set_optimizer out: call "
+                "adopt_optimizer, and update by mx.optimizer.get_updater"
+            )
+        warnings.warn(
+            "the optimizer runs on the servers, so that parameters travel back, uncompressed; "
+            + why,
+            stacklevel=3,
+        )
 
     def _warn_of_unused_options(self) -> None:
         unused = options_of_environment()

@@ -200,10 +200,18 @@ class P3Worker(MethodStore):
         Raises
         ------
         KVStoreError
-            For one of another class after training began, or one that draws random numbers.
+            For what is no optimizer, one of another class after training began, or one that draws
+            random numbers.
         """
         self._check_open()
+        if not isinstance(optimizer, mx.optimizer.Optimizer):
+            name = optimizer if isinstance(optimizer, str) else "sgd"
+            raise KVStoreError(
+                f"set_optimizer got {optimizer!r}; it must be an Optimizer, such as "
+                f"mx.optimizer.create({name!r})"
+            )
         self._updater = self._router.set_optimizer(optimizer)
+        self._warn_of_plain_parameters(optimizer)
 
     def _set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Outside a cluster, has updater(key, gradient, value) update whole parameters.

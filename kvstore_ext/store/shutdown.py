@@ -1,17 +1,38 @@
-"""Stores that are open, and how a process leaves its job when it ends."""
+"""Stores that are open, how a script goes on after one has failed, and how a process ends."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import traceback
 import weakref
 from typing import Any, List
 
+import mxnet as mx
+
 from ..errors import KVStoreError
+from ..launch_reports import report
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
+
+
+def get_over_failures() -> None:
+    """Closes stores that have failed, for a script which goes on without a cluster.
+
+    MXNet keeps a failure with every array whose computation it has ended, a network's parameters
+    perhaps, and raises it for whoever reads one of them. Who opens another store has heard of it.
+    """
+    failed = [store for store in open_stores if not store.closed and store._worker.failure()]
+    if not failed and not failures:
+        return
+    for store in failed:
+        with contextlib.suppress(KVStoreError):
+            store.close()
+    failures.clear()
+    with contextlib.suppress(mx.MXNetError):
+        mx.nd.waitall()
 
 
 def _close_at_exit() -> None:
@@ -31,11 +52,14 @@ def _close(store: Any, crash: Any) -> None:
         return
     if crash is not None and not store._worker.failure():
         words = traceback.format_exception_only(type(crash), crash)[-1].strip()
+        # The launcher first: once the other workers know, they may end before this one.
+        report(failed=f"worker {store.rank}: its script failed: {words}")
         store.fail(f"its script failed: {words}")
     try:
         store.close()
     except KVStoreError as error:
         failures.append(error)
+        report(failed=str(error))
         if crash is None:
             print(f"kvstore_ext: {error}", file=sys.stderr)
 

@@ -58,7 +58,8 @@ def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Inter
 @root
 def test_a_run_that_fails_names_who_failed(toy: str, interpreters: Interpreters) -> None:
     wrong = Arm("wrong", OURS, "p3", compression={"type": "no_such_type"})
-    with pytest.raises(JobError, match=r"worker on host \d ended with status 1(.|\n)*no_such"):
+    ended = r"worker on host \d ended with status 1:(.|\n)*no_such_type"
+    with pytest.raises(JobError, match=ended):
         job.run(wrong, settings(toy), interpreters, limit=120)
     with pytest.raises(JobError, match="there still run: worker on host 0, worker on host 1"):
         job.run(ARMS["p3"], settings(toy), interpreters, limit=0)
@@ -145,8 +146,11 @@ def test_a_network_of_ones_own_is_traced(tmp_path: Path) -> None:
     assert (made.name, made.batch, made.elements) == ("small", 4, 18)
     made.save(tmp_path / "small.json")
     assert load(str(tmp_path / "small.json")) == made
-    for where, says in [("small", "must be MODULE:FUNCTION"), ("no_such:net", "is no network"),
-                        (f"{__name__}:published", "it must be a HybridBlock")]:
+    for where, says in [
+        ("small", "must be MODULE:FUNCTION"),
+        ("no_such:net", "there is no network"),
+        (f"{__name__}:published", "it must be a HybridBlock"),
+    ]:
         with pytest.raises(TraceError, match=says):
             profile(where, [(4, 5)], None, "a test")
     with pytest.raises(TraceError, match="makes no graph"):

@@ -1,10 +1,11 @@
-# Compiles the core's tests and the core once a sanitizer; the Makefile runs this, from the
-# repository's root, and then the tests.
+# Compiles the core's tests and the core once a sanitizer, and runs them; the Makefile runs this,
+# from the repository's root.
 
 FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
          -Ikvstore_ext/csrc
 thread_FLAGS := -fsanitize=thread -fno-sanitize-recover
 address_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover
+coverage_FLAGS := --coverage -fprofile-update=atomic
 
 # Without what needs Python (the bindings) or MXNet (ps-lite, the engine), which are not
 # instrumented; and without the local transport, which the tests replace by their own.
@@ -14,9 +15,13 @@ SOURCES := $(CORE) $(wildcard tests/core/*.cc)
 OBJECTS := $(SOURCES:.cc=.o)
 
 SANITIZERS := thread address
+PROGRAMS := $(SANITIZERS) coverage
 
-.PHONY: all
-all: $(SANITIZERS:%=build/%/core_tests)
+.PHONY: run $(PROGRAMS:%=run-%)
+run: $(SANITIZERS:%=run-%)
+
+$(PROGRAMS:%=run-%): run-%: build/%/core_tests
+	$< --gtest_brief
 
 # A directory is newer than the program when a file has come or gone.
 define RULES
@@ -29,6 +34,6 @@ build/$(1)/%.o: %.cc tests/core/sanitize.mk
 	@mkdir -p $$(@D)
 	@$$(CXX) $$(FLAGS) $$($(1)_FLAGS) -MMD -MP -pthread -c $$< -o $$@
 endef
-$(foreach sanitizer,$(SANITIZERS),$(eval $(call RULES,$(sanitizer))))
+$(foreach program,$(PROGRAMS),$(eval $(call RULES,$(program))))
 
--include $(foreach sanitizer,$(SANITIZERS),$(OBJECTS:%.o=build/$(sanitizer)/%.d))
+-include $(foreach program,$(PROGRAMS),$(OBJECTS:%.o=build/$(program)/%.d))

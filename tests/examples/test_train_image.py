@@ -13,6 +13,8 @@ import mxnet as mx
 import numpy as np
 import pytest
 import sklearn.datasets
+from checkpoints import Checkpoints
+from tensorboardX.proto import event_pb2
 
 from tests.support.cluster import P3_SERVER, STOCK_SERVER, Cluster
 from tests.support.paths import EXAMPLES
@@ -27,13 +29,15 @@ Train = Callable[[str], "tuple[Path, list[str]]"]
 
 
 def run(*command: object) -> str:
-    return run_python(*command).stdout
+    return run_python(*command, fork=True).stdout
 
 
-def run_cluster(cluster: Cluster, script: Path, store: str, *flags: object) -> list[str]:
+def run_cluster(
+    cluster: Cluster, script: Path, store: str, *flags: object, fork: bool = True
+) -> list[str]:
     """Run two workers and two servers; returns what the workers wrote, rank 0 first."""
     job = cluster.run(script, "--kv-store", store, *flags,
-                      server=P3_SERVER if store == "p3" else STOCK_SERVER)
+                      server=P3_SERVER if store == "p3" else STOCK_SERVER, fork=fork)
     # Ranks are given in the order of arrival; rank 0 alone writes of accuracy.
     return sorted((worker.output for worker in job.workers), key=lambda text: "accuracy" in text,
                   reverse=True)
@@ -50,12 +54,26 @@ def rows_of(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines() if re.match(r" +\d+  +\d+\.\d", line)]
 
 
+def scalars(directory: Path) -> dict[str, list[tuple[int, float]]]:
+    """What TensorBoard would show: by name, (step, value) in the order of writing."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for file in directory.iterdir():
+        data = file.read_bytes()
+        while data:  # length, its checksum, an event, its checksum
+            end = 12 + int.from_bytes(data[:8], "little")
+            event = event_pb2.Event.FromString(data[12:end])
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append((event.step, value.simple_value))
+            data = data[end + 4:]
+    return found
+
+
 def parameters(checkpoint: Path) -> Arrays:
     return parameters_of(checkpoint / "parameters")
 
 
 def test_digits_in_one_process_reaches_the_accuracy_it_prints() -> None:
-    output = run(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12)
+    output = run_python(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12).stdout
     assert final_accuracy(output) >= 0.96
     rows = rows_of(output)
     assert [int(row[0]) for row in rows] == list(range(1, 13))
@@ -110,9 +128,13 @@ def trained(module_cluster: Cluster) -> Train:
     def train(store: str) -> tuple[Path, list[str]]:
         directory = module_cluster.directory / store
         flags = [*SCHEDULE, directory, "--epochs", 3]
+        if store == "p3":
+            flags += ["--progress", "bar", "--tensorboard", f"{directory}-scalars"]
         if store == "local":
             return directory, [run(TRAIN_IMAGE, "--kv-store", store, *flags)]
-        return directory, run_cluster(module_cluster, TRAIN_IMAGE, store, *flags)
+        # One job as users start it, whatever else is forked.
+        return directory, run_cluster(
+            module_cluster, TRAIN_IMAGE, store, *flags, fork=store != "p3")
 
     return train
 
@@ -122,6 +144,37 @@ def test_of_two_workers_the_first_alone_prints_the_accuracy(trained: Train, stor
     _, (first, second) = trained(store)
     assert "2 workers" in first
     assert "accuracy" not in second
+
+
+def test_a_bar_shows_loss_speed_waiting_and_the_time_left(trained: Train) -> None:
+    _, (first, second) = trained("p3")
+    state = r"steps, \d\d:\d\d left, loss \d\.\d{4}, \d+ samples/s, \d+% waiting"
+    assert re.search(rf"^epoch 3/3: +\d+% \|.*\| \d+/69 {state}", first, re.MULTILINE)
+    assert "left" not in second
+
+
+def test_without_a_bar_the_table_has_what_was_waited(trained: Train) -> None:
+    _, (first, _) = trained("dist_sync")
+    assert "left" not in first
+    assert all(re.fullmatch(r"\d+%", row[5]) for row in rows_of(first))
+
+
+def test_tensorboard_gets_what_is_printed(trained: Train) -> None:
+    directory, (first, _) = trained("p3")
+    found = scalars(Path(f"{directory}-scalars"))
+    rows, ends = rows_of(first), (23, 46, 69)  # the last steps of three epochs
+    for name, column in (("loss/training", 2), ("accuracy/validation", 3)):
+        values = dict(found[name])
+        assert [f"{values[end]:.4f}" for end in ends] == [row[column] for row in rows]
+    assert [f"{dict(found['speed/samples_per_second'])[end]:.0f}" for end in ends] == [
+        row[4] for row in rows]
+    elements = sum(array.size for array in parameters(directory / "epoch-0003").values())
+    for way in ("sent", "received"):
+        # Gradients and parameters, and what else the first epoch and messages need.
+        assert found[f"communication/{way}_bytes_per_step"][-1][1] == pytest.approx(
+            4 * elements, rel=0.1)
+    assert found["communication/compression_ratio"][-1][1] == 1
+    assert all(0 <= share <= 1 for _, share in found["communication/waiting_share"])
 
 
 @pytest.mark.parametrize("store", ["dist_sync", "p3"])
@@ -188,7 +241,7 @@ def test_benchmark_prints_samples_a_second() -> None:
 def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
                                                    named: str) -> None:
     flags = ["--dataset", dataset, "--data-dir", tmp_path]
-    errors = run_python(TRAIN_IMAGE, *flags, status=1).stderr
+    errors = run_python(TRAIN_IMAGE, *flags, status=1, fork=True).stderr
     assert errors.startswith(f"data set {dataset} needs {named}, which is not in {tmp_path}")
     assert "nothing is downloaded" in errors
     assert "Traceback" not in errors
@@ -196,16 +249,27 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
 
 @pytest.mark.parametrize(("flags", "message"), [
     (["--batch-size", "63", "--devices", "cpu:2"], "--batch-size 63 does not divide by 1 workers"),
-    (["--resume", "--checkpoint-dir", "{}"], "there is no checkpoint in --checkpoint-dir"),
+    (["--resume", "--checkpoint-dir", "{}/nope"], "there is no directory {}/nope"),
     (["--devices", "7"], "--devices 7: MXNet sees 0 GPUs"),
     (["--model", "lenett"], "unknown model 'lenett'"),
     (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
     (["--dtype", "float16"], "float16 needs GPUs")])
 def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:
     flags = [flag.format(tmp_path) for flag in flags]
-    errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1).stderr
-    assert message in errors
+    errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1, fork=True).stderr
+    assert message.format(tmp_path) in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("directory", "message"), [
+    (None, "--resume needs --checkpoint-dir"),
+    ("nope", "--resume: there is no directory {}/nope, which --checkpoint-dir names"),
+    ("", "--resume: there is no checkpoint in --checkpoint-dir {}/, no folder named epoch-0001")])
+def test_resuming_needs_a_run_to_continue(tmp_path: Path, directory: str | None,
+                                          message: str) -> None:
+    with pytest.raises(SystemExit, match=message.format(tmp_path)):
+        Checkpoints(None if directory is None else f"{tmp_path}/{directory}", resume=True)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def write(directory: Path, source: str, target: str) -> list[object]:
 
 
 def run_to(status: int, *flags: object) -> Ended:
-    return run_python(SCRIPT, *flags, status=status, seconds=2 * LIMIT)
+    return run_python(SCRIPT, *flags, status=status, seconds=2 * LIMIT, fork=True)
 
 
 def assert_same_parameters(found: Path, expected: Path) -> None:

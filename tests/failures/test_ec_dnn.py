@@ -220,7 +220,7 @@ def turns(mishap: str) -> None:
 
 def test_a_worker_that_does_not_come_is_named(cluster: Cluster) -> None:
     job = cluster.start(turns, "absent", workers=3, options={"timeout": 5})
-    job.await_output(r"worker 1 has not pushed key 'model', round 5, which worker 0, 2 did", 60)
+    job.await_output(r"worker 1 has not pushed key 'model', round 5, which workers 0 and 2 did", 60)
 
 
 def test_workers_that_disagree_about_the_root_are_named(cluster: Cluster) -> None:

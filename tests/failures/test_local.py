@@ -1,13 +1,15 @@
 """What a store without a cluster does when something fails: what one in a cluster does."""
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import kvstore_ext
 import mxnet as mx
 import pytest
+
+from tests.support.processes import run_python
 
 
 class Failing(mx.optimizer.SGD):
@@ -35,20 +37,66 @@ def test_an_optimizer_that_fails_is_told_at_once() -> None:
     assert time.monotonic() - begun < 30, "nobody waited for the store's limit"
 
 
+GOING_ON = """
+import kvstore_ext
+import mxnet as mx
+
+network = mx.gluon.nn.HybridSequential()
+for _ in range(4):
+    network.add(mx.gluon.nn.Dense(3, in_units=3))
+network.initialize()
+
+
+def train(**how):
+    trainer = mx.gluon.Trainer(
+        network.collect_params(), "sgd", kvstore="p3", update_on_kvstore=False, **how
+    )
+    for factor in (1, float("nan") if how else 1, 1):
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((2, 3)) * factor).sum()
+        loss.backward()
+        trainer.step(2)
+    loss.wait_to_read()
+    return trainer
+
+
+kept = []
+for attempt in range(3):
+    try:
+        train(compression_params={"type": "terngrad", "non_finite": "raise"})
+    except mx.MXNetError as error:
+        print("failed:", "not finite" in str(error))
+        if KEEP:
+            kept.append(error)  # with its traceback, and all that its frames hold
+    train()._kvstore.close()
+print("went on")
+"""
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_script_goes_on_with_another_store_and_the_same_network(keep: bool) -> None:
+    ended = run_python("-c", GOING_ON.replace("KEEP", str(keep)))
+    assert ended.stdout.split("\n") == [*["failed: True"] * 3, "went on", ""]
+
+
+def test_a_store_that_has_failed_says_why_for_ever() -> None:
+    store = kvstore_ext.P3Worker()
+    store.fail("so")
+    another = kvstore_ext.P3Worker()
+    with pytest.raises(kvstore_ext.ClusterError, match="worker 0: so"):
+        store.barrier()
+    another.barrier()
+    another.close()
+
+
 @pytest.mark.parametrize("ending", ["raise ValueError('as the test wants')", "store.fail('so')"])
-def test_a_script_that_fails_exits_with_an_error(ending: str) -> None:
-    script = (
+def test_a_script_that_fails_exits_with_an_error(ending: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
         "import kvstore_ext, mxnet as mx\n"
         "store = mx.kv.create('p3')\n"
         "store.init(0, mx.nd.zeros((3,)))\n" + ending
     )
     # Threads race in it, the more so beside others.
-    several = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], stderr=subprocess.PIPE, universal_newlines=True
-        )
-        for _ in range(5)
-    ]
-    for process in several:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 1, errors
+    with ThreadPoolExecutor(5) as several:
+        list(several.map(lambda _: run_python(script, status=1, fork=True), range(5)))

@@ -11,6 +11,7 @@ from tests.support.cluster import Cluster, Job, Process, await_failure
 
 TIMEOUT = {"timeout": 10}  # seconds: the stores' option
 AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+UNEVEN = ": do all workers have the same number of batches?"
 
 
 def train(mishap: str = "") -> None:
@@ -50,6 +51,23 @@ def train(mishap: str = "") -> None:
         last.wait_to_read()
         if step < 3:
             print("step", step, "of worker", store.rank)
+
+
+def train_unevenly() -> None:
+    """Worker 1 has a batch less than worker 0."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    network = mx.gluon.nn.Dense(1, in_units=2, prefix="net_")
+    network.initialize()
+    trainer = mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=store)
+    for _ in range(3 - store.rank):
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((1, 2)))
+        loss.backward()
+        trainer.step(1)
+    mx.nd.waitall()
 
 
 def of_rank(job: Job, rank: int) -> Process:
@@ -111,7 +129,7 @@ def lost(module_cluster: Cluster) -> Lost:
         ("raises", "worker 1: its script failed: LookupError: no more batches"),
         ("interrupted", "worker 1: its script failed: KeyboardInterrupt"),
         ("cannot compute", "worker 1: its script failed: mxnet.base.MXNetError: "),
-        ("leaves", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
+        ("leaves", "worker 1 has left, but worker 0 pushed key 'last', round 4" + UNEVEN),
         ("gives up", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
     ],
 )
@@ -121,6 +139,13 @@ def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, wor
     await_failure(*job.processes)
     for process in [survivor, *job.servers, *job.scheduler]:
         assert words in process.output
+
+
+def test_uneven_batches_are_suspected_and_the_parameter_is_named(cluster: Cluster) -> None:
+    job = cluster.start(train_unevenly, servers=1, options=AT_ONCE)
+    left = r"worker 1 has left, but worker 0 pushed key [01] \(net_(bias|weight)\), round 3"
+    job.await_output(f"MXNetError: .*{left}{re.escape(UNEVEN)}")
+    assert sorted(process.wait() for process in job.workers) == [1, 1]
 
 
 def wait_for_the_other() -> None:
@@ -148,13 +173,14 @@ def test_a_killed_worker_is_named_by_all_survivors(lost: Lost) -> None:
     words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
     for process in [survivor, *job.servers]:
         assert words in process.output
+        assert UNEVEN not in process.output
     assert "MXNetError" in survivor.output
 
 
 def test_a_worker_that_hangs_is_named_by_all_others(lost: Lost) -> None:
     job, survivor, _ = lost["hangs"]
     await_failure(survivor, *job.servers)
-    words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
+    words = f"worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s{UNEVEN}"
     assert words in survivor.output
     assert words in job.servers[0].output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
+import re
 import signal
 import subprocess
 import sys
@@ -19,20 +19,15 @@ import pytest
 
 LAUNCH = Path(__file__).resolve().parents[2] / "tools" / "launch.py"
 STOCK = str(Path(__file__).with_name("stock.py"))
+# In a shell's line: tells the launcher what the words after it say.
+REPORT = f"{sys.executable} -S {Path(__file__).with_name('reporter.py')}"
 LIMIT = 120.0  # seconds, as in cluster.py: the machine may be busy
 
 # Servers that stay until they are ended, and workers that do and have two descendants that are
 # hard to find or to end: one in a session of its own, one that ignores SIGTERM.
 STAY = "sh -c 'echo up; exec sleep 1000'"
+DONE = r"launch: the job is done after [\d.]+ s"
 STUBBORN = "setsid sleep 1000 & sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000'"
-
-
-def need(program: str, package: str) -> str:
-    """Returns the program's path; fails the test, naming Debian's package, without it."""
-    path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if path is None:
-        pytest.fail(f"this test needs {program}, from the Debian package {package}")
-    return path
 
 
 class Job:
@@ -73,7 +68,8 @@ class Job:
             (self._launcher.stderr, self.errors.append),
         ):
             if stream is not None:
-                self._threads.append(threading.Thread(target=_read, args=(stream, take)))
+                how = {"args": (stream, take), "name": "output of the launcher"}
+                self._threads.append(threading.Thread(target=_read, **how))
                 self._threads[-1].start()
 
     def wait_for_line(self, line: str) -> None:
@@ -83,6 +79,13 @@ class Job:
                 self.lines.append(self._output.get(timeout=LIMIT))
             except queue.Empty:
                 pytest.fail(f"no '{line}' in {self.lines}; it says: {self.errors}")
+
+    def wait_for_error(self, pattern: str) -> None:
+        """Waits until the launcher has said a line that matches."""
+        limit = time.monotonic() + LIMIT
+        while not any(re.fullmatch(pattern, line) for line in self.errors):
+            assert time.monotonic() < limit, f"no '{pattern}' in {self.errors}"
+            time.sleep(0.05)
 
     def wait(self) -> int:
         """Returns the launcher's exit status, once all it printed is in `lines` and `errors`."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
-import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import Iterator
 
-from .jobs import LIMIT, need
+from tests.support.cluster import free_port
+from tests.support.system_packages import need
+
+from .jobs import LIMIT
 
 CONFIGURATION = """
 ClusterName=test
@@ -41,14 +43,13 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 def serve(directory: Path) -> Iterator[dict[str, str]]:
     """Yields the environment in which srun finds this Slurm, while it is there."""
-    munged, controller = need("munged", "munge"), need("slurmctld", "slurmctld")
-    node, srun = need("slurmd", "slurmd"), need("srun", "slurm-client")
+    munged, controller, node, srun = need("munged", "slurmctld", "slurmd", "srun")
     configuration = directory / "slurm.conf"
     configuration.write_text(
         CONFIGURATION.format(
             user=pwd.getpwuid(os.geteuid()).pw_name,
             directory=directory,
-            ports=_free_ports(2),
+            ports=[free_port(), free_port()],
             processors=os.cpu_count(),
         )
     )
@@ -91,13 +92,3 @@ def _wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < limit, f"no {path}"
         time.sleep(0.02)
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

@@ -1,14 +1,14 @@
-"""A private OpenSSH server on the loopback, where every address is a host."""
+"""A private OpenSSH server on the loopback, where every address is a host, or in namespaces."""
 
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, Sequence
 
-from .jobs import need
+from tests.support.cluster import free_port
+from tests.support.system_packages import need
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 
@@ -16,8 +16,7 @@ HOSTS = ("127.0.0.1", "127.0.0.2")
 # the tests out of the user's home, where a login may do anything, slowly and under a lock.
 SERVER = """
 Port {port}
-ListenAddress {hosts[0]}
-ListenAddress {hosts[1]}
+{listen}
 HostKey {directory}/host_key
 AuthorizedKeysFile {directory}/user_key.pub
 PidFile none
@@ -38,45 +37,42 @@ Host *
 
 
 class Sshd:
-    """`port` is the server's on all HOSTS, `config` the client's configuration file."""
+    """`port` is the server's on all hosts, `config` the client's configuration file.
 
-    def __init__(self, directory: Path, mark: str) -> None:
+    It listens at `addresses`, by which it is reached unless they are 0.0.0.0.
+    """
+
+    def __init__(self, directory: Path, mark: str, addresses: Sequence[str] = HOSTS) -> None:
+        _, self._sshd = need("ssh", "sshd")  # with ssh comes ssh-keygen
         self.directory = directory
-        self.port = _free_port()
+        self.addresses = addresses
+        self.port = free_port()
         self.config = directory / "ssh_config"
-        keygen = need("ssh-keygen", "openssh-client")
         for key in ("host_key", "user_key"):
-            command = [keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / key)]
             subprocess.run(command, check=True)
         self.config.write_text(CLIENT.format(directory=directory))
-        server = SERVER.format(port=self.port, hosts=HOSTS, directory=directory, mark=mark)
+        listen = "\n".join(f"ListenAddress {address}" for address in addresses)
+        server = SERVER.format(port=self.port, listen=listen, directory=directory, mark=mark)
         (directory / "sshd_config").write_text(server)
 
-    def serve(self) -> Iterator[Sshd]:
-        """Yields itself while the server listens."""
+    def serve(self, within: Sequence[str] = ()) -> Iterator[Sshd]:
+        """Yields itself while the server listens; `within` is what its command begins with."""
         if os.geteuid() == 0:
             # Where sshd, when root starts it, locks itself in until a user has logged in.
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        sshd = need("sshd", "openssh-server")
-        command = [sshd, "-D", "-e", "-f", str(self.directory / "sshd_config")]
+        command = [*within, self._sshd, "-D", "-e", "-f", str(self.directory / "sshd_config")]
         with subprocess.Popen(command, stderr=subprocess.PIPE, universal_newlines=True) as server:
             assert server.stderr is not None
             try:
-                for _ in HOSTS:
+                for _ in self.addresses:
                     line = server.stderr.readline()
                     assert "Server listening" in line, line + server.stderr.read()
                 yield self
             finally:
                 server.kill()
 
-    def hostfile(self) -> str:
+    def hostfile(self, hosts: Sequence[str] = HOSTS) -> str:
         path = self.directory / "hosts"
-        path.write_text("".join(f"{host}:{self.port}\n" for host in HOSTS))
+        path.write_text("".join(f"{host}:{self.port}\n" for host in hosts))
         return str(path)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOSTS[0], 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -6,14 +6,10 @@ its rank + 1 and prints its rank and the sum it pulls.
 
 from __future__ import annotations
 
-import numpy as np
+import numpy_names  # noqa: F401  before mxnet
 
-# NumPy 1.24 took away the names that MXNet 1.9.1 reads on import.
-for name, kind in {"bool": bool, "int": int, "float": float, "object": object}.items():
-    if name not in np.__dict__:
-        setattr(np, name, kind)
-
-import mxnet  # noqa: E402
+# isort: split
+import mxnet
 
 store = mxnet.kv.create("dist_sync")
 store.init("weight", mxnet.nd.zeros((3,)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .jobs import STAY, STOCK, STUBBORN, Job
+from .jobs import DONE, STAY, STOCK, STUBBORN, Job
 
 
 def test_output_is_prefixed_and_kept(job: Job) -> None:
@@ -30,7 +30,9 @@ def test_output_is_prefixed_and_kept(job: Job) -> None:
     assert job.log("worker-0") == "I am 0\nand complain\nend"
     assert job.log("worker-1") == "I am 1\nand complain\nend"
     assert job.log("server-0") == job.log("scheduler-0") == "serving\n"
-    assert job.errors == [f"launch: workers: 2, servers: 1, logs: {job.log_dir}"]
+    assert job.errors[0] == f"launch: workers: 2, servers: 1, logs: {job.log_dir}"
+    assert re.fullmatch(DONE, job.errors[1])
+    assert len(job.errors) == 2
 
 
 def test_servers_are_told_whom_to_trust(job: Job) -> None:
@@ -161,10 +163,11 @@ def test_servers_that_stay_are_ended(job: Job) -> None:
     arguments = ["-n", "1", "--grace", "0.5", "--server-command", STAY]
     assert job.run(*arguments, "true") == 0
     stays = "is still there 0.5 s after the last worker and will be ended"
-    assert job.errors[1:] == [
+    assert job.errors[1:-1] == [
         f"launch: server 0 on localhost {stays}",
         f"launch: scheduler 0 on localhost {stays}",
     ]
+    assert re.fullmatch(DONE, job.errors[-1])
     assert job.processes() == {}
 
 
@@ -186,6 +189,9 @@ def test_stock_mxnet(job: Job) -> None:
     assert sorted(pulled) == [
         f"[worker {rank}] {rank} of 4 pulled [10.0, 10.0, 10.0]" for rank in range(4)
     ]
+    assert re.fullmatch(r"launch: 4 workers and 2 servers on 1 host after [\d.]+ s", job.errors[1])
+    assert re.fullmatch(DONE, job.errors[2])
+    assert len(job.errors) == 3
     assert job.processes() == {}
 
 

@@ -10,7 +10,9 @@ from kvstore_ext.launcher.far_ends import ENTRY
 from kvstore_ext.launcher.hosts import Host
 from kvstore_ext.launcher.mpi import mpirun_command
 
-from .jobs import STAY, STUBBORN, Job, need
+from tests.support.system_packages import need
+
+from .jobs import STAY, STUBBORN, Job
 from .sshd import HOSTS, Sshd
 
 OPTIONS = ["--launcher", "mpi", "--interface", "lo"]
@@ -20,7 +22,7 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 @pytest.fixture(autouse=True)
 def _open_mpi() -> None:
-    need("mpirun", "openmpi-bin")
+    need("mpirun")
 
 
 def test_roles_and_environment(job: Job) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kvstore_ext.launcher.output import Sink, rename
 from kvstore_ext.launcher.ranks import Endpoint, ranked
+from kvstore_ext.launcher.terminal import Terminal
 
 ADDRESSES = ("10.0.0.9", "10.0.0.10", "10.0.0.100", "9.1.1.1")
 ENDPOINTS = st.lists(
@@ -41,7 +42,7 @@ def test_processes_of_a_host_keep_their_order(endpoints: list[Endpoint]) -> None
 
 
 def test_outputs_that_change_names_with_each_other(tmp_path: Path) -> None:
-    sinks = [Sink(f"worker {number}", str(tmp_path)) for number in range(4)]
+    sinks = [Sink(f"worker {number}", str(tmp_path), Terminal()) for number in range(4)]
     for number, sink in enumerate(sinks):
         sink.complain(f"from {number}, ".encode())
     rename(dict(zip(sinks, ["worker 2", "worker 0", "worker 1", "worker 3"])))

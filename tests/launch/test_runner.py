@@ -67,10 +67,10 @@ def scripts(tmp_path: Path) -> Path:
     return directory
 
 
-def assert_same(directory: Path, *arguments: str) -> Ended:
+def assert_same(directory: Path, *arguments: str, fork: bool = True) -> Ended:
     """Runs Python with the arguments, then with the runner before them; returns how it ended."""
     plain = run_python(*arguments, status=None, directory=directory)
-    through = run_python(*MAIN, *arguments, status=None, directory=directory)
+    through = run_python(*MAIN, *arguments, status=None, directory=directory, fork=fork)
     for name in ("stdout", "stderr", "returncode"):
         found, expected = (without_addresses(getattr(how, name)) for how in (through, plain))
         assert found == expected, name
@@ -90,12 +90,12 @@ def test_a_script_runs_and_ends_as_without(scripts: Path, name: str) -> None:
 
 
 def test_a_module_runs_and_ends_as_without(scripts: Path) -> None:
-    ended = assert_same(scripts, "-m", "package.fall", "--flag", "-m", "a b")
+    ended = assert_same(scripts, "-m", "package.fall", "--flag", "-m", "a b", fork=False)
     assert "ValueError: fallen" in ended.stderr
 
 
 def test_a_directory_runs_as_without(scripts: Path) -> None:
-    ended = assert_same(scripts.parent, "scripts", "--flag")
+    ended = assert_same(scripts.parent, "scripts", "--flag", fork=False)
     assert "ValueError: fallen" in ended.stderr
 
 
@@ -122,6 +122,7 @@ def test_what_cannot_be_run_is_said_as_without(scripts: Path, target: tuple[str,
             ["--replace", "dist_sync=p4", "t.py"],
             "found 'dist_sync=p4', but there is no store 'p4'; allowed are p3, dist_sync_p3",
         ),
+        (["--replace", "dist_sync=tern_grad", "t.py"], "; did you mean 'terngrad'?"),
         (["--replace", "a=dist_async_p3", "t.py"], "there is no store 'dist_async_p3'"),
         (["--replaced", "a=p3", "t.py"], "--replaced"),
         ([], "no script to run"),
@@ -132,7 +133,7 @@ def test_wrong_arguments_are_said_before_anything_runs(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "t.py").write_text("print('ran')")
-    ended = run_python(*MAIN, *arguments, status=2, directory=tmp_path)
+    ended = run_python(*MAIN, *arguments, status=2, directory=tmp_path, fork=True)
     assert message in ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
@@ -145,7 +146,7 @@ def test_names_are_replaced_in_any_case(tmp_path: Path) -> None:
         "    print(type(mx.kv.create(name)).__name__)\n"
     )
     replaced = ["--replace", "DIST_sync=P3", "--replace=dist_device_sync=dist_sync_p3"]
-    ended = run_python(*MAIN, *replaced, "t.py", directory=tmp_path)
+    ended = run_python(*MAIN, *replaced, "t.py", directory=tmp_path, fork=True)
     assert (ended.stdout.split(), ended.stderr) == ([*["P3Worker"] * 3, "KVStore"], "")
 
 
@@ -158,7 +159,7 @@ def test_a_server_needs_its_job_not_the_script(tmp_path: Path) -> None:
 
 
 def test_all_compressions_are_listed_with_their_options() -> None:
-    listed = run_python(*MAIN, "--list").stdout
+    listed = run_python(*MAIN, "--list", fork=True).stdout
     for name, method in TYPES.items():
         assert f"{name}: " in listed
         for option in dataclasses.fields(method):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import sys
@@ -87,9 +88,16 @@ def test_host_that_does_not_answer(job: Job, limit: str, status: int, message: s
         silent.listen(8)
         hostfile = job.directory / "hosts"
         hostfile.write_text(f"{HOSTS[0]}:{silent.getsockname()[1]}\n")
-        assert job.run("-n", "1", "-H", str(hostfile), limit, "sleep", "1000") == status
-    assert f"on {HOSTS[0]} " in job.errors[1]
-    assert message in job.errors[1]
+        arguments = ["-n", "1", "-H", str(hostfile), "--wait-notice", "0.4", limit]
+        assert job.run(*arguments, "sleep", "1000") == status
+    roles = ("worker 0", "server 0", "scheduler 0")
+    missing = ", ".join(f"{role} on {HOSTS[0]}" for role in roles)
+    assert re.fullmatch(
+        rf"launch: after [\d.]+ s these have not started: {re.escape(missing)}", job.errors[1]
+    )
+    error = next(line for line in job.errors[1:] if "have not started" not in line)
+    assert f"on {HOSTS[0]} " in error
+    assert message in error
     assert job.processes() == {}
 
 

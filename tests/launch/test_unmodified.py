@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -64,6 +65,9 @@ def test_a_stock_name_gives_our_store(job: Job, tmp_path: Path) -> None:
         "[worker 0] P3Worker 2 [5.0, 5.0, 5.0]",
         "[worker 1] P3Worker 2 [5.0, 5.0, 5.0]",
     ]
+    assert len(job.errors) == 3, job.errors
+    assert re.fullmatch(r"launch: 2 workers and 2 servers on 1 host after [\d.]+ s", job.errors[1])
+    assert re.search(r" s; workers sent [\d.]+ k?B and received [\d.]+ k?B$", job.errors[2])
 
 
 def test_a_script_that_fails_tells_the_other_workers(job: Job, tmp_path: Path) -> None:
@@ -71,11 +75,16 @@ def test_a_script_that_fails_tells_the_other_workers(job: Job, tmp_path: Path) -
     arguments = ["-n", "2", "-s", "1", "--server-command", server_command(script)]
     # So that only what the worker says can end the others before the test's time is up.
     environment = {**PACKAGE, "KVSTORE_EXT_OPTIONS": '{"timeout": 600}'}
-    train = [sys.executable, script, "p3", "1"]
-    assert job.run(*arguments, *train, environment=environment) == 1
+    train = shlex.join([sys.executable, "-m", "kvstore_ext", script, "p3", "1"])
+    # The one that fails is not the first to end, as those who are told may be sooner.
+    late = "[ $KVSTORE_EXT_LAUNCH_RANK = 0 ] || sleep 2"
+    train = f"{train}; status=$?; {late}; exit $status"
+    assert job.run(*arguments, "sh", "-c", train, environment=environment) == 1
     reason = "worker 1: its script failed: ValueError: one worker has had enough"
     # Whoever hears it first ends the job, so not all need come to say it.
     assert any(reason in line for line in job.lines), job.lines
+    assert "launch: worker 1 on localhost ended with exit status 1" in job.errors
+    assert job.errors[-1] == "    ValueError: one worker has had enough"
     assert job.log("worker-1").splitlines() == [
         "Traceback (most recent call last):",
         f'  File "{script}", line 11, in <module>',

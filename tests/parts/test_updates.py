@@ -102,6 +102,32 @@ def test_an_updater_of_the_users_updates_whole_parameters() -> None:
     store.close()
 
 
+def test_an_optimizer_takes_the_place_of_an_updater_and_not_the_other_way_round() -> None:
+    store = kvstore_ext.P3Worker()
+    store.init(0, mx.nd.full((3,), 5))
+    store._set_updater(lambda key, gradient, value: value.__iadd__(gradient))
+    store.push(0, mx.nd.ones((3,)))
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=2))
+    store.push(0, mx.nd.ones((3,)))
+    assert value_of(store) == 4
+    store.close()
+    store = kvstore_ext.P3Worker()
+    store.set_optimizer(mx.optimizer.SGD())
+    store.init(0, mx.nd.zeros((3,)))
+    with pytest.raises(kvstore_ext.KVStoreError, match="is SGD, which cannot be changed to a func"):
+        store._set_updater(lambda key, gradient, value: None)
+    store.close()
+
+
+@pytest.mark.parametrize("found", ["sgd", None, {"learning_rate": 1}])
+def test_what_is_no_optimizer_is_refused_with_what_is_one(found: Any) -> None:
+    store = kvstore_ext.P3Worker()
+    words = r"must be an Optimizer, such as mx.optimizer.create\('sgd'\)"
+    with pytest.raises(kvstore_ext.KVStoreError, match=words):
+        store.set_optimizer(found)
+    store.close()
+
+
 def test_an_optimizer_that_fails_on_a_sparse_key_ends_the_job() -> None:
     class Fails(mx.optimizer.SGD):
         def update_multi_precision(self, index: Any, *arrays: Any) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import json
 import os
@@ -23,6 +24,9 @@ from tests.support.processes import LIMIT
 P3_SERVER = ("-m", "kvstore_ext.server")
 STOCK_SERVER = (str(ROOT / "tests" / "launch" / "stock.py"),)
 
+# Of a process with arguments, an environment and a directory.
+Start = Callable[["Sequence[str]", "dict[str, str]", Path], Any]
+
 
 class Process:
     """A started process and what it has written so far, both streams in one."""
@@ -34,16 +38,15 @@ class Process:
         environment: dict[str, str],
         directory: Path,
         changed: threading.Condition,
-        fork: bool,
+        start: Start,
     ) -> None:
         self.name = name
         self.ended = False
         self._lines: list[str] = []
         self._changed = changed  # notified of every line
-        start = forked.Forked if fork else _interpreter
         self._popen = start(arguments, environment, directory)
         self.pid = self._popen.pid
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, name=f"output of {name}")
         self._reader.start()
 
     def _read(self) -> None:
@@ -156,6 +159,7 @@ class Cluster:
         environment: dict[str, str] | None = None,
         server: Sequence[str] = P3_SERVER,
         directory: Path | None = None,
+        fork: bool = True,
     ) -> Job:
         """Starts a job and returns at once.
 
@@ -170,22 +174,23 @@ class Cluster:
             Python's arguments for servers and the scheduler.
         directory
             Where all processes run; that of the tests unless given.
+        fork
+            Whether processes may be forks, where these do the same: see support/forked.py.
         """
         variables = {**_variables(workers, servers, options or {}), **(environment or {})}
         file = self._file(script)
         command = [str(file), *map(str, arguments)]
-        # All or none: an interpreter of its own comes seconds later than a fork.
-        fork = tuple(server[:2]) == P3_SERVER and forked.can_fork(file, variables)
+        starts = _starts(file, server, variables) if fork else [_interpreter, _interpreter]
         self.jobs.append(job := Job())
-        how = (directory or Path.cwd(), job.changed, fork)
-        for role, count, started, line in (
-            ("scheduler", 1, job.scheduler, server),
-            ("server", servers, job.servers, server),
-            ("worker", workers, job.workers, command),
+        how = (directory or Path.cwd(), job.changed)
+        for role, count, started, line, start in (
+            ("scheduler", 1, job.scheduler, server, starts[0]),
+            ("server", servers, job.servers, server, starts[0]),
+            ("worker", workers, job.workers, command, starts[1]),
         ):
             variables["DMLC_ROLE"] = role
             for i in range(count):
-                started.append(Process(f"{role} {i}", line, variables, *how))
+                started.append(Process(f"{role} {i}", line, variables, *how, start))
         return job
 
     def run(self, script: Path | Callable[..., None], *arguments: object, **how: Any) -> Job:
@@ -208,6 +213,16 @@ class Cluster:
         call = f"{script.__name__}(*sys.argv[1:])"
         file.write_text(f"import sys\n\n{inspect.getsource(script)}\n\n{call}\n")
         return file
+
+
+def _starts(script: Path, server: Sequence[str], environment: dict[str, str]) -> list[Start]:
+    """How servers and workers are started: all as forks or none, since an interpreter of its own
+    comes seconds later than a fork."""
+    packages = {P3_SERVER: "kvstore_ext", STOCK_SERVER: "mxnet"}
+    package = packages.get(tuple(server[: len(P3_SERVER)]))
+    if package is None or not forked.can_fork(script, environment):
+        return [_interpreter, _interpreter]
+    return [functools.partial(forked.Forked, package=package), forked.Forked]
 
 
 def _variables(workers: int, servers: int, options: dict[str, Any]) -> dict[str, str]:

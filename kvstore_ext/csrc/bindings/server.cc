@@ -26,6 +26,7 @@ void BindUpdates(py::module_* module, ServerClass* server) {
       .def_readonly("key", &Update::key)
       .def_readonly("slice", &Update::slice)
       .def_readonly("store", &Update::store)
+      .def_readonly("literal", &Update::literal)
       .def_readonly("name", &Update::name)
       .def_readonly("round", &Update::round)
       .def_readonly("step", &Update::step)

@@ -44,12 +44,14 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
   return std::make_shared<Worker>(options, std::move(transport));
 }
 
-void Declare(Worker& worker, uint64_t key, int store, const std::string& name, int dtype,
-             uint64_t elements, std::shared_ptr<KeyCodec> codec, const std::string& description) {
+void Declare(Worker& worker, uint64_t key, int store, const std::string& literal,
+             const std::string& name, int dtype, uint64_t elements, std::shared_ptr<KeyCodec> codec,
+             const std::string& description) {
   SliceDeclaration declaration;
   declaration.elements = elements;
   declaration.dtype = static_cast<DType>(dtype);
   declaration.store = store;
+  declaration.literal = literal;
   declaration.name = name;
   declaration.description = description;
   worker.Declare(key, declaration, std::move(codec));

@@ -19,7 +19,8 @@ struct SliceDeclaration {
   uint64_t elements = 0;  // of the slice
   DType dtype = DType::kFloat32;
   int32_t store = 0;        // which of the process's stores has the key
-  std::string name;         // the key as its user knows it: 3 or 'weight'
+  std::string literal;      // the key as Python writes it: 3 or 'weight'
+  std::string name;         // the key for people: 3 (dense0_weight), or 'weight'
   std::string method;       // what is done with it: "terngrad ...", "broadcast"; empty: it is added
   std::string description;  // shape, dtype and whatever else has to be equal on all workers
 
@@ -29,29 +30,28 @@ struct SliceDeclaration {
   std::string Pack() const {
     const Numbers numbers{offset, elements, dtype, store};
     const std::string fixed(reinterpret_cast<const char*>(&numbers), sizeof numbers);
-    return fixed + name + '\0' + method + '\0' + description;
+    return fixed + literal + '\0' + name + '\0' + method + '\0' + description;
   }
 
   // Throws std::invalid_argument for a text that Pack did not make.
   static SliceDeclaration Unpack(const std::string& text) {
     SliceDeclaration declaration;
     Numbers numbers;
-    const size_t fixed = sizeof numbers;
-    const size_t end = text.size() < fixed ? std::string::npos : text.find('\0', fixed);
-    const size_t last = end == std::string::npos ? end : text.find('\0', end + 1);
-    if (last == std::string::npos) {
-      throw std::invalid_argument("a key's declaration of " + std::to_string(text.size()) +
-                                  " bytes cannot be read");
-    }
-    std::memcpy(&numbers, text.data(), fixed);
+    if (text.size() < sizeof numbers) throw Unreadable(text);
+    std::memcpy(&numbers, text.data(), sizeof numbers);
     SizeOf(numbers.dtype);
     declaration.offset = numbers.offset;
     declaration.elements = numbers.elements;
     declaration.dtype = numbers.dtype;
     declaration.store = numbers.store;
-    declaration.name = text.substr(fixed, end - fixed);
-    declaration.method = text.substr(end + 1, last - end - 1);
-    declaration.description = text.substr(last + 1);
+    size_t begin = sizeof numbers;
+    for (std::string* part : {&declaration.literal, &declaration.name, &declaration.method}) {
+      const size_t end = text.find('\0', begin);
+      if (end == std::string::npos) throw Unreadable(text);
+      *part = text.substr(begin, end - begin);
+      begin = end + 1;
+    }
+    declaration.description = text.substr(begin);
     return declaration;
   }
 
@@ -61,6 +61,11 @@ struct SliceDeclaration {
     DType dtype;
     int32_t store;
   };
+
+  static std::invalid_argument Unreadable(const std::string& text) {
+    return std::invalid_argument("a key's declaration of " + std::to_string(text.size()) +
+                                 " bytes cannot be read");
+  }
 };
 
 }  // namespace kvstore_ext

@@ -8,10 +8,11 @@ bool Broadcast::Accept(const Message& message) {
   const SliceDeclaration& slice = context().declaration;
   const int root = message.header.root;
   if (!heard_.empty() && root != root_) {
-    throw std::runtime_error(
-        "key " + slice.name + ", round " + std::to_string(message.header.round) + ": worker " +
-        Ranks(heard_) + " asked for the array of worker " + std::to_string(root_) + ", worker " +
-        std::to_string(message.peer) + " for the array of worker " + std::to_string(root));
+    throw std::runtime_error("key " + slice.name + ", round " +
+                             std::to_string(message.header.round) + ": " + Who("worker", heard_) +
+                             " asked for the array of worker " + std::to_string(root_) +
+                             ", worker " + std::to_string(message.peer) +
+                             " for the array of worker " + std::to_string(root));
   }
   const bool is_root = message.peer == root;
   CheckBytes(message, is_root ? slice.elements * SizeOf(slice.dtype) : 0);

@@ -7,6 +7,11 @@
 #include "support/ranks.h"
 
 namespace kvstore_ext {
+namespace {
+
+constexpr char kUneven[] = ": do all workers have the same number of batches?";
+
+}  // namespace
 
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options), transport_(std::move(transport)) {
@@ -130,9 +135,9 @@ void Server::OnLeave(int worker) {
 void Server::CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const {
   for (int worker : left_) {
     if (heard.empty() || heard.count(worker) != 0) continue;
-    throw std::runtime_error("worker " + std::to_string(worker) + " has left, but worker " +
-                             Ranks(heard) + " pushed key " + key.name + ", round " +
-                             std::to_string(round));
+    throw std::runtime_error("worker " + std::to_string(worker) + " has left, but " +
+                             Who("worker", heard) + " pushed key " + key.name + ", round " +
+                             std::to_string(round) + kUneven);
   }
 }
 
@@ -177,8 +182,9 @@ std::string Server::Overdue(double limit) const {
   if (!joined_.empty() && joined_.size() < links_.size() && joining_since_ < limit) {
     std::set<int> present;
     for (const auto& worker : joined_) present.insert(worker.first);
-    return "worker " + Ranks(Missing(present, options_.workers)) +
-           " has not opened its store within " + Seconds(options_.timeout);
+    const std::set<int> missing = Missing(present, options_.workers);
+    return WhoHave("worker", missing) + " not opened " + (missing.size() == 1 ? "its" : "their") +
+           " store within " + Seconds(options_.timeout);
   }
   for (const auto& key : keys_) {
     const std::string overdue = OverdueKey(key.second, limit);
@@ -198,10 +204,10 @@ std::string Server::OverdueKey(const Key& key, double limit) const {
   const std::string late = "within " + Seconds(options_.timeout);
   const std::set<int> senders = key.scalers.senders();
   if (!senders.empty() && key.scalers.since() <= limit) {
-    return "worker " + Ranks(Missing(senders, options_.workers)) +
-           " has not sent the scaler of key " + key.name + ", round " +
-           std::to_string(key.scalers.round()) + ", which worker " + Ranks(senders) + " did, " +
-           late;
+    const std::set<int> missing = Missing(senders, options_.workers);
+    return WhoHave("worker", missing) + " not sent the scaler of key " + key.name + ", round " +
+           std::to_string(key.scalers.round()) + ", which " + Who("worker", senders) + " did, " +
+           late + Suspicion(missing);
   }
   for (const auto& numbered : key.slices) {
     const SliceState& slice = numbered.second;
@@ -210,11 +216,21 @@ std::string Server::OverdueKey(const Key& key, double limit) const {
     if (!waits || slice.since > limit) continue;
     const std::string round = "key " + key.name + ", round " + std::to_string(slice.round);
     if (slice.updating) return "the optimizer has not updated " + round + ", " + late;
-    return "worker " + Ranks(Missing(heard, options_.workers)) +
-           (slice.round == 0 ? " has not initialised " : " has not pushed ") + round +
-           ", which worker " + Ranks(heard) + " did, " + late;
+    const std::set<int> missing = Missing(heard, options_.workers);
+    return WhoHave("worker", missing) + (slice.round == 0 ? " not initialised " : " not pushed ") +
+           round + ", which " + Who("worker", heard) + " did, " + late +
+           (slice.round == 0 ? "" : Suspicion(missing));
   }
   return "";
+}
+
+// Why workers that are late with a round may be so: those that still give signs of life have not
+// crashed.
+std::string Server::Suspicion(const std::set<int>& late) const {
+  for (int worker : late) {
+    if (Now() - links_[worker]->last_heard() > options_.timeout / 2) return "";
+  }
+  return kUneven;
 }
 
 std::vector<float> Server::CarriedOver(const SliceName& name) const {

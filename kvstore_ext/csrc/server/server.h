@@ -33,7 +33,7 @@ struct Update {
   uint64_t key = 0;
   uint32_t slice = 0;
   int32_t store = 0;
-  std::string name;
+  std::string literal, name;  // the key's, as in its declaration
   DType dtype = DType::kFloat32;
   size_t elements = 0;
   uint64_t round = 0;    // how often this slice has been updated, this time included
@@ -116,8 +116,8 @@ class Server {
     bool updating = false;  // the round's sum is with the optimizer
   };
   struct Key {
-    std::string name;
-    std::map<int, std::string> descriptions;  // by rank
+    std::string literal, name;                     // as in its declarations
+    std::map<int, SliceDeclaration> declarations;  // each worker's last one
     DType dtype = DType::kFloat32;
     int32_t store = 0;
     std::map<uint32_t, SliceState> slices;  // this server's
@@ -148,6 +148,7 @@ class Server {
   void CheckDeadlines();
   std::string Overdue(double limit) const;
   std::string OverdueKey(const Key& key, double limit) const;
+  std::string Suspicion(const std::set<int>& late) const;
   Key& KeyOf(uint64_t id);
   SliceState& SliceOf(const SliceName& name);
 

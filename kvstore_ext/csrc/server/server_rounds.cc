@@ -11,14 +11,17 @@ namespace kvstore_ext {
 // Compares what the workers say of a key, slice by slice as they say it.
 void Server::Describe(Key* key, const Message& message) {
   const auto declaration = SliceDeclaration::Unpack(message.text);
-  const std::string text = declaration.name + " " + declaration.description;
-  key->descriptions[message.peer] = text;
-  for (const auto& other : key->descriptions) {
-    if (other.second == text) continue;
+  key->declarations[message.peer] = declaration;
+  for (const auto& worker : key->declarations) {
+    const SliceDeclaration& other = worker.second;
+    if (other.literal == declaration.literal && other.description == declaration.description)
+      continue;
     throw std::runtime_error("workers initialised a key differently: worker " +
-                             std::to_string(other.first) + " key " + other.second + ", worker " +
-                             std::to_string(message.peer) + " key " + text);
+                             std::to_string(worker.first) + " key " + other.name + " " +
+                             other.description + ", worker " + std::to_string(message.peer) +
+                             " key " + declaration.name + " " + declaration.description);
   }
+  key->literal = declaration.literal;
   key->name = declaration.name;
   key->dtype = declaration.dtype;
   key->store = declaration.store;
@@ -120,6 +123,7 @@ void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slic
   update.key = name.first;
   update.slice = name.second;
   update.store = key.store;
+  update.literal = key.literal;
   update.name = key.name;
   update.dtype = key.dtype;
   update.elements = slice->elements;

@@ -6,11 +6,20 @@
 
 namespace kvstore_ext {
 
-// For messages: "0, 2".
-inline std::string Ranks(const std::set<int>& ranks) {
-  std::string text;
-  for (int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+// For messages: "worker 1", "workers 0, 2 and 3".
+inline std::string Who(const std::string& role, const std::set<int>& ranks) {
+  std::string text = role + (ranks.size() == 1 ? " " : "s ");
+  size_t left = ranks.size();
+  for (int rank : ranks) {
+    text += std::to_string(rank);
+    if (--left > 0) text += left == 1 ? " and " : ", ";
+  }
   return text;
+}
+
+// As Who, with the verb: "worker 1 has", "workers 0, 2 and 3 have".
+inline std::string WhoHave(const std::string& role, const std::set<int>& ranks) {
+  return Who(role, ranks) + (ranks.size() == 1 ? " has" : " have");
 }
 
 // Ranks below `count` that are not present.

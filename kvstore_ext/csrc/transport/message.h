@@ -62,7 +62,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760007;
+  static constexpr uint32_t kProtocol = 0x6b760008;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

@@ -73,7 +73,7 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   if (servers.size() < links_.size() && failure_.reason().empty()) {
     const std::set<int> missing = Missing(servers, options_.servers);
     lock.unlock();
-    Abort(Named("within " + Seconds(options_.timeout) + " server " + Ranks(missing) + " has not " +
+    Abort(Named("within " + Seconds(options_.timeout) + " " + WhoHave("server", missing) + " not " +
                 what));
   }
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
@@ -249,8 +249,7 @@ std::string Worker::Silent() const {
     if (Now() - links_[server]->last_heard() > options_.timeout * 1.1) silent.insert(server);
   }
   if (silent.empty()) return "";
-  return Named("server " + Ranks(silent) + " has not been heard of for " +
-               Seconds(options_.timeout));
+  return Named(WhoHave("server", silent) + " not been heard of for " + Seconds(options_.timeout));
 }
 
 // Says for whom a key's operation has waited too long; empty if it has not.
@@ -264,7 +263,7 @@ std::string Worker::Overdue(Key* key) {
   // they wait for the workers which wait for it.
   const double limit = options_.timeout * (Now() - last_heard > options_.timeout * 0.8 ? 0.8 : 1.0);
   if (Now() - key->since < limit) return "";
-  return Named("no answer from server " + Ranks(servers) + " for key " + key->declared.name +
+  return Named("no answer from " + Who("server", servers) + " for key " + key->declared.name +
                ", round " + std::to_string(key->rounds - 1) + ", within " +
                Seconds(options_.timeout));
 }

@@ -28,7 +28,7 @@ class MeasuredServer(process.P3Server):
             while not ended.wait(INTERVAL):
                 most = max(most, self._lane.held_bytes())
 
-        watcher = threading.Thread(target=watch)
+        watcher = threading.Thread(target=watch, name="measure memory")
         watcher.start()
         before = status("VmRSS")
         super().run()

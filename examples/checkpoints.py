@@ -1,0 +1,108 @@
+"""Checkpoints of the training scripts: a folder an epoch, and what each worker carries over."""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import sys
+from typing import Any, Callable
+
+
+class Checkpoints:
+    """The checkpoints in --checkpoint-dir, a folder for each epoch; ends where flags misfit them.
+
+    What can be wrong on one worker alone is looked at before it joins the others.
+    """
+
+    def __init__(self, directory: str | None, resume: bool) -> None:
+        self._directory = directory
+        self.found: list[str] = []  # folders, in the order of epochs
+        if resume:
+            _check_is_there(directory)
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+            self.found = sorted(os.path.join(directory, name) for name in os.listdir(directory)
+                                if name.startswith("epoch-"))
+        if self.found and not resume:
+            sys.exit(f"{directory} holds the checkpoints of an earlier run, the last of them "
+                     f"{os.path.basename(self.found[-1])}: give --resume or another "
+                     f"--checkpoint-dir")
+        if resume and not self.found:
+            sys.exit(f"--resume: there is no checkpoint in --checkpoint-dir {directory}, no folder "
+                     f"named epoch-0001 or the like")
+
+    def about_last(self, flags: dict[str, Any], equal: tuple[str, ...]) -> dict[str, Any]:
+        """What the last one says of its run; ends where one of `equal` is another flag now."""
+        with open(os.path.join(self.found[-1], "about.json")) as file:
+            about = json.load(file)
+        for flag in equal:
+            if about["flags"][flag] != flags[flag]:
+                sys.exit(f"--resume: {self.found[-1]} was written with --"
+                         f"{flag.replace('_', '-')} {about['flags'][flag]}, this run has "
+                         f"{flags[flag]}")
+        return about
+
+    def path(self, epoch: int) -> str:
+        assert self._directory
+        return os.path.join(self._directory, f"epoch-{epoch:04d}")
+
+    def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], None]) -> None:
+        """Calls `fill` with a folder and renames it, so that it is there whole or not."""
+        assert self._directory
+        partial = os.path.join(self._directory, "partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        os.makedirs(partial)
+        fill(partial)
+        with open(os.path.join(partial, "about.json"), "w") as file:
+            json.dump({"epoch": epoch, **about}, file, indent=1)
+        os.rename(partial, self.path(epoch))
+
+    def write_own(self, epoch: int, trainer: Any, rank: int) -> None:
+        """Writes what a worker other than rank 0, whose checkpoint has it, carries over."""
+        if self._directory and rank > 0:
+            trainer.save_states(self._own(epoch, rank))
+
+    def states(self, epoch: int, rank: int) -> str:
+        """The file from which a worker goes on: its own where it has one."""
+        own = self._own(epoch, rank)
+        return own if os.path.exists(own) else os.path.join(self.path(epoch), "optimizer.states")
+
+    def _own(self, epoch: int, rank: int) -> str:
+        assert self._directory
+        return os.path.join(self._directory, f"worker-{rank}-epoch-{epoch:04d}.states")
+
+
+def _check_is_there(directory: str | None) -> None:
+    if directory is None:
+        sys.exit("--resume needs --checkpoint-dir, the directory of the run to continue")
+    if not os.path.isdir(directory):
+        sys.exit(f"--resume: there is no directory {directory}, which --checkpoint-dir names")
+
+
+def save_states(trainer: Any, folder: str) -> str:
+    """Writes the optimizer's state into a folder; returns why not, or nothing."""
+    try:
+        trainer.save_states(os.path.join(folder, "optimizer.states"))
+    except _no_states() as error:
+        return f"the store {trainer._kvstore.type} keeps it on the servers ({error})"
+    return ""
+
+
+def load_states(trainer: Any, file: str, not_saved: str, schedule: Any) -> str:
+    """Reads the optimizer's state and gives it the schedule; returns why not, or nothing."""
+    try:
+        if not_saved:
+            raise NotImplementedError(not_saved)
+        trainer.load_states(file)
+        trainer.optimizer.lr_scheduler = copy.copy(schedule)
+    except _no_states() as error:
+        return f"the optimizer's state (such as its momentum) starts afresh: {error}"
+    return ""
+
+
+def _no_states() -> tuple[type[Exception], ...]:
+    """What stores raise that cannot save or load the optimizer's state; stock ones assert."""
+    import mxnet as mx
+
+    return AssertionError, NotImplementedError, mx.MXNetError

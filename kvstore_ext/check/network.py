@@ -1,0 +1,68 @@
+"""The address and the ports by which a process of a job on this host would be reached."""
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+
+from ..launcher import network
+from .finding import Finding, note, wrong
+
+
+def own_address() -> str:
+    """The address that a job's processes here would have; ValueError where there is none."""
+    given = os.environ.get("DMLC_NODE_HOST")
+    interface = os.environ.get("DMLC_INTERFACE")
+    if given:
+        return given
+    if interface:
+        return network.address_of(interface)
+    return network.own_address(os.environ.get("SSH_CONNECTION"))
+
+
+def address() -> Finding:
+    """The address, which has to be one of this host's, and one that others can reach."""
+    try:
+        found = own_address()
+    except ValueError as error:
+        return wrong("address", str(error), "name one of these in DMLC_INTERFACE or --interface")
+    addresses = network.interface_addresses()
+    names = [name for name, each in addresses.items() if each == found]
+    given = ["by DMLC_NODE_HOST"] if os.environ.get("DMLC_NODE_HOST") else []
+    text = f"{found} ({', '.join([*names, *given])})"
+    if not names and not _is_own(found):
+        remedy = f"set DMLC_NODE_HOST to one of this host's: {', '.join(addresses.values())}"
+        return wrong("address", f"{text}, which is not one of this host's", remedy)
+    if ipaddress.ip_address(socket.gethostbyname(found)).is_loopback:
+        remedy = "for more hosts: connect this one to a network, or name it by --interface"
+        return note("address", f"{text}, which no other host reaches", remedy)
+    others = [
+        f"{each} ({name})"
+        for name, each in addresses.items()
+        if each != found and not ipaddress.ip_address(each).is_loopback
+    ]
+    return Finding("address", "; also ".join([text, *others]))
+
+
+def ports() -> Finding:
+    """Whether a process here can listen where the launcher has it listen."""
+    first, last = network.PORTS[0], network.PORTS[-1]
+    try:
+        at = own_address()
+        port = network.free_port(at)
+        with socket.create_server((at, port)), socket.create_connection((at, port), 5.0):
+            pass
+    except (OSError, ValueError) as error:
+        remedy = f"let this host's processes listen on TCP ports {first} to {last}"
+        return wrong("ports", f"{first} to {last} are closed: {error}", remedy)
+    return Finding("ports", f"{first} to {last} are open on this host itself")
+
+
+def _is_own(found: str) -> bool:
+    """Whether a process here could listen at this address or name."""
+    with socket.socket() as probe:
+        try:
+            probe.bind((found, 0))
+        except OSError:
+            return False
+    return True

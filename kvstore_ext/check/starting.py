@@ -1,0 +1,127 @@
+"""Starts a supervisor on every host that can be reached, by the launcher's own starters."""
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from ..launcher.environment import forwarded
+from ..launcher.hosts import Host
+from ..launcher.job import Starter
+from ..launcher.options import Options
+from ..launcher.processes import Process
+from ..launcher.ranks import Endpoint
+from ..launcher.running import Running, StartError
+from ..launcher.terminal import Terminal
+from .finding import Finding, wrong
+from .probes import Conversation, Probe, ProbeError
+from .remedies import remedy_for_start
+
+_ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+_BEGIN_LIMIT = 60.0  # seconds until the interpreter has started, from a slow disk too
+
+
+class Reached:
+    """The hosts on which a probe runs, and why there is none on the others, by name.
+
+    `started` are all whose processes have to be ended.
+    """
+
+    def __init__(self) -> None:
+        self.probes: list[Probe] = []
+        self.started: list[Probe] = []
+        self.failures: dict[str, Finding] = {}
+
+    def lose(self, name: str, error: Exception, status: int = 0) -> None:
+        """Takes a host among the failures."""
+        remedy = remedy_for_start(name, str(error), status)
+        self.failures[name] = wrong("probe", str(error), remedy)
+        self.probes = [probe for probe in self.probes if probe.name != name]
+
+
+async def start_probes(
+    reached: Reached, options: Options, starter: Starter, hosts: list[Host]
+) -> None:
+    """Starts a probe on each of the hosts at the same time."""
+    try:
+        spawner = await starter.open()
+    except StartError as error:
+        for host in hosts:
+            reached.lose(host.name, error, error.status)
+        return
+
+    async def start(number: int, host: Host) -> None:
+        try:
+            probe = await _start(options, starter, spawner, number, host)
+            reached.started.append(probe)
+        except StartError as error:
+            reached.lose(host.name, _with_last_line(error), error.status)
+
+    await asyncio.gather(*(start(number, host) for number, host in enumerate(hosts)))
+    reached.probes = sorted(reached.started, key=lambda probe: probe.number)
+    await _begin_all(options, reached)
+
+
+async def _start(
+    options: Options, starter: Starter, spawner: Running | None, number: int, host: Host
+) -> Probe:
+    """The supervisor for one probe; raises StartError."""
+    process = Process("probe", number, host, (options.python, _ENTRY, "--probe"), {})
+    talk = Conversation(process.name, options.log_dir, Terminal(options.only_rank))
+    start = asyncio.ensure_future(starter.start(number, process, talk))
+    either: list[asyncio.Future[Any]] = [start, *([spawner.ended] if spawner else [])]
+    limit = options.start_timeout
+    await asyncio.wait(either, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+    if start.done():
+        running = start.result()
+        name = host.name if options.hosts else f"{running.host} ({number})"
+        return Probe(number, name, running, talk)
+    start.cancel()
+    await asyncio.gather(start, return_exceptions=True)
+    if spawner and spawner.ended.done():
+        raise StartError(f"{spawner.title} {spawner.ended.result().text}", 1, spawner.sink)
+    raise StartError(f"its supervisor did not start within {limit:g} s", 1, talk)
+
+
+async def _begin_all(options: Options, reached: Reached) -> None:
+    """Gives every probe the address and port that the launcher would, and starts it."""
+    towards = None
+    for number, probe in enumerate(list(reached.probes)):
+        try:
+            probe.endpoint = await _reserve(options, probe, towards, number, len(reached.probes))
+            towards = towards or probe.endpoint.address
+        except StartError as error:
+            reached.lose(probe.name, error)
+    environment = {**(forwarded(os.environ)), "PYTHONUNBUFFERED": "1"}
+    if options.interface is not None:
+        environment["DMLC_INTERFACE"] = options.interface
+
+    async def begin(probe: Probe) -> None:
+        assert probe.endpoint is not None
+        own = {**environment, "DMLC_NODE_HOST": probe.endpoint.address}
+        try:
+            await probe.begin(own, _BEGIN_LIMIT)
+        except ProbeError as error:
+            reached.lose(probe.name, error)
+
+    await asyncio.gather(*(begin(probe) for probe in list(reached.probes)))
+
+
+async def _reserve(
+    options: Options, probe: Probe, towards: str | None, share: int, shares: int
+) -> Endpoint:
+    request = {
+        "address": None,
+        "interface": options.interface,
+        "towards": towards,
+        "port": 0,
+        "share": share,
+        "shares": shares,
+    }
+    return await probe.running.reserve(request, options.start_timeout)
+
+
+def _with_last_line(error: StartError) -> Exception:
+    """The error with what ssh, mpirun or the interpreter said last."""
+    last = error.sink.last_lines()[-1:] if error.sink else []
+    return Exception(": ".join([str(error).rpartition(" could not be started: ")[2], *last]))

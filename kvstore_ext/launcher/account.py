@@ -1,0 +1,41 @@
+"""What a process has told of itself: see kvstore_ext/launch_reports.py."""
+
+from __future__ import annotations
+
+import asyncio
+
+from .protocol import Message
+
+
+class Account:
+    """What one process has reported. `joined` is done once the cluster stands, as it sees it.
+
+    `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so.
+    Make it inside the event loop.
+    """
+
+    def __init__(self) -> None:
+        self.joining = False
+        self.joined: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.sent = 0
+        self.received = 0
+        self.reason = ""
+
+    def take(self, report: Message) -> None:
+        """Adds a report; what is unknown or malformed does not count."""
+        if report.get("joining") is True:
+            self.joining = True
+        if report.get("joined") is True and not self.joined.done():
+            self.joining = True
+            self.joined.set_result(None)
+        traffic = report.get("traffic")
+        if isinstance(traffic, dict):
+            self.sent += _bytes(traffic.get("sent"))
+            self.received += _bytes(traffic.get("received"))
+        reason = report.get("failed")
+        if isinstance(reason, str) and not self.reason:
+            self.reason = reason
+
+
+def _bytes(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

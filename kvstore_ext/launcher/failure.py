@@ -1,0 +1,62 @@
+"""A job's failure, in the words and with the status with which the launcher ends."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from .blame import find_culprit
+from .output import Sink
+from .running import Running
+
+NO_STORE = (
+    "no worker has opened a store of this job, so each has trained alone and the servers waited in "
+    "vain: does the script create one, and is its name right (p3, dist_sync_p3, terngrad ...)?"
+)
+
+
+class JobError(Exception):
+    """The job's first failure.
+
+    `status` is what the launcher exits with, `sink` has the last lines of the process to blame,
+    and `whose` says whose they are.
+    """
+
+    def __init__(
+        self, text: str, status: int, sink: Sink | None = None, whose: str = "its last lines"
+    ) -> None:
+        super().__init__(text)
+        self.status = status
+        self.sink = sink
+        self.whose = whose
+
+
+async def explained(first: Running, processes: Sequence[Running], own_servers: bool) -> JobError:
+    """Returns the failure of a job in which `first` was the first process to fail.
+
+    That may take some seconds, in which the one to blame ends as well: see `find_culprit`.
+    """
+    culprit, accuser = await find_culprit(first, processes)
+    if accuser is None:
+        ending = culprit.ended.result()
+        text = f"{culprit.title} {ending.text}"
+        if culprit.account.reason and no_store_was_opened(processes, own_servers):
+            text = f"{text}: {NO_STORE}"
+        return JobError(text, ending.status, culprit.sink)
+    ending = accuser.ended.result()
+    text = f"{accuser.title} {ending.text}: {accuser.account.reason}"
+    if culprit.ended.done():
+        return JobError(text, ending.status, accuser.sink)
+    whose = f"the last lines of {culprit.process.name}"
+    return JobError(text, ending.status, culprit.sink, whose)
+
+
+def no_store_was_opened(processes: Sequence[Running], own_servers: bool) -> bool:
+    """Returns whether servers, of a kind that reports what they do, have heard of no store.
+
+    `own_servers`: they are those of kvstore_ext, even where they have not come to say so.
+    """
+    accounts = [each.account for each in processes]
+    workers = [each.account for each in processes if each.process.role == "worker"]
+    reporting = own_servers or any(account.joining for account in accounts)
+    joined = any(account.joined.done() for account in accounts)
+    return reporting and not joined and not any(account.joining for account in workers)

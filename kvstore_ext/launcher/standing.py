@@ -1,0 +1,113 @@
+"""What is said of a job that goes well: that it stands, or whom it waits for; what it has done.
+
+A job stands when all workers say that they have joined, for which each of them waits for all
+processes. Programs that report nothing, MXNet's own servers for one, are not waited for here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Callable, Sequence
+
+from .processes import Process
+from .running import Running
+
+
+class Standing:
+    """Follows a job; both lists are its own, and `running` grows while it starts.
+
+    `say` takes each line, `every` is the time in seconds between two about who is missing.
+    """
+
+    def __init__(
+        self,
+        processes: Sequence[Process],
+        running: Sequence[Running],
+        say: Callable[[str], None],
+        every: float,
+    ) -> None:
+        self._processes = processes
+        self._running = running
+        self._say = say
+        self._every = every
+        self._begun = time.monotonic()
+
+    async def remind(self) -> None:
+        """Says now and then whom the job waits for, until it stands."""
+        while True:
+            await asyncio.sleep(self._every)
+            if self._has_started() and all(each.account.joined.done() for each in self._workers()):
+                return
+            missing = self._missing()
+            if missing:
+                self._say(f"after {self._seconds()} s {missing}")
+
+    async def announce(self) -> None:
+        """Says that the job stands as soon as it does; call it when all processes are started."""
+        await asyncio.wait([each.account.joined for each in self._workers()])
+        hosts = len({each.host for each in self._running})
+        servers = sum(each.process.role == "server" for each in self._running)
+        counts = f"{_count(len(self._workers()), 'worker')} and {_count(servers, 'server')}"
+        self._say(f"{counts} on {_count(hosts, 'host')} after {self._seconds()} s")
+
+    def conclude(self) -> None:
+        """Says what the job has done."""
+        sent = sum(each.account.sent for each in self._workers())
+        received = sum(each.account.received for each in self._workers())
+        traffic = ""
+        if sent or received:
+            traffic = f"; workers sent {size(sent)} and received {size(received)}"
+        self._say(f"the job is done after {self._seconds()} s{traffic}")
+
+    def _missing(self) -> str:
+        """Returns whom the job waits for, in words; empty where nobody reports anything."""
+        if not self._has_started():
+            started = [(each.process.role, each.process.rank) for each in self._running]
+            names = [
+                f"{each.name} on {each.host.name}"
+                for each in self._processes
+                if (each.role, each.rank) not in started
+            ]
+            return f"these have not started: {', '.join(names)}"
+        if not any(each.account.joining for each in self._running):
+            return ""
+        missing = [each for each in self._running if not each.account.joining]
+        if missing:
+            return f"the job waits for {', '.join(map(_absence, missing))}"
+        late = [each.title for each in self._workers() if not each.account.joined.done()]
+        return (
+            f"all processes have come, but {', '.join(late)} cannot join yet: is there a firewall "
+            "between hosts, or another network to choose with --interface?"
+        )
+
+    def _has_started(self) -> bool:
+        return len(self._running) == len(self._processes)
+
+    def _workers(self) -> list[Running]:
+        return [each for each in self._running if each.process.role == "worker"]
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._begun:.1f}"
+
+
+def size(count: int) -> str:
+    """Returns so many bytes in words of three digits: 12.3 MB."""
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB", "PB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        del units[0]
+    digits = 0 if units[0] == "B" or value >= 99.95 else 1
+    return f"{value:.{digits}f} {units[0]}"
+
+
+def _absence(running: Running) -> str:
+    if running.ended.done():
+        return f"{running.title} (has ended without having joined)"
+    if running.process.role == "worker":
+        return f"{running.title} (has not opened a store yet)"
+    return running.title
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,95 @@
+"""Every command of the documents works: rules.py says what is run for it."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from kvstore_ext.launcher import options
+
+from tests.support.cluster import Cluster
+from tests.support.processes import LIMIT, run_python
+
+from .documents import ROOT, commands, documents
+from .rules import launcher_arguments, run_for, script_words
+
+TRAIN = Path(__file__).with_name("train.py")
+SERVER = "python -m kvstore_ext.server"  # which has a test of its own
+
+# Each once, with the first place where it stands.
+COMMANDS = {command.text: command.place for document in reversed(documents())
+            for command in reversed(list(commands(document)))}
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands run: as in a checkout that has the user's script and hostfile too."""
+    directory = tmp_path_factory.mktemp("workplace")
+    for name in ("kvstore_ext", "gluon_models", "examples", "benchmarks", "tools"):
+        (directory / name).symlink_to(ROOT / name)
+    (directory / "train.py").write_text(TRAIN.read_text())
+    (directory / "hosts").write_text("one\ntwo\n")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def run(workplace: Path) -> Callable[[str], None]:
+    """Runs a command of the shell, once; fails where it does."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+
+    @lru_cache(maxsize=None)
+    def run(command: str) -> None:
+        ended = subprocess.run(["bash", "-c", command], cwd=workplace, env=environment, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=5 * LIMIT, check=False)
+        assert ended.returncode == 0, f"{command}\n{ended.stdout}"
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def wrong_flags(workplace: Path) -> dict[str, str]:
+    """What is wrong with the commands of examples and benchmarks."""
+    scripts = [command for command in COMMANDS if script_words(command)]
+    words = [script_words(command) for command in scripts]
+    reader = Path(__file__).with_name("read_flags.py")
+    output = run_python(reader, json.dumps(words), directory=workplace).stdout
+    return dict(zip(scripts, json.loads(output.splitlines()[-1])))
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command != SERVER])
+def test_a_command_works(
+    command: str,
+    run: Callable[[str], None],
+    workplace: Path,
+    wrong_flags: dict[str, str],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stands_for = run_for(command)
+    assert stands_for, f"{COMMANDS[command]}: tests/docs/rules.py has no rule for {command}"
+    if launcher_arguments(command) not in ([], ["--help"]):
+        monkeypatch.chdir(workplace)  # where the hostfile is
+        options.parse(launcher_arguments(command))
+    assert wrong_flags.get(command, "") == ""
+    line = stands_for.all if request.config.getoption("--all") else stands_for.always
+    if line:
+        run(line)
+
+
+def test_servers_of_another_launcher_serve_its_worker(cluster: Cluster) -> None:
+    assert SERVER in COMMANDS
+    job = cluster.run(TRAIN, workers=1, servers=1, server=SERVER.split()[1:])
+    assert "trained by P3Worker" in job.workers[0].output
+
+
+def test_a_command_without_a_rule_is_noticed() -> None:
+    assert run_for("python train.py") is None
+    assert run_for("kvstore-launch -n 2 ./train") is None
+    assert run_for("python benchmarks/another.py") is None

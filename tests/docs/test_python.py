@@ -1,0 +1,16 @@
+"""The Python blocks of the documents run."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.processes import run_python
+
+from .documents import code, documents
+
+
+def test_python_blocks_run(tmp_path: Path) -> None:
+    pages = [page for page in documents() if any(code(page, "python"))]
+    assert len(pages) >= 6
+    output = run_python(Path(__file__).with_name("run_blocks.py"), *pages, directory=tmp_path)
+    assert [f"ran {page}" for page in pages] == [
+        line for line in output.stdout.splitlines() if line.startswith("ran ")]

@@ -1,0 +1,95 @@
+"""What the examples show while they run: waiting for communication, and what is not installed."""
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import mxnet as mx
+import pytest
+import waiting
+from mxnet import autograd, gluon
+from mxnet.base import _LIB, check_call
+
+from tests.support.paths import EXAMPLES
+from tests.support.processes import LIMIT, run_python
+
+
+@pytest.mark.parametrize(
+    ("idle_from", "came", "used", "expected"),
+    [
+        (1, [0, 0], [2, 3], 0),  # all had come before
+        (1, [4, 0], [5, 6], 3),  # the first one is late
+        (1, [2, 5], [4, 7], 2),  # each of them is, the second after the first was used
+        (1, [2, 3], [4, 7], 1),  # the second comes while the first layer computes
+        (1, [2, 7, 0], [6, 9, 4], 1),  # the third is used first, and computes while the first comes
+    ],
+)
+def test_a_device_waits_while_it_has_nothing_to_compute(
+    idle_from: float, came: list[float], used: list[float], expected: float
+) -> None:
+    assert waiting.waited(idle_from, came, used) == expected
+
+
+def hold(array: mx.nd.NDArray, release: threading.Event) -> object:
+    """Has whatever reads the array from now on wait for `release`, as for a parameter that has not
+    come. What it returns has to live until then."""
+    def wait(*_: object) -> None:
+        release.wait(LIMIT)
+
+    function = waiting._FUNCTION(wait)
+    written = (ctypes.c_void_p * 1)(array.handle)
+    context, thread = (ctypes.c_int * 2)(1, 0), ctypes.c_int(3)
+    check_call(_LIB.MXEnginePushSyncND(
+        function, None, None, ctypes.byref(context), None, 0, written, 1, ctypes.byref(thread), 0,
+        b"Hold"))
+    return function
+
+
+def test_a_watch_sees_a_forward_pass_that_waits_for_its_second_layer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "EVERY", 1)
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(4, in_units=4), gluon.nn.Dense(4, in_units=4, use_bias=False))
+    net.initialize()
+    parameters = [net[0].weight, net[0].bias, net[1].weight]
+    watch = waiting.Watch(SimpleNamespace(_params=parameters, _update_on_kvstore=True), workers=2)
+    inputs, release = mx.nd.ones((2, 4)), threading.Event()
+    with watch.forward(), autograd.record():
+        loss = net(inputs).sum()
+    with watch.backward():
+        loss.backward()
+    with watch.update():
+        held = hold(net[1].weight.data(), release)
+    with watch.forward(), autograd.record():
+        loss = net(inputs).sum()
+    with watch.backward():
+        loss.backward()
+    marks = watch._open[0]
+    deadline = time.monotonic() + LIMIT
+    while marks._noted() < 7:  # the second layer's weight has not come
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert watch.share() is None
+    time.sleep(0.05)
+    assert marks._noted() == 7
+    release.set()
+    mx.nd.waitall()
+    assert held
+    assert marks.complete
+    assert 0.05 <= marks.waited() < marks.seconds()
+    assert watch.share() == marks.waited() / marks.seconds()
+    watch.begin()
+    assert watch.share() is None
+
+
+def test_what_is_not_installed_is_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "tqdm.py").write_text("raise ModuleNotFoundError('none here', name='tqdm')\n")
+    ended = run_python("-c", "import sys, runpy; sys.path[:0] = sys.argv[1:3];"
+                       "sys.argv = ['train']; runpy.run_path(sys.path[1] + '/train_image.py')",
+                       tmp_path, EXAMPLES, status=1)
+    assert ended.stderr == ("the package tqdm is not installed: pip install '.[examples]' brings "
+                            "it\n")

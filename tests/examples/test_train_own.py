@@ -1,0 +1,59 @@
+"""examples/train_own.py, on folders such as users have."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from tests.support.cluster import Cluster
+from tests.support.paths import EXAMPLES
+from tests.support.processes import run_python
+from tests.support.results import parameters_of
+
+SCRIPT = EXAMPLES / "train_own.py"
+FLAGS = ("--epochs", 4, "--batch-size", 32)
+
+
+def final_accuracy(output: str) -> float:
+    found, = re.findall(r"^final accuracy (\d\.\d{4}); ", output, re.MULTILINE)
+    return float(found)
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """Of the handwritten ones the 0s and 1s, (n, 8, 8, 1) as uint8."""
+    images, labels = load_digits(n_class=2, return_X_y=True)
+    return (images * 15).astype(np.uint8).reshape(-1, 8, 8, 1), labels
+
+
+def test_a_folder_of_images(tmp_path: Path, digits: tuple[np.ndarray, np.ndarray]) -> None:
+    for number, (image, label) in enumerate(zip(*digits)):
+        (tmp_path / f"class {label}").mkdir(exist_ok=True)
+        Image.fromarray(image[..., 0]).save(tmp_path / f"class {label}" / f"{number}.png")
+    (tmp_path / "class 1" / "notes.txt").write_text("no image")
+    output = run_python(SCRIPT, tmp_path, *FLAGS, "--size", 8, "--save", tmp_path / "found").stdout
+    assert final_accuracy(output) > 0.95
+    assert len(parameters_of(tmp_path / "found")) == 14
+
+
+def test_a_folder_of_arrays_on_two_workers(
+    tmp_path: Path, cluster: Cluster, digits: tuple[np.ndarray, np.ndarray]
+) -> None:
+    for name, array in zip(("images", "labels"), digits):
+        np.save(tmp_path / f"{name}.npy", array)
+    job = cluster.run(SCRIPT, tmp_path, *FLAGS, "--save", tmp_path / "found")
+    output = "".join(worker.output for worker in job.workers)  # rank 0's alone
+    assert final_accuracy(output) > 0.95
+    assert len(re.findall("^epoch", output, re.MULTILINE)) == 4
+    assert len(parameters_of(tmp_path / "found")) == 14
+
+
+def test_a_folder_with_a_single_class_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "daisy").mkdir()
+    errors = run_python(SCRIPT, tmp_path, status=1).stderr
+    assert errors.startswith(f"{tmp_path} has images of 1 classes: it needs a folder for each of")
+    assert "Traceback" not in errors

@@ -1,0 +1,93 @@
+"""The launcher names the process that was the cause, and shows what that one printed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from kvstore_ext.launcher.blame import accused
+
+from .jobs import REPORT, STAY, Job
+
+
+@pytest.mark.parametrize(
+    ("reason", "names"),
+    [
+        ("worker 1: its script failed: ValueError: worker 7 said so", ["worker 1"]),
+        ("worker 1: key 'w' cannot be compressed: it has NaN", ["worker 1"]),
+        ("server 0: worker 1 has left, but worker 0 pushed key 'w', round 4", ["worker 1"]),
+        ("server 0: worker 1, 12 has not pushed key 'w'", ["worker 1", "worker 12"]),
+        ("server 0: workers 1, 2 and 3 have not", ["worker 1", "worker 2", "worker 3"]),
+        ("worker 0: no answer from server 1 for key 'w', round 2, within 10 s", ["server 1"]),
+        ("worker 0: within 10 s server 0, 1 has not answered", ["server 0", "server 1"]),
+        ("server 0 of this job is not a P3Server: start servers with", ["server 0"]),
+        ("server 1: KeyError: 'worker'", ["server 1"]),
+        ("server 0: workers opened different stores: worker 0 has a, worker 1 has b", []),
+        ("server 0: workers initialised a key differently: worker 0 key a, worker 1 key b", []),
+        ("the scheduler at 127.0.0.1:9000 cannot be reached within 3 s", []),
+        ("", []),
+    ],
+)
+def test_whom_a_reason_blames(reason: str, names: list[str]) -> None:
+    assert accused(reason) == names
+
+
+def failing(reason: str, status: int = 1) -> str:
+    """Returns a shell's commands: say why, then fail."""
+    return f"{REPORT} {shlex.quote(json.dumps({'failed': reason}))}; exit {status}"
+
+
+def by_rank(*commands: str) -> list[str]:
+    """Returns a command in which each worker runs the commands of its rank."""
+    cases = " ".join(f"{rank}) {command};;" for rank, command in enumerate(commands))
+    return ["sh", "-c", f"case $KVSTORE_EXT_LAUNCH_RANK in {cases} esac"]
+
+
+def run(job: Job, *commands: str) -> int:
+    counts = ["-n", str(len(commands)), "-s", "1"]
+    return job.run(*counts, "--server-command", STAY, *by_rank(*commands))
+
+
+SCRIPT_FAILED = "worker 2: its script failed: ValueError: no"
+
+
+def test_the_cause_ends_last(job: Job) -> None:
+    told = f"echo I was told; {failing(SCRIPT_FAILED)}"
+    cause = f"sleep 0.7; echo 'ValueError: no'; {failing(SCRIPT_FAILED, 3)}"
+    assert run(job, told, told, cause) == 3
+    assert job.errors[1:] == [
+        "launch: worker 2 on localhost ended with exit status 3",
+        f"launch: its last lines (all are in {job.log_dir}/worker-2.log):",
+        "    ValueError: no",
+    ]
+    job.assert_gone()
+
+
+def test_the_cause_tells_nothing(job: Job) -> None:
+    told = failing("server 0: worker 1 has not pushed key 'w', round 4, within 9 s")
+    assert run(job, told, "sleep 0.7; kill -SEGV $$") == 139
+    assert job.errors[1:] == ["launch: worker 1 on localhost was killed by signal 11 (SIGSEGV)"]
+    job.assert_gone()
+
+
+def test_the_cause_hangs(job: Job) -> None:
+    reason = "server 0: worker 1 has not pushed key 'w', round 4, which worker 0 did, within 9 s"
+    assert run(job, f"sleep 0.7; {failing(reason, 5)}", "echo I wait; exec sleep 1000") == 5
+    assert job.errors[1:] == [
+        f"launch: worker 0 on localhost ended with exit status 5: {reason}",
+        f"launch: the last lines of worker 1 (all are in {job.log_dir}/worker-1.log):",
+        "    I wait",
+    ]
+    job.assert_gone()
+
+
+def test_the_cause_ended_well(job: Job) -> None:
+    reason = "server 0: worker 1 has left, but worker 0 pushed key 'w', round 4"
+    assert run(job, f"sleep 0.7; echo why; {failing(reason)}", "echo done") == 1
+    assert job.errors[1:] == [
+        f"launch: worker 0 on localhost ended with exit status 1: {reason}",
+        f"launch: its last lines (all are in {job.log_dir}/worker-0.log):",
+        "    why",
+    ]
+    job.assert_gone()
