@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_help, _make, _pip, _script, _launch, _runner):
+    for rule in (_help, _make, _pip, _script, _launch, _runner, _replay):
         found = rule(command)
         if found:
             return found
@@ -103,6 +103,14 @@ def _launch(command: str) -> Run | None:
 
 def _runner(command: str) -> Run | None:
     fits = re.fullmatch(r"python -m kvstore_ext (?:--\w+ \S+ )*train\.py.*", command)
+    return Run(command, command) if fits else None
+
+
+def _replay(command: str) -> Run | None:
+    # Clusters need root and minutes; tests/benchmarks has them. Here a run says what it would do.
+    if command.startswith("python -m benchmarks.replay run "):
+        return Run(*[command.replace("mine.json ", "alexnet ") + " --dry-run"] * 2)
+    fits = command.startswith("python -m benchmarks.replay profile ")
     return Run(command, command) if fits else None
 
 
