@@ -3,11 +3,15 @@
 
 ENVIRONMENT ?= .venv
 PYTEST_FLAGS ?=
+# Tests wait more than they compute.
+PYTEST_PROCESSES ?= $(shell expr 1 + $$(nproc))
 DEMO_FLAGS ?= --model lenet --dataset digits --kv-store p3 --epochs 20 --lr-schedule cosine
 
 BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps
 INSTALL := $(BIN)/python -m pip install -qq --no-deps
+# A process takes whole files, whose tests share jobs. More threads than cores only disturb each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_PROCESSES) --dist loadfile
 
 # One by one for .pre-commit-config.yaml.
 LINTS := lint-style lint-types lint-rooms lint-format
@@ -42,10 +46,10 @@ demo: $(STAMPS)/demo $(STAMPS)/package
 	$(BIN)/python tools/launch.py -n 2 -s 2 $(BIN)/python examples/train_image.py $(DEMO_FLAGS)
 
 test: $(STAMPS)/test $(STAMPS)/package packages-test
-	$(strip $(BIN)/python -m pytest $(PYTEST_FLAGS))
+	$(strip $(PYTEST) $(PYTEST_FLAGS))
 
 test-all: $(STAMPS)/test $(STAMPS)/package packages-test
-	$(strip $(BIN)/python -m pytest --all $(PYTEST_FLAGS))
+	$(strip $(PYTEST) --all $(PYTEST_FLAGS))
 
 # Without them tests are skipped, as pytest says in the end.
 packages-test:

@@ -196,12 +196,14 @@ if args.benchmark:
     for step in range(args.benchmark + 3):
         if step == 3:  # the first steps choose algorithms and allocate
             mx.nd.waitall()
+            watch.begin()
             started = time.time()
         losses = train_step(images, labels)
         losses[0].wait_to_read()
     mx.nd.waitall()
     rate = args.benchmark * args.batch_size / (time.time() - started)
-    log(f"{args.benchmark} steps: {rate:.1f} samples/s")
+    waiting = "" if watch.share() is None else f", {percent(watch.share())} waiting"
+    log(f"{args.benchmark} steps: {rate:.1f} samples/s{waiting}")
     sys.exit()
 
 accuracy = validation_accuracy() if first_epoch >= args.epochs else 0.0

@@ -29,6 +29,13 @@ def pytest_configure(config: pytest.Config) -> None:
     forked.as_users_do = config.getoption("--all")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.support.long_files import LongFilesFirst
+
+    return LongFilesFirst(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--all"):
         return

@@ -92,7 +92,8 @@ def _table(
     lines = [title, " " * width + "".join(f"{number:>9}" for number in range(len(names)))]
     for number, origin in enumerate(names):
         row = [_cell(cells.get((origin, target)), unit, origin == target) for target in names]
-        lines.append(f"{number:>2}  {origin:<{width - 4}}" + "".join(f"{cell:>9}" for cell in row))
+        line = f"{number:>2}  {origin:<{width - 4}}" + "".join(f"{cell:>9}" for cell in row)
+        lines.append(line.rstrip())
     return lines
 
 
@@ -116,7 +117,7 @@ def _conclusion(report: Report) -> str:
     several = len(report.hosts) > 1
     if report.is_fit():
         return "These hosts are fit." if several else "This host is fit."
-    findings = [*report.together, *(each for host in report.hosts for each in host.findings)]
+    findings = [*report.together, *(finding for finding, _ in _groups(report.hosts))]
     count = sum(each.state == WRONG for each in findings)
     count += sum(bool(link.error) for link in report.links)
     return f"Found wrong: {count}, each with its remedy above."

@@ -1,6 +1,6 @@
 """Slim-DP: workers train models of their own, and exchange the part that matters.
 
-Sun et al., "Slim-DP: A Multi-Agent System for Communication-Efficient Distributed Deep Learning"
+Sun et al., "Slim-DP: A Light Communication Data Parallelism for DNN"
 (AAAI 2018). What this room promises: no other one knows of it but methods.py, which lists it. In
 reading order:
 

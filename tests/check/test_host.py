@@ -140,6 +140,16 @@ def test_mxnet_that_cannot_be_imported(error: str, remedy: str) -> None:
     assert finding.remedy.startswith(remedy)
 
 
+def test_kvstore_ext_that_cannot_be_imported() -> None:
+    for error, remedy in (
+        ("ImportError: kvstore_ext needs mxnet 1.9.1; found mxnet 1.8.0", "pip install mxnet=="),
+        ("ImportError: cannot import name '_core' from 'kvstore_ext'", "pip install ."),
+    ):
+        finding = software.kvstore_ext({"kvstore_ext": {"error": error}})
+        assert (finding.state, finding.found) == (WRONG, f"cannot be imported: {error}")
+        assert finding.remedy.startswith(remedy)
+
+
 def test_another_mxnet() -> None:
     imports = {"mxnet": {"version": "1.8.0", "library": "/l.so"}, "kvstore_ext": NOTHING}
     assert software.mxnet(imports).state == WRONG

@@ -14,6 +14,8 @@ from .documents import ROOT
 # only read their flags.
 QUICK = {
     "examples/train_image.py": r"\g<0> --epochs 1",
+    "examples/train_module.py": r"\g<0> --epochs 1",
+    "examples/train_own.py": r"\g<0> --epochs 1",
     "examples/train_ec_dnn.py": r"\g<0> --epochs 1 --tau 5",
     "examples/train_sockeye.py": r"""\g<0> --model-options '{"embedding": 16, "hidden": 16}' """
     "--text-scale 0.01 --beam 2 --bleu-sentences 4 --batch-size 128 --examples 1 --epochs 1",
@@ -28,8 +30,8 @@ QUICK = {
     "benchmarks/ec_dnn_cost.py": r"\g<0> --workers 2 --tau 2 --rounds 1",
 }
 
-_EXTRA = 'import importlib.metadata as m; assert "{}" in m.metadata("kvstore_ext").get_all(' \
-    '"Provides-Extra")'
+_EXTRAS = 'import importlib.metadata as m; assert {{*"{}".split(",")}} <= {{' \
+    '*m.metadata("kvstore_ext").get_all("Provides-Extra")}}'
 _LAUNCHER = r"(?:kvstore-launch|python tools/launch\.py)"
 _VARIABLES = r"(?:\w+=(?:'[^']*'|\S*) )*"
 _SCRIPT = re.compile(
@@ -45,7 +47,7 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_help, _make, _pip, _script, _launch, _runner, _replay):
+    for rule in (_help, _make, _pip, _script, _launch, _check, _runner, _replay):
         found = rule(command)
         if found:
             return found
@@ -75,9 +77,9 @@ def _make(command: str) -> Run | None:
 
 
 def _pip(command: str) -> Run | None:
-    # tests/install installs; here the extra has to be there.
-    found = re.fullmatch(r"pip install '\.\[(\w+)\]'", command)
-    return Run(*[f"python -c '{_EXTRA.format(found[1])}'"] * 2) if found else None
+    # tests/install installs; here the extras have to be there.
+    found = re.fullmatch(r"pip install '\.\[([\w,]+)\]'", command)
+    return Run(*[f"python -c '{_EXTRAS.format(found[1])}'"] * 2) if found else None
 
 
 def _script(command: str) -> Run | None:
@@ -99,6 +101,12 @@ def _launch(command: str) -> Run | None:
         return Run("", "")  # tests/launch has sshd, mpirun and srun; here the command line is read
     replaced = " ".join(re.findall(r"--replace \S+", options))
     return Run(f"{variables}python -m kvstore_ext {replaced} {script}", _small(command))
+
+
+def _check(command: str) -> Run | None:
+    found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
+    # tests/check has hosts; here the command line is read.
+    return Run(f"{command} --help", f"{command}{' --help' if found[1] else ''}") if found else None
 
 
 def _runner(command: str) -> Run | None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Callable
 
+import numpy as np
 import pytest
 from kvstore_ext.launcher import options
 
@@ -28,12 +29,15 @@ COMMANDS = {command.text: command.place for document in reversed(documents())
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the commands run: as in a checkout that has the user's script and hostfile too."""
+    """Where the commands run: as in a checkout that has the user's script, hostfile and data."""
     directory = tmp_path_factory.mktemp("workplace")
     for name in ("kvstore_ext", "gluon_models", "examples", "benchmarks", "tools"):
         (directory / name).symlink_to(ROOT / name)
     (directory / "train.py").write_text(TRAIN.read_text())
     (directory / "hosts").write_text("one\ntwo\n")
+    (directory / "data" / "digits").mkdir(parents=True)
+    np.save(directory / "data" / "digits" / "images.npy", np.zeros((128, 8, 8, 1), np.uint8))
+    np.save(directory / "data" / "digits" / "labels.npy", np.arange(128) % 10)
     return directory
 
 

@@ -2,12 +2,17 @@
 from __future__ import annotations
 
 import ctypes
+import io
+import re
+import sys
 import threading
 import time
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
 import mxnet as mx
+import progress
 import pytest
 import waiting
 from mxnet import autograd, gluon
@@ -84,6 +89,41 @@ def test_a_watch_sees_a_forward_pass_that_waits_for_its_second_layer(
     assert watch.share() == marks.waited() / marks.seconds()
     watch.begin()
     assert watch.share() is None
+
+
+class Terminal(io.StringIO):
+    """What a process writes errors to, which may be a terminal."""
+
+    def __init__(self, is_one: bool) -> None:
+        super().__init__()
+        self.isatty = lambda: is_one
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+@pytest.mark.parametrize("asked", ["auto", "bar", "lines"])
+def test_a_terminal_gets_a_bar_and_a_log_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_one: bool, asked: str
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal(is_one))
+    for times in ("LINES_EVERY", "BAR_EVERY"):
+        monkeypatch.setattr(progress, times, 0)
+    shows = progress.Progress(
+        Namespace(progress=asked, tensorboard=None), shown=True, epochs=range(1, 3), steps=2,
+        samples=8, store=SimpleNamespace(rank=0), waiting_share=lambda: 0.25)
+    for epoch in (1, 2):
+        shows.begin_epoch(epoch)
+        for loss in (None, 1.5):
+            shows.step(loss)
+    shows.end()
+    bar, lines = sys.stderr.getvalue(), capsys.readouterr().out.splitlines()
+    if asked == "bar" or (asked == "auto" and is_one):
+        assert re.search(r"\repoch 2/2: 100% .* 4/4 steps, .* left, loss 1\.5000, \d+ samples/s, "
+                         "25% waiting", bar)
+        assert lines == []
+    else:
+        assert bar == ""
+        assert re.fullmatch(r" +2  2/2 steps, loss 1\.5000, \d+ samples/s, 25% waiting", lines[-1])
+        assert len(lines) == 4
 
 
 def test_what_is_not_installed_is_said_in_a_line(tmp_path: Path) -> None:

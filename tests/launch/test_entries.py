@@ -29,14 +29,19 @@ print(type(store).__name__, value.asnumpy().tolist(), flush=True)
 """
 
 
-@pytest.fixture(params=ENTRIES.values(), ids=ENTRIES.keys())
+@pytest.fixture(params=ENTRIES)
 def entry(request: pytest.FixtureRequest, job: Job) -> list[str]:
     """A way to start the launcher, by which the job is then started."""
-    job.entry = request.param
+    job.entry = ENTRIES[request.param]
     return job.entry
 
 
 @pytest.mark.usefixtures("entry")
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(name, marks=[pytest.mark.all_only] * (name != "command")) for name in ENTRIES],
+    indirect=True,
+)
 def test_a_job_from_an_empty_directory(job: Job, tmp_path_factory: pytest.TempPathFactory) -> None:
     script = tmp_path_factory.mktemp("scripts") / "train.py"
     script.write_text(TRAIN)

@@ -128,6 +128,18 @@ def test_what_is_no_optimizer_is_refused_with_what_is_one(found: Any) -> None:
     store.close()
 
 
+def test_mxnets_test_optimizer_copies_a_sparse_weight_into_its_state() -> None:
+    store = kvstore_ext.P3Worker()
+    store.set_optimizer(mx.optimizer.create("test", rescale_grad=2))
+    rows = mx.nd.ones((4, 3)).tostype("row_sparse")
+    store.init(3, rows)
+    for _ in range(2):
+        store.push(3, rows)
+    store.row_sparse_pull(3, out=rows, row_ids=mx.nd.arange(4, dtype="int64"))
+    np.testing.assert_array_equal(rows.asnumpy(), np.full((4, 3), 5))
+    store.close()
+
+
 def test_an_optimizer_that_fails_on_a_sparse_key_ends_the_job() -> None:
     class Fails(mx.optimizer.SGD):
         def update_multi_precision(self, index: Any, *arrays: Any) -> None:

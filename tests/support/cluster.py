@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, Sequence
 
 from tests.support import forked
-from tests.support.paths import ROOT, python_path
+from tests.support.paths import ROOT, SCRIPTS, python_path
 from tests.support.processes import LIMIT
 
 P3_SERVER = ("-m", "kvstore_ext.server")
@@ -218,10 +218,11 @@ class Cluster:
 def _starts(script: Path, server: Sequence[str], environment: dict[str, str]) -> list[Start]:
     """How servers and workers are started: all as forks or none, since an interpreter of its own
     comes seconds later than a fork."""
-    packages = {P3_SERVER: "kvstore_ext", STOCK_SERVER: "mxnet"}
-    package = packages.get(tuple(server[: len(P3_SERVER)]))
-    if package is None or not forked.can_fork(script, environment):
+    stock = tuple(server) == STOCK_SERVER
+    ours = tuple(server[:2]) == P3_SERVER or Path(server[0]).parent == SCRIPTS
+    if not (stock or ours) or not forked.can_fork(script, environment):
         return [_interpreter, _interpreter]
+    package = "mxnet" if stock else "kvstore_ext"
     return [functools.partial(forked.Forked, package=package), forked.Forked]
 
 

@@ -47,12 +47,11 @@ class Parent:
     """A process that has imported a package and forks, seen from the tests."""
 
     def __init__(self, package: str, environment: Mapping[str, str]) -> None:
-        self.environment = _read_early(environment)
         self._turn = threading.Lock()
         self._connection, theirs = multiprocessing.Pipe()
         self._popen = subprocess.Popen(
             [sys.executable, "-u", "-m", __name__, package, str(theirs.fileno())],
-            env=self.environment,
+            env=_read_early(environment),
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,  # a keyboard's interrupt is for the tests, which end the forks
@@ -83,13 +82,15 @@ class Parent:
         self._popen.wait(LIMIT)
 
 
-_parents: dict[str, Parent] = {}  # by what they have imported, from their first uses on
+# From their first uses on, by what they have imported, and with which variables.
+_parents: dict[tuple[str, frozenset], Parent] = {}
 
 
 def _parent(package: str, environment: Mapping[str, str]) -> Parent:
-    if package not in _parents:
-        _parents[package] = Parent(package, environment)
-    return _parents[package]
+    key = package, frozenset(_read_early(environment).items())
+    if key not in _parents:
+        _parents[key] = Parent(package, environment)
+    return _parents[key]
 
 
 def _read_early(environment: Mapping[str, str]) -> dict[str, str]:
@@ -98,20 +99,13 @@ def _read_early(environment: Mapping[str, str]) -> dict[str, str]:
 
 def can_fork(script: Path, environment: Mapping[str, str]) -> bool:
     """Whether a fork does the same: kvstore_ext is what it imports first, from where the tests have
-    it, with these variables.
-    """
+    it."""
+    if environment["PYTHONPATH"] != python_path():
+        return False
     if EXAMPLES in script.parents:
-        return not as_users_do and can_fork_with(environment)
+        return not as_users_do
     first = IMPORT.search(script.read_text())
-    return first is not None and first[1] == "kvstore_ext" and can_fork_with(environment)
-
-
-def can_fork_with(environment: Mapping[str, str]) -> bool:
-    """Whether kvstore_ext is imported from where the tests have it, and with these variables."""
-    return (
-        environment["PYTHONPATH"] == python_path()
-        and _read_early(environment) == _parent("kvstore_ext", environment).environment
-    )
+    return first is not None and first[1] == "kvstore_ext"
 
 
 class Forked:

@@ -46,7 +46,7 @@ def run_python(
     }
     command = [str(argument) for argument in arguments]
     present = {name: text for name, text in variables.items() if text is not None}
-    if fork and not forked.as_users_do and forked.can_fork_with(present):
+    if fork and not forked.as_users_do:
         ended = _run_fork(command, present, directory or Path.cwd(), seconds)
     else:
         ended = _run_interpreter(command, present, directory, seconds)

@@ -118,7 +118,7 @@ def test_layers_joined_by_mxnet_wait_for_each_others_parameters(cluster: Cluster
             OVERLAP / script,
             *arguments,
             servers=1,
-            options={"timeout": 10},
+            options={"timeout": 20},
             environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
         )
         for script, *arguments in (["forward_gluon.py", "hybrid"], ["forward_module.py"])
@@ -130,7 +130,7 @@ def test_layers_joined_by_mxnet_wait_for_each_others_parameters(cluster: Cluster
 
 
 def test_urgent_slices_overtake_a_backlog(cluster: Cluster) -> None:
-    slices = {"backlog": 20000, "middle": 100, "urgent": 10}
+    slices = {"backlog": 5000, "middle": 100, "urgent": 10}
     job = cluster.run(
         push_three_keys,
         *slices.values(),
