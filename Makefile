@@ -64,7 +64,7 @@ sanitize:
 
 peers: $(STAMPS)/peers
 
-figure-%: $(STAMPS)/figures $(STAMPS)/package $(STAMPS)/peers
+figure-%: $(STAMPS)/test $(STAMPS)/package $(STAMPS)/peers
 	$(BIN)/python -m benchmarks.figures $*
 
 lint: $(LINTS)
@@ -122,9 +122,7 @@ $(STAMPS)/test: requirements/run.txt requirements/demo.txt
 $(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
 $(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 
-$(STAMPS)/figures: requirements/run.txt
-
-$(patsubst %,$(STAMPS)/%,demo test lint docs figures wheel): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+$(patsubst %,$(STAMPS)/%,demo test lint docs wheel): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
 	@echo "Installing requirements/$*.txt"
 	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
 	@touch $@

@@ -69,6 +69,7 @@ class Worker:
         window_bytes: int,
         timeout: float,
         deterministic: bool,
+        priorities: bool,
         configuration: str,
     ) -> None: ...
     def await_servers(self, seconds: float) -> List[int]: ...

@@ -40,6 +40,9 @@ class Options:
     deterministic
         Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
         slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
+    priorities
+        For experiments. Without them all slices are equals, and leave in the order in which their
+        gradients became ready: slicing alone (P3, section 5.2). Equal on all workers.
     trace
         Record what happens on the lane, for `P3Worker.take_trace()`.
     """
@@ -48,6 +51,7 @@ class Options:
     window_bytes: int = 0
     timeout: float = 300.0
     deterministic: bool = False
+    priorities: bool = True
     trace: bool = False
 
     def __post_init__(self) -> None:
@@ -95,7 +99,7 @@ class Options:
     def shared(self) -> Dict[str, Any]:
         """Those that must be equal on all workers."""
         values = asdict(self)
-        return {name: values[name] for name in ("slice_bytes", "deterministic")}
+        return {name: values[name] for name in ("slice_bytes", "deterministic", "priorities")}
 
 
 def environment_options() -> Dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import re
+import secrets
 from pathlib import Path
 from typing import IO, Optional
 
@@ -27,6 +28,7 @@ class Claim:
             lock = _lock(number)
             if lock is not None:
                 self.number = number
+                self._once = secrets.token_hex(3)  # no later cluster has the same names
                 self._lock = lock
                 self.remove_all()  # what a process left that was killed this moment
                 return
@@ -34,7 +36,7 @@ class Claim:
 
     def namespace(self, part: str) -> str:
         """The full name of one of this cluster's namespaces."""
-        return f"{namespaces.PREFIX}-{self.number}-{part}"
+        return f"{namespaces.PREFIX}-{self.number}-{self._once}-{part}"
 
     def remove_all(self) -> None:
         """Removes the namespaces of the cluster, with what runs in them."""

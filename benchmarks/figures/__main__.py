@@ -42,7 +42,7 @@ def make(name: str, arguments: argparse.Namespace) -> list[str]:
     runs, failures = figure.runs(), []
     if not arguments.draw_only:
         failures = list(measurement.measure(runs, results, 60 * arguments.minutes))
-    lines = measurement.lines_of(runs, results)
+    lines = [line for line in measurement.lines_of(runs, results) if "seconds" in line]
     if not lines:
         return [*failures, f"{results} has none of the runs of {name}"]
     figure.draw(lines, DIRECTORY)

@@ -2,6 +2,7 @@
 """
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -57,11 +58,12 @@ def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
 def _text(lines: List[Dict[str, Any]]) -> List[str]:
     trace = load(NETWORK)
     dilations = sorted({line["dilation"] for line in lines})
+    repeats = min(Counter((line["arm"], line["gigabits"]) for line in lines).values())
     return [
         *summary.table(lines),
         "",
         f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "
-        f"ResNet-50 with {trace.batch} images a worker; medians of {REPEATS} runs, and their "
+        f"ResNet-50 with {trace.batch} images a worker; medians of {repeats} runs, and their "
         f"range. Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The "
         "bound is the most that any scheme reaches that sends every gradient as float32.",
         "",

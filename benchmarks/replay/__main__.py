@@ -42,6 +42,10 @@ def run(arguments: argparse.Namespace) -> None:
     base = Settings(name, arguments.hosts, 0, 1, arguments.warm_up, arguments.iterations,
                     arguments.by_name)
     runs = measurement.plan(base, arguments.gigabits, arguments.arms, arguments.repeats)
+    if arguments.dry_run:
+        seconds = sum(run.expected for run in measurement.left(runs, arguments.results))
+        print(f"{len(runs)} runs; those left take about {seconds / 60:.0f} minutes")
+        return
     failures = list(measurement.measure(runs, arguments.results, 60 * arguments.minutes))
     _print(summary.table(measurement.lines_of(runs, arguments.results)))
     if failures:
@@ -91,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
                      help="number keys by sorted names, as gluon.Trainer does, not by layers")
     one.add_argument("--minutes", type=float, default=600,
                      help="no run begins that would end later; default: 600")
+    one.add_argument("--dry-run", action="store_true", help="say how long it takes, and end")
     one.add_argument("--quick", action="store_true",
                      help="two arms at one rate, once; the default takes hours")
     one = commands.add_parser("profile", help="make the trace of a network of yours")

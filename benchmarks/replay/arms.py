@@ -84,6 +84,7 @@ _STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
 ARMS: Dict[str, Arm] = {
     "p3": Arm("p3", OURS, "p3"),
+    "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
     **{kind: _compressed(kind)
        for kind in ("terngrad", "qsgd", "dgc", "onebit", "signsgd", "fp16", "2bit")},
     "slim_dp": Arm("slim_dp", OURS, "slim_dp", updates=True),

@@ -20,9 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
+from benchmarks.cluster import Host
+
 ROOT = Path(__file__).resolve().parents[2]
 _NAMESPACES = Path("/run/netns")  # where iproute2 keeps those with names
-_CLONE_NEWNET, _PR_SET_PDEATHSIG = 0x40000000, 1
+_CLONE_NEWNET, _CLONE_NEWUTS, _PR_SET_PDEATHSIG = 0x40000000, 0x04000000, 1
 
 
 class InterpreterError(Exception):
@@ -69,15 +71,16 @@ class Interpreter:
         self,
         function: str,
         arguments: Sequence[str],
-        namespace: str,
+        host: Host,
         environment: Dict[str, str],
         output: Path,
     ) -> Fork:
-        """Starts a process that calls `module:function` with arguments."""
+        """Starts a process on a host that calls `module:function` with arguments."""
         request = {
             "function": function,
             "arguments": list(arguments),
-            "namespace": namespace,
+            "namespace": host.namespace,
+            "address": host.address,
             "environment": environment,
             "output": str(output),
         }
@@ -175,9 +178,13 @@ def _enter(namespace: Path) -> None:
 
 def _run(request: Dict[str, Any], parent: int) -> None:
     """Runs a fork to its end, as the interpreter would run a script."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+    # Horovod listens where its host's name leads to, so that has to be this host's address.
+    libc.unshare(_CLONE_NEWUTS)
+    socket.sethostname(request["address"])
     output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(output, 1)
     os.dup2(output, 2)

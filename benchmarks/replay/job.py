@@ -185,7 +185,7 @@ class _Job:
     ) -> Fork:
         own = {**variables, "DMLC_ROLE": role, "DMLC_NODE_HOST": host.address}
         output = self._directory / f"{role} {host.name}.log"
-        return self._interpreter.fork(function, arguments, host.namespace, own, output)
+        return self._interpreter.fork(function, arguments, host, own, output)
 
     def _result(self, host: Host) -> Path:
         return self._directory / f"{host.name}.json"

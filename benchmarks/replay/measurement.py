@@ -86,6 +86,12 @@ def lines_of(runs: Sequence[Run], file: Path) -> List[Dict[str, Any]]:
     return [line for line in read(file) if line["key"] in keys]
 
 
+def left(runs: Sequence[Run], file: Path) -> List[Run]:
+    """Those that a results file does not have, or has as failed."""
+    done = {line["key"] for line in lines_of(runs, file) if "seconds" in line}
+    return [run for run in runs if run.key not in done]
+
+
 def measure(runs: Sequence[Run], file: Path, seconds: float) -> Iterator[str]:
     """Does what the file does not have yet, and adds it; yields a line for each run that failed.
 
@@ -94,15 +100,14 @@ def measure(runs: Sequence[Run], file: Path, seconds: float) -> Iterator[str]:
     seconds : float
         No run begins that would not end within them.
     """
-    done = {line["key"] for line in lines_of(runs, file) if "seconds" in line}
-    left = [run for run in runs if run.key not in done]
+    waiting = left(runs, file)
     latest = time.monotonic() + seconds
-    total = sum(run.expected for run in left)
+    total = sum(run.expected for run in waiting)
     form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of about {elapsed_and_left}"
     with Interpreters() as interpreters, _Bar(total=total, bar_format=form, delay=0.1) as bar:
-        for number, run in enumerate(left):
+        for number, run in enumerate(waiting):
             if time.monotonic() + run.expected > latest:
-                yield f"time is up: {len(left) - number} runs are left; run it again to go on"
+                yield f"time is up: {len(waiting) - number} runs are left; run it again to go on"
                 return
             bar.set_description_str(f"{run.arm}, {run.settings.gigabits:g} Gbit/s")
             yield from _one(run, file, interpreters)

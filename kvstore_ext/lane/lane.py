@@ -92,6 +92,7 @@ def make_worker(
         window_bytes=options.window_bytes,
         timeout=options.timeout,
         deterministic=options.deterministic,
+        priorities=options.priorities,
         configuration=json.dumps({"store": name, **options.shared()}),
     )
     worker.enable_trace(options.trace)

@@ -95,7 +95,6 @@ def test_the_next_cluster_removes_what_a_killed_process_left() -> None:
         assert set(left) <= set(namespaces.names())
     holder.send_signal(signal.SIGKILL)
     holder.wait(LIMIT)
-    assert set(left) <= set(namespaces.names())
     with Cluster(1):
         assert not running(int(number))
     assert not set(left) & set(namespaces.names())
@@ -124,14 +123,12 @@ def test_an_exception_leaves_nothing() -> None:
 
 
 def test_a_delay_is_emulated_or_refused() -> None:
-    before = namespaces.names()
     try:
         with Cluster(1, Link(send=100, delay=5)) as cluster:
             kinds = [queue["kind"] for queue in queues(cluster.hosts[0])]
             assert kinds == ["tbf", "netem"]
     except ClusterError as error:
         assert "no netem" in str(error)  # noqa: PT017 - depends on the kernel
-    assert namespaces.names() == before
 
 
 def test_what_cannot_be_made_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

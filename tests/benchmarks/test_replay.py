@@ -24,6 +24,13 @@ TOY = Trace("toy", 8, "none", "by hand", [
 ])
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "name" in metafunc.fixturenames:
+        everything = metafunc.config.getoption("--all")
+        built = [name for name, arm in ARMS.items() if not arm.missing()]
+        metafunc.parametrize("name", built if everything else ["p3", "dist_sync", "stock_p3"])
+
+
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("traces") / "toy.json"
@@ -42,7 +49,6 @@ def settings(trace: str) -> Settings:
 
 
 @root
-@pytest.mark.parametrize("name", ["p3", "dist_sync", "stock_p3", "dist_sync_2bit", "slim_dp"])
 def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Interpreters) -> None:
     found = job.run(ARMS[name], settings(toy), interpreters, limit=120)
     assert len(found["series"]) == 4
@@ -52,7 +58,7 @@ def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Inter
     if ARMS[name].dense:
         assert 0.9 * both_ways < found["sent"] < 1.5 * both_ways
     else:
-        assert found["sent"] < both_ways
+        assert 0 < found["sent"] < both_ways
 
 
 @root

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_as_it_is, _make, _pip, _script, _launch, _check):
+    for rule in (_as_it_is, _make, _pip, _script, _launch, _check, _replay):
         found = rule(command)
         if found:
             return found
@@ -112,6 +112,14 @@ def _check(command: str) -> Run | None:
         return None
     asked = f"{command} --help"  # tests/check has hosts
     return Run(asked, asked if found[1] else f"{command}; test $? -le 1")
+
+
+def _replay(command: str) -> Run | None:
+    # Clusters need root and minutes; tests/benchmarks has them. Here a run says what it would do.
+    if command.startswith("python -m benchmarks.replay run "):
+        return Run(*[command.replace("mine.json ", "alexnet ") + " --dry-run"] * 2)
+    fits = command.startswith("python -m benchmarks.replay profile ")
+    return Run(command, command) if fits else None
 
 
 def _small(command: str) -> str:

@@ -108,3 +108,17 @@ StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=3
 # Of float16 updated in float16, which whole numbers survive.
 quiet = pytest.mark.filterwarnings("ignore:Accumulating with float16")
 TestStoreAgainstADictionary = quiet(StoreMachine.TestCase)
+
+
+@pytest.mark.parametrize(("priorities", "expected"), [(True, {3, 7}), (False, set())])
+def test_without_priorities_all_slices_are_equals(priorities: bool, expected: set[int]) -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(priorities=priorities, trace=True))
+    found = set()
+    for key, priority in (("a", 3), ("b", 7)):
+        value = mx.nd.zeros((5,))
+        store.init(key, value)
+        store.pushpull(key, mx.nd.ones((5,)), out=value, priority=priority)
+        mx.nd.waitall()
+        found |= {event[-1] for event in store.take_trace()}
+    assert found - {0} == expected  # initial values have none
+    store.close()

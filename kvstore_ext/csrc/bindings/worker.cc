@@ -31,7 +31,7 @@ void BindStatistics(py::module_* module) {
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
                                    int servers, size_t slice_bytes, size_t window_bytes,
                                    double timeout, bool deterministic,
-                                   const std::string& configuration) {
+                                   bool priorities, const std::string& configuration) {
   WorkerOptions options;
   options.rank = rank;
   options.workers = workers;
@@ -40,6 +40,7 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
   options.window_bytes = window_bytes;
   options.timeout = timeout;
   options.deterministic = deterministic;
+  options.priorities = priorities;
   options.configuration = configuration;
   return std::make_shared<Worker>(options, std::move(transport));
 }
@@ -63,7 +64,7 @@ void Push(std::shared_ptr<Worker> worker, uint64_t key, Operation::Kind kind, ui
   Operation operation;
   operation.key = key;
   operation.kind = kind;
-  operation.priority = priority;
+  operation.priority = worker->Priority(priority);
   operation.step = step;
   operation.settings = settings;
   operation.plain = plain;
@@ -122,7 +123,8 @@ void BindWorker(py::module_* module) {
   worker
       .def(py::init(&MakeWorker), py::arg("transport"), py::kw_only(), py::arg("rank"),
            py::arg("workers"), py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"),
-           py::arg("timeout"), py::arg("deterministic"), py::arg("configuration"))
+           py::arg("timeout"), py::arg("deterministic"), py::arg("priorities"),
+           py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def("declare", &Declare, WithoutGil())

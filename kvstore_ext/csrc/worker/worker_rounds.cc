@@ -29,7 +29,8 @@ void Worker::Start(Operation operation) {
 std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std::mutex>&) {
   const Operation& operation = key->operation;
   if (operation.opens_round()) {
-    if (key->rounds > 0 && operation.kind == Operation::Kind::kPush) {
+    const bool learns = options_.priorities && key->rounds > 0;
+    if (learns && operation.kind == Operation::Kind::kPush) {
       learner_.Ready(key->id, key->rounds, operation.pushed, key->since, operation.priority);
     }
     ++key->rounds;

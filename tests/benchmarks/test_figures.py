@@ -1,0 +1,37 @@
+"""Pictures and tables of the documents say what the runs found."""
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.figures import readme
+
+SECONDS = {"p3": 0.5, "terngrad": 0.32, "stock_p3": 0.64, "dist_sync": 0.8, "horovod": 1.0}
+
+
+def test_the_first_pages_figure_shows_every_arm(tmp_path: Path) -> None:
+    lines = [
+        {"arm": run.arm, **asdict(run.settings), "seconds": SECONDS[run.arm] * (1 + run.repeat)}
+        for run in readme.runs()
+    ]
+    pictures = []
+    for name in ("once", "again"):
+        (tmp_path / name).mkdir()
+        readme.draw(lines, tmp_path / name)
+        pictures.append((tmp_path / name / "readme.svg").read_bytes())
+    assert pictures[0] == pictures[1]
+    text = (tmp_path / "once" / "readme.md").read_text()
+    rows = {line.split("|")[1].strip(): line.split("|")[2].strip()
+            for line in text.splitlines() if line.startswith("|")}
+    # Of 128 images: in 1, 0.5 and 1.5 s, and so on.
+    assert rows["p3"] == "128 (85 to 256)"
+    assert rows["terngrad"] == "200 (133 to 400)"
+    assert rows["MXNet dist_sync"] == "80 (53 to 160)"
+    assert rows["Horovod (Gloo)"] == "64 (43 to 128)"
+    assert "medians of 3 runs" in text
+
+
+def test_all_of_it_fits_into_eighteen_minutes() -> None:
+    runs = readme.runs()
+    assert len(runs) == 5 * 3 * 3
+    assert sum(run.expected for run in runs) < 18 * 60
