@@ -47,7 +47,7 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_help, _make, _pip, _script, _launch, _check, _runner):
+    for rule in (_help, _make, _pip, _script, _launch, _check, _runner, _completion):
         found = rule(command)
         if found:
             return found
@@ -100,7 +100,7 @@ def _launch(command: str) -> Run | None:
     if " -H " in f" {options}" or "--launcher" in options:
         return Run("", "")  # tests/launch has sshd, mpirun and srun; here the command line is read
     replaced = " ".join(re.findall(r"--replace \S+", options))
-    return Run(f"{variables}python -m kvstore_ext {replaced} {script}", _small(command))
+    return Run(f"{variables}kvstore-ext {replaced} {script}", _small(command))
 
 
 def _check(command: str) -> Run | None:
@@ -110,8 +110,12 @@ def _check(command: str) -> Run | None:
 
 
 def _runner(command: str) -> Run | None:
-    fits = re.fullmatch(r"python -m kvstore_ext (?:--\w+ \S+ )*train\.py.*", command)
+    fits = re.fullmatch(r"kvstore-ext (?:--\w+ \S+ )*train\.py.*", command)
     return Run(command, command) if fits else None
+
+
+def _completion(command: str) -> Run | None:
+    return Run(command, command) if "$(register-python-argcomplete" in command else None
 
 
 def _small(command: str) -> str:
