@@ -25,7 +25,7 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all packages-test sanitize lint $(LINTS) format docs clean peers
+.PHONY: help demo test test-all packages-test sanitize lint $(LINTS) format docs wheel clean peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -37,6 +37,7 @@ help:
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make format  put C++ into that style"
 	@echo "make docs    build the documents into build/site"
+	@echo "make wheel   build a wheel that runs on other hosts, into dist/"
 	@echo "make peers   compile Horovod, to compare with, in an environment of its own (minutes)"
 	@echo "make figure-readme  measure and draw what README shows, as root, in some 18 minutes"
 	@echo "make clean   remove the environment and what was built"
@@ -87,8 +88,13 @@ lint-format:
 format: $(STAMPS)/lint
 	$(BIN)/clang-format -i $(CPP) $(CPP_TESTS)
 
-docs: $(STAMPS)/docs
+# The package tells the documents which options there are.
+docs: $(STAMPS)/docs $(STAMPS)/package
 	$(BIN)/mkdocs build --strict -q
+	@$(BIN)/python tools/check_site.py build/site
+
+wheel: $(STAMPS)/wheel
+	@tools/make_wheel.sh $(BIN) dist
 
 clean:
 	@test ! -e $(ENVIRONMENT) || test -f $(ENVIRONMENT)/pyvenv.cfg || \
@@ -116,7 +122,7 @@ $(STAMPS)/test: requirements/run.txt requirements/demo.txt
 $(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
 $(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 
-$(patsubst %,$(STAMPS)/%,demo test lint docs): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+$(patsubst %,$(STAMPS)/%,demo test lint docs wheel): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
 	@echo "Installing requirements/$*.txt"
 	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
 	@touch $@

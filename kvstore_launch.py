@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command kvstore-launch, which starts distributed jobs: see kvstore_ext/launcher.
 
 It lies beside kvstore_ext because a module in there cannot be imported without MXNet.
@@ -14,3 +15,7 @@ def main() -> None:
     packages = os.path.dirname(os.path.abspath(__file__))
     entry = os.path.join(packages, "kvstore_ext", "launcher", "__main__.py")
     runpy.run_path(entry, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

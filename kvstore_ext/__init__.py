@@ -4,7 +4,7 @@
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
     errors.py, config.py, spelling.py,     what everything stands on
-    stock_store.py
+    stock_store.py, version.py
     launch_reports.py                      what a process tells its launcher
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters
@@ -23,19 +23,22 @@ docs/architecture.md follows one gradient from the script to the server and back
 """
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 
 from .check.asked import begin_check_if_asked
 from .mxnet_hooks import before_import
+from .version import __version__
 
 begin_check_if_asked()
+before_import.check_compiled(__name__, os.path.dirname(os.path.abspath(__file__)))
 
 _mxnet_was_imported = "mxnet" in sys.modules
 if not _mxnet_was_imported:
+    before_import.check_requirements()
     before_import.prepare_engine()
     before_import.restore_numpy_aliases()
-    before_import.check_distutils()
 elif not before_import.engine_overlaps():
     warnings.warn(
         "mxnet was imported before kvstore_ext, so it joins layers into operations that wait for "
@@ -81,4 +84,5 @@ __all__ = [
     "OptionError",
     "Options",
     "P3Worker",
+    "__version__",
 ]

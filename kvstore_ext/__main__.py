@@ -1,8 +1,6 @@
-"""python -m kvstore_ext train.py: runs a script or module in which mx.kv.create('p3') works."""
+"""python -m kvstore_ext train.py: the command kvstore-ext, where this package can be imported."""
 from __future__ import annotations
 
-import sys
+from kvstore_run import main
 
-from .mxnet_hooks.runner import main
-
-main(sys.argv[1:])
+main()

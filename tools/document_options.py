@@ -1,6 +1,6 @@
 """A hook of MkDocs: `<!-- options: terngrad -->` becomes the table of that compression's options.
 
-They are what `python -m kvstore_ext --list` prints, so that the documents have no list of their own.
+They are what `python -m kvstore_ext --list` prints, so that documents have no list of their own.
 """
 from __future__ import annotations
 

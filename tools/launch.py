@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# PYTHON_ARGCOMPLETE_OK
 """Start a distributed training job: a scheduler, servers and workers.
 
     python tools/launch.py -n 4 -s 2 python train.py --kv-store p3

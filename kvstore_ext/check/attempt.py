@@ -70,7 +70,7 @@ def count_gpus(mxnet: Any) -> int:
 def about_kvstore_ext(kvstore_ext: Any) -> Facts:
     """Returns which kvstore_ext it is, and what its core says of this processor."""
     return {
-        "version": getattr(kvstore_ext, "__version__", "0.1.0"),
+        "version": kvstore_ext.__version__,
         "directory": os.path.dirname(os.path.abspath(kvstore_ext.__file__)),
         "kernels": kvstore_ext._core.kernels(),
         **about_environment(kvstore_ext),

@@ -4,9 +4,14 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+from pathlib import Path
 
 from ..launcher import network
 from .finding import Finding, note, wrong
+
+# The range of ports that Linux gives to connections. One of them may take the port that the
+# launcher has chosen for a process, before that process listens there.
+_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def own_address() -> str:
@@ -55,7 +60,12 @@ def ports() -> Finding:
     except (OSError, ValueError) as error:
         remedy = f"let this host's processes listen on TCP ports {first} to {last}"
         return wrong("ports", f"{first} to {last} are closed: {error}", remedy)
-    return Finding("ports", f"{first} to {last} are open on this host itself")
+    found = f"{first} to {last} are open on this host itself"
+    lowest = int(_OUTGOING.read_text().split()[0])
+    if lowest <= last:
+        remedy = f"sysctl -w net.ipv4.ip_local_port_range='{last + 1} 60999'"
+        return note("ports", f"{found}, and outgoing connections take some, from {lowest}", remedy)
+    return Finding("ports", found)
 
 
 def _is_own(found: str) -> bool:

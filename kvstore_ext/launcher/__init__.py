@@ -11,7 +11,7 @@ same arguments and do the same. To follow a job, read in this order:
     options      the command line, checked
     mistakes     commands that users type and do not mean
     worker_command
-                 the workers' command, with python -m kvstore_ext put into it
+                 the workers' command, with the runner, kvstore_run.py, put into it
     hosts        the hostfile, and which process goes to which host
     processes    one Process for the scheduler, every server and every worker
     environment  what each of them finds in its environment

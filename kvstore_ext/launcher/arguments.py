@@ -52,7 +52,7 @@ def _add_processes(parser: argparse.ArgumentParser) -> None:
     add("--python", help="the interpreter on every host; default: the one that runs this")
     about = "mx.kv.create(NAME) makes STORE in the workers: dist_sync=p3, say; may be repeated"
     add("--replace", type=types.replacement, metavar="NAME=STORE", help=about, **_REPEATED)
-    add("--server-command", type=types.words, help="default: PYTHON -m kvstore_ext.server")
+    add("--server-command", type=types.words, help="default: PYTHON -m kvstore_run --serve")
     about = "for servers: a module of optimizers that workers may send; may be repeated"
     add("--trust", metavar="MODULE", help=about, **_REPEATED)
     about = "a variable for all processes, or KEY alone for one that is set here; may be repeated"

@@ -51,6 +51,10 @@ class Options:
 def parse(arguments: list[str]) -> Options:
     """Returns the options; prints what is wrong and exits with status 2 otherwise."""
     parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # by the shell, which waits for what may come next
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     found = parser.parse_args(arguments)
     command = found.command[1:] if found.command[:1] == ["--"] else found.command
     if not command:
@@ -58,7 +62,7 @@ def parse(arguments: list[str]) -> Options:
     launcher = found.launcher or ("ssh" if found.hostfile else "local")
     python = found.python or sys.executable
     trust = [word for module in found.trust for word in ("--trust", module)]
-    server_command = [*(found.server_command or [python, "-m", "kvstore_ext.server"]), *trust]
+    server_command = [*(found.server_command or [python, "-m", "kvstore_run", "--serve"]), *trust]
     start_timeout = found.start_timeout or (3600.0 if launcher == "slurm" else 60.0)
     try:
         check_command(command)

@@ -1,6 +1,6 @@
 """The command that a worker runs: where that is Python with a script or module, through the runner.
 
-`python -u train.py` becomes `python -u -m kvstore_ext train.py`, in which MXNet knows the stores of
+`python -u train.py` becomes `python -u -m kvstore_run train.py`, in which MXNet knows the stores of
 kvstore_ext although train.py does not import it.
 """
 
@@ -10,7 +10,8 @@ import os
 import re
 from typing import Sequence
 
-_RUNNER = "kvstore_ext"
+_RUNNER = "kvstore_run"
+_OTHER_NAME = "kvstore_ext"  # of the same, by hand
 # Python's options of one letter that take no value and do not matter to who reads the script.
 _FLAGS = "bBdEiIOPqRsSuv"
 _WITH_VALUE = "WX"
@@ -33,7 +34,7 @@ def through_runner(command: Sequence[str], replacements: Sequence[str]) -> list[
             )
         return list(command)
     interpreter, rest = _separated(command, position)
-    if rest[:2] == ["-m", _RUNNER]:
+    if rest[:2] in (["-m", _RUNNER], ["-m", _OTHER_NAME]):
         rest = rest[2:]
     return [*interpreter, "-m", _RUNNER, *options, *rest]
 

@@ -6,7 +6,7 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     after_import.py   what Trainer and Module have to know of stores that are not MXNet's
     registry.py       the names by which mx.kv.create makes stores
     store_names.py    refuses names of no store, and says which one was meant
-    runner.py         python -m kvstore_ext: scripts as they are
+    runner.py         kvstore-ext: scripts as they are
     as_main.py        runs a script as if the interpreter had been started on it
 
 before_import.py and as_main.py import nothing of kvstore_ext; the others may import everything.

@@ -1,13 +1,21 @@
-"""What has to happen before mxnet is imported: engine settings, and what newer Pythons lack."""
+"""What has to happen before mxnet is imported: engine settings, and what newer Pythons lack.
+
+Where something has to be installed first, an ImportError says in one line what to type. Its name is
+the package's, by which kvstore_run.py tells it from the errors of other imports.
+"""
 from __future__ import annotations
 
 import builtins
 import importlib.util
 import os
+import sys
 from contextlib import contextmanager
 from typing import Iterator
 
 NEEDED_MXNET = "1.9.1"
+# Those that mxnet itself can be imported with; Python 3.12 begins at NumPy 1.26, where only
+# `import kvstore_ext` can.
+_NUMPY = "'numpy<1.24'" if sys.version_info < (3, 12) else "'numpy<2'"
 
 # mxnet reads them once, when it is imported. Without the first, MXNet runs up to 15 layers
 # as one operation, which waits for the parameters of all of them: nothing would overlap with the
@@ -27,18 +35,48 @@ def restore_numpy_aliases() -> None:
             setattr(numpy, name, getattr(builtins, name))
 
 
-def check_distutils() -> None:
-    """Raises an ImportError that says what to install where mxnet would not find distutils."""
+def check_compiled(package: str, directory: str) -> None:
+    """Raises an ImportError where the package in this directory has no core for this Python."""
+    if importlib.util.find_spec("._core", package) is None:
+        raise _unfit(
+            f"kvstore_ext in {directory} is not compiled for {sys.executable}: pip install -e "
+            f"{os.path.dirname(directory)}; where another one is installed, run kvstore-ext "
+            "SCRIPT, or start Python in another directory"
+        )
+
+
+def check_requirements() -> None:
+    """Raises an ImportError that says what to install where mxnet could not be imported."""
+    if importlib.util.find_spec("mxnet") is None:
+        raise _unfit(
+            f"kvstore_ext needs mxnet {NEEDED_MXNET}: pip install mxnet=={NEEDED_MXNET} {_NUMPY} "
+            f"(for GPUs mxnet-cu112=={NEEDED_MXNET})"
+        )
+    import numpy
+
+    if int(numpy.__version__.split(".")[0]) >= 2:
+        raise _unfit(
+            f"mxnet {NEEDED_MXNET} needs NumPy below 2, found {numpy.__version__}: "
+            f"pip install {_NUMPY}"
+        )
     if importlib.util.find_spec("distutils") is None:
-        raise ImportError(
-            "mxnet 1.9.1 needs distutils, which Python 3.12 no longer has: pip install setuptools"
+        raise _unfit(
+            f"mxnet {NEEDED_MXNET} needs distutils, which Python 3.12 no longer has: "
+            "pip install setuptools"
         )
 
 
 def check_version(found: str) -> None:
     """Raises an ImportError for another version than the one whose ABI the core is made for."""
     if found != NEEDED_MXNET:
-        raise ImportError(f"kvstore_ext needs mxnet {NEEDED_MXNET}; found mxnet {found}")
+        raise _unfit(
+            f"kvstore_ext needs mxnet {NEEDED_MXNET}; found mxnet {found}: "
+            f"pip install mxnet=={NEEDED_MXNET}"
+        )
+
+
+def _unfit(reason: str) -> ImportError:
+    return ImportError(reason, name=__name__.split(".")[0])
 
 
 def prepare_engine() -> None:

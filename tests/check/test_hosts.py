@@ -56,10 +56,12 @@ def test_slow_link_and_firewall(bare: str, tmp_path: Path) -> None:
         for host in cluster.hosts:
             stack.enter_context(contextlib.contextmanager(sshd.serve)(_within(host.namespace)))
         addresses = [host.address for host in cluster.hosts]
-        dropping = "rule add ipproto tcp sport 20000-32767 to"
-        namespace = cluster.hosts[1].namespace
-        command = ["ip", "-n", namespace, *dropping.split(), addresses[0], "blackhole"]
-        subprocess.run(command, check=True)
+        for rule in (
+            f"pref 10 ipproto tcp sport {sshd.port} lookup main",
+            f"pref 11 ipproto tcp sport 20000-32767 to {addresses[0]} blackhole",
+        ):
+            command = ["ip", "-n", cluster.hosts[1].namespace, "rule", "add", *rule.split()]
+            subprocess.run(command, check=True)
         check = Check(
             *["-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"],
             python=bare,
@@ -67,6 +69,8 @@ def test_slow_link_and_firewall(bare: str, tmp_path: Path) -> None:
             environment={"KVSTORE_EXT_TEST_MARK": job.mark},
         )
         job.assert_gone()
+    for address in addresses:
+        assert "probe" not in check.host(address), check.host(address)
     links = check.links()
     dropped = links.pop((addresses[0], addresses[1]))
     assert dropped["error"].startswith(f"no answer from {addresses[1]}:")

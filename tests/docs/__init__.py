@@ -6,5 +6,7 @@ test_commands.py   commands work; rules.py has what is run for each, train.py is
 read_flags.py      has scripts read their flags alone
 test_python.py     Python blocks run, in run_blocks.py
 test_quotes.py     quoted messages are in the sources, which sources.py reads; figures have commands
+test_papers.py     nothing numbered of the papers is left out
 test_kubernetes.py the manifest's processes make a job
+test_site.py       the check that make docs ends with
 """

@@ -68,7 +68,7 @@ def code(document: Path, language: str) -> Iterator[Code]:
 
 
 def commands(document: Path) -> Iterator[Code]:
-    """The commands of its `sh` blocks, one a line, without comments."""
+    """The commands of its `sh` blocks, without comments."""
     for block in code(document, "sh"):
         for line in re.sub(r"\s*\\\n\s*", " ", block.text).splitlines():
             command = re.sub(r"(^|\s+)#( .*)?$", "", line).strip()

@@ -10,32 +10,29 @@ from typing import NamedTuple
 
 from .documents import ROOT
 
-# Of scripts that take long: what replaces a part of the command under --all. Without --all they
-# only read their flags.
+# What is added to scripts that take long, under --all. Without --all they only read their flags.
 QUICK = {
-    "examples/train_image.py": r"\g<0> --epochs 1",
-    "examples/train_module.py": r"\g<0> --epochs 1",
-    "examples/train_own.py": r"\g<0> --epochs 1",
-    "examples/train_ec_dnn.py": r"\g<0> --epochs 1 --tau 5",
-    "examples/train_sockeye.py": r"""\g<0> --model-options '{"embedding": 16, "hidden": 16}' """
-    "--text-scale 0.01 --beam 2 --bleu-sentences 4 --batch-size 128 --examples 1 --epochs 1",
-    "benchmarks/codecs.py": r"\g<0> --elements 65536 --repeats 1",
-    "benchmarks/compression_accuracy.py":
-        r"\g<0> --epochs 1 --workers 2 --seeds 1 --methods terngrad",
-    "benchmarks/slim_accuracy.py": r"\g<0> --epochs 1 --workers 2 --seeds 1 --methods all",
-    "benchmarks/slim_communication.py vgg16":
-        "benchmarks/slim_communication.py googlenet --rounds 1 --repeat 1 --methods plain",
-    # Of which every run takes the whole time; tests/benchmarks runs what it is made of.
-    "benchmarks/ec_dnn_accuracy.py": r"\g<0> --help",
-    "benchmarks/ec_dnn_cost.py": r"\g<0> --workers 2 --tau 2 --rounds 1",
+    "examples/train_own.py": "--epochs 1",
+    "examples/train_image.py": "--epochs 1",
+    "examples/train_module.py": "--epochs 1",
+    "examples/train_ec_dnn.py": "--epochs 1 --tau 5",
+    "examples/train_sockeye.py": """--model-options '{"embedding": 16, "hidden": 16}' --beam 2 """
+    "--text-scale 0.01 --bleu-sentences 4 --batch-size 128 --examples 1 --epochs 1",
+    "benchmarks/codecs.py": "--elements 65536 --repeats 1",
+    "benchmarks/compression_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods terngrad",
+    "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods all",
+    "benchmarks/slim_communication.py": "--rounds 1 --repeat 1 --methods plain",
+    # Whose every run takes the whole time; tests/benchmarks runs what it is made of.
+    "benchmarks/ec_dnn_accuracy.py": "--help",
+    "benchmarks/ec_dnn_cost.py": "--workers 2 --tau 2 --rounds 1",
 }
 
-_EXTRAS = 'import importlib.metadata as m; assert {{*"{}".split(",")}} <= {{' \
-    '*m.metadata("kvstore_ext").get_all("Provides-Extra")}}'
-_LAUNCHER = r"(?:kvstore-launch|python tools/launch\.py)"
+_EXTRAS = 'import importlib.metadata as m, sys; sys.exit(not {} <= ' \
+    'set(m.metadata("kvstore_ext").get_all("Provides-Extra")))'
 _VARIABLES = r"(?:\w+=(?:'[^']*'|\S*) )*"
+_LAUNCHER = rf"({_VARIABLES}(?:kvstore-launch|python tools/launch\.py)) "
 _SCRIPT = re.compile(
-    rf"(?:{_VARIABLES}{_LAUNCHER} .*?|{_VARIABLES})python ((?:examples|benchmarks)/\w+\.py.*)")
+    rf"(?:{_LAUNCHER}.*?|{_VARIABLES})python ((?:examples|benchmarks)/\w+\.py.*)")
 
 
 class Run(NamedTuple):
@@ -47,27 +44,29 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_help, _make, _pip, _script, _launch, _check, _runner, _replay):
+    for rule in (_as_it_is, _make, _pip, _script, _launch, _check, _replay):
         found = rule(command)
         if found:
             return found
     return None
 
 
-def launcher_arguments(command: str) -> list[str]:
-    """Those of kvstore-launch, where the command begins with that."""
-    found = re.match(rf"{_VARIABLES}{_LAUNCHER} (.*)", command)
-    return shlex.split(found[1]) if found else []
+def dry_run(command: str) -> str:
+    """What prints the job that a command of the launcher would start; nothing for others."""
+    launches = re.match(_LAUNCHER, command) and not command.endswith(" --help")
+    return re.sub(f"^{_LAUNCHER}", r"\1 --dry-run ", command) if launches else ""
 
 
 def script_words(command: str) -> list[str]:
     """The words after python, where the command runs an example or a benchmark."""
     found = _SCRIPT.fullmatch(command)
-    return shlex.split(found[1]) if found else []
+    return shlex.split(found[2]) if found else []
 
 
-def _help(command: str) -> Run | None:
-    return Run(command, command) if command.endswith((" --help", " --list")) else None
+def _as_it_is(command: str) -> Run | None:
+    runner = r"python -m kvstore_ext (?:--\w+ \S+ )*train\.py.*"
+    short = command.endswith((" --help", " --list"))
+    return Run(command, command) if short or re.fullmatch(runner, command) else None
 
 
 def _make(command: str) -> Run | None:
@@ -79,39 +78,40 @@ def _make(command: str) -> Run | None:
 def _pip(command: str) -> Run | None:
     # tests/install installs; here the extras have to be there.
     found = re.fullmatch(r"pip install '\.\[([\w,]+)\]'", command)
-    return Run(*[f"python -c '{_EXTRAS.format(found[1])}'"] * 2) if found else None
+    if not found:
+        return None
+    names = "{" + ", ".join(f'"{name}"' for name in found[1].split(",")) + "}"
+    return Run(*[f"python -c '{_EXTRAS.format(names)}'"] * 2)
 
 
 def _script(command: str) -> Run | None:
-    if not _SCRIPT.fullmatch(command):
+    words = script_words(command)
+    if not words or words[0] not in QUICK:
         return None
-    for slow, quick in QUICK.items():
-        if slow in command:
-            return Run("", re.sub(re.escape(slow), quick, _small(command)))
-    return None
+    small = _small(command).replace(" vgg16", " googlenet")  # a tenth of the parameters
+    return Run("", f"{small} {QUICK[words[0]]}")
 
 
 def _launch(command: str) -> Run | None:
-    """A job of train.py."""
-    found = re.fullmatch(rf"({_VARIABLES}){_LAUNCHER} (.*)python (train\.py.*)", command)
+    """A job of train.py. Every line of the launcher is also asked what it would start."""
+    found = re.fullmatch(rf"{_LAUNCHER}(.*)python (train\.py.*)", command)
     if not found:
         return None
-    variables, options, script = found.groups()
-    if " -H " in f" {options}" or "--launcher" in options:
-        return Run("", "")  # tests/launch has sshd, mpirun and srun; here the command line is read
-    replaced = " ".join(re.findall(r"--replace \S+", options))
-    return Run(f"{variables}python -m kvstore_ext {replaced} {script}", _small(command))
+    start, options, script = found.groups()
+    if re.search(r"(^| )(-H|--launcher|--dry-run)\b", options):
+        return Run("", "")  # tests/launch has sshd, mpirun and srun
+    words = ["python -m kvstore_ext", *re.findall(r"--replace \S+", options), script]
+    alone = start[:start.rfind("kvstore-launch")] + " ".join(words)
+    return Run(alone, _small(command))
 
 
 def _check(command: str) -> Run | None:
+    """Only reads the command line without --all; the status is 1 where this host is not fit."""
     found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
-    # tests/check has hosts; here the command line is read.
-    return Run(f"{command} --help", f"{command}{' --help' if found[1] else ''}") if found else None
-
-
-def _runner(command: str) -> Run | None:
-    fits = re.fullmatch(r"python -m kvstore_ext (?:--\w+ \S+ )*train\.py.*", command)
-    return Run(command, command) if fits else None
+    if not found:
+        return None
+    asked = f"{command} --help"  # tests/check has hosts
+    return Run(asked, asked if found[1] else f"{command}; test $? -le 1")
 
 
 def _replay(command: str) -> Run | None:

@@ -13,9 +13,9 @@ _LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 
 
 def texts() -> Iterator[str]:
-    """All texts of the package, in which `...` stands for each value that is filled in."""
+    """All texts of the package but docstrings; `...` stands for each value that is filled in."""
     package = ROOT / "kvstore_ext"
-    for file in sorted(package.rglob("*.py")):
+    for file in sorted([*package.rglob("*.py"), *ROOT.glob("kvstore_*.py")]):
         yield from _of_python(file)
     for ending in ("cc", "h", "inc"):
         for file in sorted(package.rglob(f"*.{ending}")):
@@ -23,7 +23,11 @@ def texts() -> Iterator[str]:
 
 
 def _of_python(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in docstrings:
+            continue
         if isinstance(node, ast.JoinedStr):
             yield "".join(part.value if isinstance(part, ast.Constant) else "..."
                           for part in node.values)

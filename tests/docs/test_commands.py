@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from functools import lru_cache
@@ -11,20 +13,23 @@ from typing import Callable
 
 import numpy as np
 import pytest
-from kvstore_ext.launcher import options
 
 from tests.support.cluster import Cluster
 from tests.support.processes import LIMIT, run_python
+from tests.support.system_packages import need
 
 from .documents import ROOT, commands, documents
-from .rules import launcher_arguments, run_for, script_words
+from .rules import dry_run, run_for, script_words
 
 TRAIN = Path(__file__).with_name("train.py")
 SERVER = "python -m kvstore_ext.server"  # which has a test of its own
+RUNNER = re.compile(r"((?:\w+='[^']*' )*)python (-m kvstore_ext (?!--check)[^;|&]*)")
 
 # Each once, with the first place where it stands.
-COMMANDS = {command.text: command.place for document in reversed(documents())
-            for command in reversed(list(commands(document)))}
+COMMANDS: dict[str, str] = {}
+for _document in documents():
+    for _command in commands(_document):
+        COMMANDS.setdefault(_command.text, _command.place)
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +48,18 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(workplace: Path) -> Callable[[str], None]:
-    """Runs a command of the shell, once; fails where it does."""
+    """Runs a command of the shell, once; fails where it does. Of the runner a fork will do."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
 
     @lru_cache(maxsize=None)
     def run(command: str) -> None:
+        runner = RUNNER.fullmatch(command)
+        if runner:
+            variables = dict(word.split("=", 1) for word in shlex.split(runner[1]))
+            words = shlex.split(runner[2])
+            run_python(*words, directory=workplace, environment=variables, fork=True)
+            return
         ended = subprocess.run(["bash", "-c", command], cwd=workplace, env=environment, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, timeout=5 * LIMIT, check=False)
@@ -63,7 +74,7 @@ def wrong_flags(workplace: Path) -> dict[str, str]:
     scripts = [command for command in COMMANDS if script_words(command)]
     words = [script_words(command) for command in scripts]
     reader = Path(__file__).with_name("read_flags.py")
-    output = run_python(reader, json.dumps(words), directory=workplace).stdout
+    output = run_python(reader, json.dumps(words), directory=workplace, fork=True).stdout
     return dict(zip(scripts, json.loads(output.splitlines()[-1])))
 
 
@@ -71,20 +82,17 @@ def wrong_flags(workplace: Path) -> dict[str, str]:
 def test_a_command_works(
     command: str,
     run: Callable[[str], None],
-    workplace: Path,
     wrong_flags: dict[str, str],
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stands_for = run_for(command)
     assert stands_for, f"{COMMANDS[command]}: tests/docs/rules.py has no rule for {command}"
-    if launcher_arguments(command) not in ([], ["--help"]):
-        monkeypatch.chdir(workplace)  # where the hostfile is
-        options.parse(launcher_arguments(command))
     assert wrong_flags.get(command, "") == ""
+    if "--launcher mpi" in command:
+        need("mpirun")
     line = stands_for.all if request.config.getoption("--all") else stands_for.always
-    if line:
-        run(line)
+    for needed in filter(None, (dry_run(command), line)):
+        run(needed)
 
 
 def test_servers_of_another_launcher_serve_its_worker(cluster: Cluster) -> None:
@@ -97,3 +105,4 @@ def test_a_command_without_a_rule_is_noticed() -> None:
     assert run_for("python train.py") is None
     assert run_for("kvstore-launch -n 2 ./train") is None
     assert run_for("python benchmarks/another.py") is None
+    assert run_for("python -m kvstore_ext train --check") is None

@@ -11,6 +11,7 @@ from .documents import code, documents
 def test_python_blocks_run(tmp_path: Path) -> None:
     pages = [page for page in documents() if any(code(page, "python"))]
     assert len(pages) >= 6
-    output = run_python(Path(__file__).with_name("run_blocks.py"), *pages, directory=tmp_path)
+    script = Path(__file__).with_name("run_blocks.py")
+    output = run_python(script, *pages, directory=tmp_path, fork=True)
     assert [f"ran {page}" for page in pages] == [
         line for line in output.stdout.splitlines() if line.startswith("ran ")]

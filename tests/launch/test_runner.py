@@ -1,4 +1,4 @@
-"""python -m kvstore_ext: what a script sees and leaves is the same as without."""
+"""kvstore-ext, the runner: what a script sees and leaves is the same as without."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ENDINGS = {
     "syntax": "def",
 }
 
-MAIN = ("-m", "kvstore_ext")
+MAIN = ("-m", "kvstore_run")
 
 
 @pytest.fixture
@@ -150,16 +150,18 @@ def test_names_are_replaced_in_any_case(tmp_path: Path) -> None:
     assert (ended.stdout.split(), ended.stderr) == ([*["P3Worker"] * 3, "KVStore"], "")
 
 
-def test_a_server_needs_its_job_not_the_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [["t.py"], ["--serve"]])
+def test_a_server_needs_its_job_not_the_script(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "t.py").write_text("print('ran')")
     server = {"DMLC_ROLE": "server"}
-    ended = run_python(*MAIN, "t.py", status=1, directory=tmp_path, environment=server)
+    ended = run_python(*MAIN, *arguments, status=1, directory=tmp_path, environment=server)
     assert ended.stdout == ""
     assert ended.stderr.startswith("kvstore_ext.server: DMLC_PS_ROOT_URI is not set")
 
 
 def test_all_compressions_are_listed_with_their_options() -> None:
-    listed = run_python(*MAIN, "--list", fork=True).stdout
+    # The command's other name.
+    listed = run_python("-m", "kvstore_ext", "--list", fork=True).stdout
     for name, method in TYPES.items():
         assert f"{name}: " in listed
         for option in dataclasses.fields(method):

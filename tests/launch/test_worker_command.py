@@ -10,7 +10,7 @@ from kvstore_ext.launcher.worker_command import through_runner
 
 from .jobs import Job
 
-RUN = "-m kvstore_ext"
+RUN = "-m kvstore_run"
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ RUN = "-m kvstore_ext"
         ("python -Bum pkg.train", f"python -Bu {RUN} -m pkg.train"),
         (f"python -u {RUN} train.py", f"python -u {RUN} train.py"),
         (f"python {RUN} -m pkg.train", f"python {RUN} -m pkg.train"),
+        ("python -m kvstore_ext -m pkg.train", f"python {RUN} -m pkg.train"),
     ],
 )
 def test_python_runs_the_runner(command: str, expected: str) -> None:
@@ -77,12 +78,13 @@ def test_a_replacement_without_effect(job: Job) -> None:
 
 
 def test_workers_run_through_the_runner(job: Job, tmp_path: Path) -> None:
-    package = tmp_path / "packages" / "kvstore_ext"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("")
-    (package / "__main__.py").write_text("import sys; print(sys.flags.optimize, *sys.argv[1:])")
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "kvstore_run.py").write_text(
+        "import sys; print(sys.flags.optimize, *sys.argv[1:])"
+    )
     arguments = ["-n", "1", "--server-command", "true", "--replace", "dist_sync=p3"]
     worker = [sys.executable, "-O", "train.py", "--lr", "a b"]
-    environment = {"PYTHONPATH": str(package.parent)}
+    environment = {"PYTHONPATH": str(modules)}
     assert job.run(*arguments, *worker, environment=environment) == 0, job.errors
     assert job.lines == ["[worker 0] 1 --replace dist_sync=p3 train.py --lr a b"]

@@ -9,6 +9,8 @@ import pytest
 from kvstore_ext import KVStoreError, OptionError
 from kvstore_ext.methods import QSGD, TernGrad
 
+pytestmark = pytest.mark.filterwarnings("ignore:Please use `csr_matrix`")  # MXNet's own
+
 
 def trainer_of(**how: Any) -> mx.gluon.Trainer:
     """One that has made its first step, with an embedding and a dense layer."""
