@@ -30,8 +30,8 @@ void BindStatistics(py::module_* module) {
 
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
                                    int servers, size_t slice_bytes, size_t window_bytes,
-                                   double timeout, bool deterministic,
-                                   bool priorities, const std::string& configuration) {
+                                   double timeout, bool deterministic, bool priorities,
+                                   const std::string& configuration) {
   WorkerOptions options;
   options.rank = rank;
   options.workers = workers;

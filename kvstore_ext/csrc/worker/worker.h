@@ -32,7 +32,7 @@ struct WorkerOptions {
   size_t window_bytes = 0;  // a peer; 0: measured and adapted. Rank 0's holds for the job
   double timeout = 300;     // seconds that any wait may take
   bool deterministic = false;
-  bool priorities = true;  // without: all slices are equals, and no order is learned
+  bool priorities = true;     // without: all slices are equals, and no order is learned
   std::string configuration;  // what must be equal on all workers, as text that an error can show
 };
 
