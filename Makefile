@@ -118,7 +118,7 @@ $(STAMPS)/python: requirements/build.txt
 	@touch $@
 
 $(STAMPS)/demo: requirements/run.txt
-$(STAMPS)/test: requirements/run.txt requirements/demo.txt
+$(STAMPS)/test: requirements/run.txt requirements/demo.txt requirements/wheel.txt
 $(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
 $(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 

@@ -42,7 +42,9 @@ def test_stranger_learns_nothing(listener: Listener) -> None:
 
 def test_another_program_listens_there() -> None:
     with socket.create_server((ADDRESS, 0)) as other:
-        hangs_up = threading.Thread(target=lambda: other.accept()[0].close())
+        hangs_up = threading.Thread(
+            target=lambda: other.accept()[0].close(), name="hang up"
+        )
         hangs_up.start()
         with pytest.raises(PeerError):
             measure(*other.getsockname(), token=TOKEN)

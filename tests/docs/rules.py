@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 def run_for(command: str) -> Run | None:
     """None where no rule fits."""
-    for rule in (_as_it_is, _make, _pip, _script, _launch, _check, _replay):
+    for rule in (_as_it_is, _make, _pip, _script, _launch, _check, _completion, _replay):
         found = rule(command)
         if found:
             return found
@@ -64,7 +64,7 @@ def script_words(command: str) -> list[str]:
 
 
 def _as_it_is(command: str) -> Run | None:
-    runner = r"python -m kvstore_ext (?:--\w+ \S+ )*train\.py.*"
+    runner = r"(?:kvstore-ext|python -m kvstore_ext) (?:--\w+ \S+ )*train\.py.*"
     short = command.endswith((" --help", " --list"))
     return Run(command, command) if short or re.fullmatch(runner, command) else None
 
@@ -100,7 +100,7 @@ def _launch(command: str) -> Run | None:
     start, options, script = found.groups()
     if re.search(r"(^| )(-H|--launcher|--dry-run)\b", options):
         return Run("", "")  # tests/launch has sshd, mpirun and srun
-    words = ["python -m kvstore_ext", *re.findall(r"--replace \S+", options), script]
+    words = ["kvstore-ext", *re.findall(r"--replace \S+", options), script]
     alone = start[:start.rfind("kvstore-launch")] + " ".join(words)
     return Run(alone, _small(command))
 
@@ -120,6 +120,10 @@ def _replay(command: str) -> Run | None:
         return Run(*[command.replace("mine.json ", "alexnet ") + " --dry-run"] * 2)
     fits = command.startswith("python -m benchmarks.replay profile ")
     return Run(command, command) if fits else None
+
+
+def _completion(command: str) -> Run | None:
+    return Run(command, command) if "$(register-python-argcomplete" in command else None
 
 
 def _small(command: str) -> str:
