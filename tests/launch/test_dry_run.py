@@ -16,10 +16,10 @@ def test_this_host(job: Job) -> None:
     assert job.run("--dry-run", *arguments, environment={"PYTHONUNBUFFERED": "x"}) == 0
     assert job.errors == []
     assert not job.log_dir.exists()
-    server = f"{sys.executable} -m kvstore_ext.server"
+    server = f"{sys.executable} -m kvstore_run --serve"
     assert [line for line in job.lines if " on localhost: " in line] == [
-        "worker 0 on localhost: python -m kvstore_ext train.py 'two words'",
-        "worker 1 on localhost: python -m kvstore_ext train.py 'two words'",
+        "worker 0 on localhost: python -m kvstore_run train.py 'two words'",
+        "worker 1 on localhost: python -m kvstore_run train.py 'two words'",
         f"server 0 on localhost: {server}",
         f"scheduler 0 on localhost: {server}",
     ]
