@@ -1,6 +1,7 @@
 """Gives tests a cluster, and shows what its processes wrote when a test fails."""
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any, Iterator
 
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker("all_only")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    # The width of a terminal that is not there, which importing readline leaves to later tests.
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
 
 
 @pytest.fixture
