@@ -52,14 +52,16 @@ test: $(STAMPS)/test $(STAMPS)/package packages-test
 test-all: $(STAMPS)/test $(STAMPS)/package packages-test
 	$(strip $(PYTEST) --all $(PYTEST_FLAGS))
 
-# Without them tests are skipped, as pytest says in the end.
+# Without them tests are skipped, as pytest says in the end; PACKAGES=needed fails instead.
 packages-test:
-	@tools/system_packages.sh for test || true
+	@tools/system_packages.sh for test $(if $(filter needed,$(PACKAGES)),,|| true)
 
 # A makefile of its own, since this one does nothing in parallel.
 sanitize:
 	@if tools/system_packages.sh for sanitize; then \
 	    $(MAKE) -f tests/core/sanitize.mk --no-print-directory -j $$(nproc) run; \
+	else \
+	    test "$(PACKAGES)" != needed; \
 	fi
 
 peers: $(STAMPS)/peers

@@ -84,16 +84,16 @@ def test_bulk_size_of_the_user_stays(job: Job, by_option: bool) -> None:
 
 def test_default_servers_and_no_import_of_the_packages(job: Job) -> None:
     packages = job.directory / "packages"
-    (packages / "kvstore_ext").mkdir(parents=True)
-    (packages / "mxnet.py").write_text("raise SystemExit('mxnet was imported')")
-    (packages / "kvstore_ext" / "__init__.py").write_text("")
-    server = "import os; print(os.environ['DMLC_ROLE'], 'by default')"
-    (packages / "kvstore_ext" / "server.py").write_text(server)
+    packages.mkdir()
+    for name in ("mxnet", "kvstore_ext"):
+        (packages / f"{name}.py").write_text(f"raise SystemExit('{name} was imported')")
+    server = "import os, sys; print(os.environ['DMLC_ROLE'], *sys.argv[1:])"
+    (packages / "kvstore_run.py").write_text(server)
     environment = {"PYTHONPATH": str(packages)}
     assert job.run("-n", "1", "--", "true", environment=environment) == 0
     assert sorted(job.lines) == [
-        "[scheduler 0] scheduler by default",
-        "[server 0] server by default",
+        "[scheduler 0] scheduler --serve",
+        "[server 0] server --serve",
     ]
 
 
