@@ -32,7 +32,7 @@ class Claim:
                 self._lock = lock
                 self.remove_all()  # what a process left that was killed this moment
                 return
-        raise namespaces.ClusterError(f"{MOST} clusters are in use, or {LOCKS} is not writable")
+        raise namespaces.ClusterError(f"{MOST} clusters are in use")
 
     def namespace(self, part: str) -> str:
         """The full name of one of this cluster's namespaces."""

@@ -73,9 +73,11 @@ class Cluster:
         _trace: Optional[TracebackType],
     ) -> None:
         assert self._claim is not None, "a cluster is a context manager: with Cluster(...)"
-        self._claim.remove_all()
-        self._claim.release()
-        self._claim = None
+        try:
+            self._claim.remove_all()
+        finally:
+            self._claim.release()
+            self._claim = None
 
     def start(self, host: Host, command: Sequence[str], **popen: Any) -> subprocess.Popen[Any]:
         """Starts a command on a host, as subprocess.Popen does."""

@@ -27,7 +27,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
         failures = [line for name in arguments.names for line in make(name, arguments)]
-    except (ClusterError, InterpreterError) as error:
+    except (measurement.ResultsError, ClusterError, InterpreterError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit("interrupted; run it again to go on")

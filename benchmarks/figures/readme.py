@@ -41,8 +41,8 @@ def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
             label=ARMS[name].label,
             **style.bars(name),
         )
-    bounds = [found[summary.BOUND, rate].median for rate in RATES if (summary.BOUND, rate) in found]
-    places = range(len(bounds))
+    places = [group for group, rate in enumerate(RATES) if (summary.BOUND, rate) in found]
+    bounds = [found[summary.BOUND, RATES[group]].median for group in places]
     axes.hlines(bounds, [x - 0.45 for x in places], [x + 0.45 for x in places], colors="black",
                 linestyles="dashed", linewidth=1, label="bound for float32")
     axes.set_xticks(range(len(RATES)), [f"{rate:g} Gbit/s" for rate in RATES])

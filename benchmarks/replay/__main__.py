@@ -24,7 +24,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
         arguments.function(arguments)
-    except (trace.TraceError, ClusterError, InterpreterError) as error:
+    except (
+        trace.TraceError, measurement.ResultsError, ClusterError, InterpreterError
+    ) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit("interrupted; run it again to go on")

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -22,13 +23,14 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from benchmarks.cluster import Host
 
+LIMIT = 120.0  # seconds that an answer may take; importing mxnet takes two of them
 ROOT = Path(__file__).resolve().parents[2]
 _NAMESPACES = Path("/run/netns")  # where iproute2 keeps those with names
 _CLONE_NEWNET, _CLONE_NEWUTS, _PR_SET_PDEATHSIG = 0x40000000, 0x04000000, 1
 
 
 class InterpreterError(Exception):
-    """An interpreter cannot be started, or has ended."""
+    """An interpreter cannot be started, has ended or does not answer."""
 
 
 class Interpreter:
@@ -48,24 +50,30 @@ class Interpreter:
         self, python: str, modules: Sequence[str], environment: Dict[str, str]
     ) -> None:
         own, theirs = socket.socketpair()
+        own.settimeout(LIMIT)
+        self._output = tempfile.TemporaryFile("w+", errors="replace")  # no pipe: it would fill
         with theirs:
             self._process = subprocess.Popen(
                 [python, "-u", "-m", __name__, str(theirs.fileno()), *modules],
                 cwd=ROOT,
                 env={**environment, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=self._output,
                 stderr=subprocess.STDOUT,
-                text=True,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # a keyboard's interrupt is for the process that started it
             )
         self._requests = own.makefile("w")
         self._answers = own.makefile("r")
         own.close()
-        if not self._answers.readline():
-            output = self._process.communicate()[0].strip().splitlines() or ["it says nothing"]
-            raise InterpreterError(f"{python} cannot import {', '.join(modules)}: {output[-1]}")
+        what = f"{python} cannot import {', '.join(modules)}"
+        try:
+            ready = bool(self._answers.readline())
+        except socket.timeout as error:
+            self._process.kill()
+            raise InterpreterError(f"{what} within {LIMIT:g} s: {self._last_line()}") from error
+        if not ready:
+            raise InterpreterError(f"{what}: {self._last_line()}")
 
     def fork(
         self,
@@ -95,13 +103,31 @@ class Interpreter:
         with suppress(OSError):
             self._requests.close()
             self._answers.close()
-        self._process.wait()
+        self._end()
+        self._output.close()
+
+    def _end(self) -> None:
+        try:
+            self._process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # its forks end with it
+            self._process.wait()
+
+    def _last_line(self) -> str:
+        """Of what it has written, once it has ended."""
+        self._end()
+        self._output.seek(0)
+        return (self._output.read().strip().splitlines() or ["it says nothing"])[-1]
 
     def _ask(self, request: Dict[str, Any]) -> Any:
         try:
             self._requests.write(json.dumps(request) + "\n")
             self._requests.flush()
             answer = self._answers.readline()
+        except socket.timeout as error:
+            raise InterpreterError(
+                f"an interpreter that starts processes has not answered for {LIMIT:g} s"
+            ) from error
         except OSError:
             answer = ""
         if not answer:

@@ -15,13 +15,17 @@ from benchmarks.replay import job
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.bound import least_seconds, wire_seconds
 from benchmarks.replay.job import Interpreters, JobError, Settings
-from benchmarks.replay.trace import load
+from benchmarks.replay.trace import digest, load
 
-# Gbit/s that a host sends on average, here: two processors carry four such hosts with time to
+# Gbit/s that all hosts together send on average, here: two processors carry that with time to
 # spare, so that links and not processors decide.
-_CARRIED = 2.0  # by all hosts together
+_CARRIED = 2.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the bound: what most arms take
+
+
+class ResultsError(Exception):
+    """Results cannot be kept where they shall be."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class Run:
     @property
     def key(self) -> str:
         """What makes it the same run as another."""
-        return json.dumps([self.arm, asdict(self.settings), self.repeat])
+        content = digest(self.settings.trace)  # a file of the same name may have another one
+        return json.dumps([self.arm, asdict(self.settings), content, self.repeat])
 
     @property
     def expected(self) -> float:
@@ -99,7 +104,17 @@ def measure(runs: Sequence[Run], file: Path, seconds: float) -> Iterator[str]:
     ----------
     seconds : float
         No run begins that would not end within them.
+
+    Raises
+    ------
+    ResultsError
+        Where the file cannot be written, before the first run.
     """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.open("a").close()
+    except OSError as error:
+        raise ResultsError(f"results cannot be written to {file}: {error.strerror}") from error
     waiting = left(runs, file)
     latest = time.monotonic() + seconds
     total = sum(run.expected for run in waiting)

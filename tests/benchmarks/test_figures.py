@@ -4,6 +4,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+from matplotlib.axes import Axes
+
 from benchmarks.figures import readme
 
 SECONDS = {"p3": 0.5, "terngrad": 0.32, "stock_p3": 0.64, "dist_sync": 0.8, "horovod": 1.0}
@@ -29,6 +32,18 @@ def test_the_first_pages_figure_shows_every_arm(tmp_path: Path) -> None:
     assert rows["MXNet dist_sync"] == "80 (53 to 160)"
     assert rows["Horovod (Gloo)"] == "64 (43 to 128)"
     assert "medians of 3 runs" in text
+
+
+def test_a_bound_stands_over_its_own_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[list[float], list[float]]] = []
+    monkeypatch.setattr(Axes, "hlines", lambda _axes, _y, left, right, **_: drawn.append(
+        (left, right)))
+    lines = [{"arm": run.arm, **asdict(run.settings), "seconds": 1.0}
+             for run in readme.runs() if run.settings.gigabits != readme.RATES[0]]
+    readme.draw(lines, tmp_path)
+    assert drawn == [([0.55, 1.55], [1.45, 2.45])]
 
 
 def test_all_of_it_fits_into_eighteen_minutes() -> None:

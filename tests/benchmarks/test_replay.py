@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
 from mxnet.gluon import nn
 
-from benchmarks.replay import job, measurement, published, summary
+from benchmarks.replay import forking, job, measurement, published, summary
 from benchmarks.replay.arms import ARMS, OURS, Arm
 from benchmarks.replay.bound import FRAMES, least_seconds
 from benchmarks.replay.costs import Device, layers_of
+from benchmarks.replay.forking import Interpreter, InterpreterError
 from benchmarks.replay.job import Interpreters, JobError, Settings
 from benchmarks.replay.profile import profile
 from benchmarks.replay.trace import Layer, Trace, TraceError, load
@@ -101,6 +103,50 @@ def test_a_measurement_goes_on_where_it_ended(
     table = list(summary.table(measurement.lines_of(runs, file)))
     assert table[0] == "| images/s | 1 Gbit/s | 4 Gbit/s |"
     assert "| p3 | 19 (6 to 32) |" in table[2]
+
+
+def test_results_can_be_kept_before_the_first_run(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "run", lambda *_: {"seconds": 1.0})
+    runs = measurement.plan(settings(toy), [1.0], ["p3"], repeats=1)
+    file = tmp_path / "missing" / "results.jsonl"
+    assert list(measurement.measure(runs, file, 1000)) == []
+    assert len(measurement.lines_of(runs, file)) == 1
+    monkeypatch.delattr(job, "run")
+    with pytest.raises(measurement.ResultsError, match="results cannot be written to .*missing: "):
+        list(measurement.measure(runs, file.parent, 1000))
+
+
+def test_results_of_another_trace_of_the_same_name_do_not_count(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "run", lambda *_: {"seconds": 1.0})
+    trace = shutil.copy(toy, tmp_path)
+    runs = measurement.plan(settings(trace), [1.0], ["p3"], repeats=1)
+    file = tmp_path / "results.jsonl"
+    assert list(measurement.measure(runs, file, 1000)) == []
+    assert measurement.left(runs, file) == []
+    TOY.scaled(2).save(Path(trace))
+    assert measurement.left(runs, file) == runs
+    assert measurement.lines_of(runs, file) == []
+
+
+@pytest.mark.parametrize(("last", "says"), [
+    ("exit 1", "cannot import mxnet: there is none"),
+    ("exec sleep 1000", r"cannot import mxnet within 0\.5 s"),
+])
+def test_an_interpreter_that_does_not_start_says_why(
+    last: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    # More than a pipe holds.
+    python.write_text(f"#!/bin/sh\nyes | head -c 300000\necho there is none\n{last}\n")
+    python.chmod(0o755)
+    if last != "exit 1":
+        monkeypatch.setattr(forking, "LIMIT", 0.5)
+    with pytest.raises(InterpreterError, match=says):
+        Interpreter(str(python), ["mxnet"], dict(os.environ))
 
 
 def test_the_bound_is_the_gap_that_nothing_can_fill() -> None:
