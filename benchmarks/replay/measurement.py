@@ -20,6 +20,8 @@ from benchmarks.replay.trace import digest, load
 # Gbit/s that all hosts together send on average, here: two processors carry that with time to
 # spare, so that links and not processors decide.
 _CARRIED = 2.0
+# Elements a second that all hosts together encode and add up on average, likewise.
+_CODED = 35e6
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the bound: what most arms take
 
@@ -60,18 +62,21 @@ class Run:
         return 60 + 6 * self.expected
 
 
-def dilation(trace: str, hosts: int, gigabits: float) -> float:
-    """The least by which this machine must be slower than the replayed cluster."""
+def dilation(trace: str, hosts: int, gigabits: float, arms: Sequence[str]) -> float:
+    """The least by which this machine must be slower than the replayed cluster, for all arms."""
     loaded = load(trace)
     busy = wire_seconds(loaded.elements, hosts, gigabits)
     average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)
-    return round(max(1.0, average / _CARRIED), 1)
+    least = max(1.0, average / _CARRIED)
+    if not all(ARMS[arm].dense for arm in arms):
+        least = max(least, hosts * loaded.elements / loaded.compute / _CODED)
+    return round(least, 1)
 
 
 def plan(base: Settings, rates: Sequence[float], arms: Sequence[str], repeats: int) -> List[Run]:
     """All runs, in an order in which whatever changes on the machine meets all arms alike."""
     scaled = {
-        rate: replace(base, gigabits=rate, dilation=dilation(base.trace, base.hosts, rate))
+        rate: replace(base, gigabits=rate, dilation=dilation(base.trace, base.hosts, rate, arms))
         for rate in rates
     }
     return [
