@@ -1,10 +1,10 @@
 """What this process tells the launcher that started it: nothing, where none listens.
 
 A report is one datagram to a Unix socket, whose path kvstore-launch puts into KVSTORE_EXT_REPORTS:
-a JSON object with one of these. The process's supervisor passes it on (launcher/protocol.py).
+one of these JSON objects. The process's supervisor passes it on (launcher/protocol.py).
 
     {"joining": true}     it joins the cluster: a store is being opened, or a server has started
-    {"joined": true}      the cluster stands: all have come
+    {"joined": true, "rank": 0}    the cluster stands: all have come; a worker's rank in it
     {"traffic": {"sent": 1000, "received": 900}}    bytes of a store's lane, which has closed
     {"failed": "worker 1: its script failed: ..."}  why it is about to end, in a failure's own words
 
@@ -21,6 +21,8 @@ from .config import launcher_reports
 
 # Seconds. Whoever does not take a report in that time will miss it: training goes on.
 _LIMIT = 0.2
+# Characters of a reason, which JSON may make 12 bytes each; report_socket.py takes 32 KiB in all.
+_LONGEST_REASON = 2000
 
 
 def report(**fact: Any) -> None:
@@ -29,11 +31,13 @@ def report(**fact: Any) -> None:
     Parameters
     ----------
     fact
-        Its name and what JSON can say of it, 64 KiB at most.
+        Its name and what JSON can say of it. Of a reason (`failed`), its first 2000 characters count.
     """
     path = launcher_reports()
     if path is None:
         return
+    if "failed" in fact:
+        fact["failed"] = fact["failed"][:_LONGEST_REASON]
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(_LIMIT)
         sender.sendto(json.dumps(fact).encode(), path)

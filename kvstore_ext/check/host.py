@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import machine, network, settings, software
-from .finding import Finding
+from .finding import WRONG, Finding
 from .imports import Facts, try_imports
 
 
@@ -24,9 +24,12 @@ class Host:
 
 def check_host(name: str) -> Host:
     """Runs all checks here."""
+    system = machine.system()
+    if system.state == WRONG:  # the other checks are Linux's, and so is what they would advise
+        return Host(name, [system], {})
     imports = try_imports()
     findings = [
-        machine.system(),
+        system,
         software.python(),
         software.numpy(imports),
         software.mxnet(imports),

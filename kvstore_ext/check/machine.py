@@ -45,6 +45,8 @@ def clock() -> Finding:
     found = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     # The kernel's structure is smaller than this; all zero, it asks and sets nothing.
     state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(1024))
+    if state == -1:
+        return note("clock", f"{found}; the kernel does not tell who keeps it")
     if state != _TIME_ERROR:
         return Finding("clock", f"{found}, kept by the network")
     remedy = "for logs of several hosts: start chrony or systemd-timesyncd"

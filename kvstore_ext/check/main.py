@@ -8,9 +8,9 @@ import socket
 import sys
 import tempfile
 
-from ..launcher import main as launcher
 from ..launcher import option_types as types
 from ..launcher.hosts import Host as Place
+from ..launcher.main import check_program, make_starter
 from ..launcher.options import Options, hosts_for
 from .host import check_host
 from .hosts import check_hosts
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     try:
         places = _places(found)
         if places:
-            launcher.check_program(found.launcher or "ssh")
+            check_program(found.launcher or "ssh")
     except (OSError, ValueError) as error:
         parser.error(str(error))
     if places:
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 async def _check(options: Options, places: list[Place]) -> Report:
-    return await check_hosts(options, launcher.make_starter(options, len(places)), places)
+    return await check_hosts(options, make_starter(options, len(places), places), places)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,15 +6,13 @@ import platform
 import re
 import sys
 
-from ..mxnet_hooks.before_import import NEEDED_MXNET
+from ..mxnet_hooks.before_import import NEEDED_MXNET, NEEDED_NUMPY
 from .finding import Finding, note, wrong
 from .imports import Facts
 
 _PYTHONS = ((3, 8), (3, 12))
-# Pythons below 3.12 have NumPy 1.23 and older, the last that mxnet can be imported with alone.
-_NUMPY = "numpy<1.24" if sys.version_info < (3, 12) else "numpy<2"
 
-_INSTALL_NUMPY = f"pip install '{_NUMPY}'"
+_INSTALL_NUMPY = f"pip install '{NEEDED_NUMPY}'"
 _INSTALL_MXNET = f"pip install mxnet=={NEEDED_MXNET}   (for GPUs: mxnet-cu112=={NEEDED_MXNET})"
 _INSTALL_KVSTORE_EXT = "pip install . in the checkout of kvstore_ext, which compiles its core"
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ..launcher.environment import forwarded
-from ..launcher.hosts import Host
+from ..launcher.hosts import Host as Place
 from ..launcher.job import Starter
 from ..launcher.options import Options
 from ..launcher.processes import Process
@@ -40,33 +40,34 @@ class Reached:
 
 
 async def start_probes(
-    reached: Reached, options: Options, starter: Starter, hosts: list[Host]
+    reached: Reached, options: Options, starter: Starter, places: list[Place]
 ) -> None:
-    """Starts a probe on each of the hosts at the same time."""
+    """Starts a probe at each of the places at the same time."""
     try:
         spawner = await starter.open()
     except StartError as error:
-        for host in hosts:
-            reached.lose(host.name, error, error.status)
+        for number, place in enumerate(places):
+            reached.lose(_name(options, number, place), error, error.status)
         return
 
-    async def start(number: int, host: Host) -> None:
+    async def start(number: int, place: Place) -> None:
         try:
-            probe = await _start(options, starter, spawner, number, host)
+            probe = await _start(options, starter, spawner, number, place)
             reached.started.append(probe)
         except StartError as error:
-            reached.lose(host.name, _with_last_line(error), error.status)
+            name = _name(options, number, place)
+            reached.lose(name, _with_last_line(error), error.status)
 
-    await asyncio.gather(*(start(number, host) for number, host in enumerate(hosts)))
+    await asyncio.gather(*(start(number, place) for number, place in enumerate(places)))
     reached.probes = sorted(reached.started, key=lambda probe: probe.number)
     await _begin_all(options, reached)
 
 
 async def _start(
-    options: Options, starter: Starter, spawner: Running | None, number: int, host: Host
+    options: Options, starter: Starter, spawner: Running | None, number: int, place: Place
 ) -> Probe:
     """The supervisor for one probe; raises StartError."""
-    process = Process("probe", number, host, (options.python, _ENTRY, "--probe"), {})
+    process = Process("probe", number, place, (options.python, _ENTRY, "--probe"), {})
     talk = Conversation(process.name, options.log_dir, Terminal(options.only_rank))
     start = asyncio.ensure_future(starter.start(number, process, talk))
     either: list[asyncio.Future[Any]] = [start, *([spawner.ended] if spawner else [])]
@@ -74,13 +75,22 @@ async def _start(
     await asyncio.wait(either, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
     if start.done():
         running = start.result()
-        name = host.name if options.hosts else f"{running.host} ({number})"
+        by_ssh = options.launcher == "ssh"
+        name = place.name if by_ssh else f"{running.host} ({number})"
         return Probe(number, name, running, talk)
     start.cancel()
     await asyncio.gather(start, return_exceptions=True)
     if spawner and spawner.ended.done():
         raise StartError(f"{spawner.title} {spawner.ended.result().text}", 1, spawner.sink)
     raise StartError(f"its supervisor did not start within {limit:g} s", 1, talk)
+
+
+def _name(options: Options, number: int, place: Place) -> str:
+    """What there is to call a place where no probe has come to say on which host it is.
+
+    mpirun and srun choose who goes where, srun in an order of its own.
+    """
+    return place.name if options.launcher == "ssh" else f"host {number}"
 
 
 async def _begin_all(options: Options, reached: Reached) -> None:

@@ -59,7 +59,7 @@ class ClusterLane(Lane):
         if job.role != "worker":
             raise ClusterError(
                 f"a {name} store was created by a {job.role}; only workers have stores. Start "
-                "servers and the scheduler with python -m kvstore_ext.server"
+                "servers and the scheduler with kvstore-ext --serve"
             )
         self._options = options
         self.timeout = options.timeout
@@ -93,7 +93,7 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
-        report(joined=True)
+        report(joined=True, rank=self.rank)
 
     def _cluster_incomplete(self) -> str:
         job = self._job
@@ -122,7 +122,7 @@ class ClusterLane(Lane):
             if others:
                 found = f"servers {', '.join(others)} and {last} of this job are not P3Servers"
             raise ClusterError(
-                f"{found}: start servers with python -m kvstore_ext.server, or the job with "
+                f"{found}: start servers with kvstore-ext --serve, or the job with "
                 "kvstore-launch"
             )
 

@@ -10,6 +10,7 @@ from .protocol import Message
 class Account:
     """What one process has reported. `joined` is done once the cluster stands, as it sees it.
 
+    `rank` is a worker's in the cluster, where it has said so, and rarely not the launcher's.
     `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so.
     Make it inside the event loop.
     """
@@ -17,6 +18,7 @@ class Account:
     def __init__(self) -> None:
         self.joining = False
         self.joined: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.rank: int | None = None
         self.sent = 0
         self.received = 0
         self.reason = ""
@@ -28,6 +30,8 @@ class Account:
         if report.get("joined") is True and not self.joined.done():
             self.joining = True
             self.joined.set_result(None)
+            rank = report.get("rank")
+            self.rank = rank if isinstance(rank, int) else None
         traffic = report.get("traffic")
         if isinstance(traffic, dict):
             self.sent += _bytes(traffic.get("sent"))

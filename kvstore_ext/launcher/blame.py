@@ -24,10 +24,10 @@ _ALL = re.compile(r"workers [a-z]")
 
 
 class Verdict(NamedTuple):
-    """The process to blame; `accuser` has said so where it did not fail by itself."""
+    """The process to blame; where it has not failed, `reason` is what another has said of it."""
 
     culprit: Running
-    accuser: Running | None = None
+    reason: str = ""
 
 
 def accused(reason: str) -> list[str]:
@@ -47,28 +47,47 @@ def accused(reason: str) -> list[str]:
 async def find_culprit(first: Running, processes: Sequence[Running]) -> Verdict:
     """Returns who is to blame after `first` has failed: at once, or SETTLE seconds later.
 
-    Above all a process that has failed and blames no other, then the first one that is named.
+    Above all a process that has failed and blames no other, then the first one that is named. One
+    that has failed without a word is not to blame at once while anybody names others: it may have
+    been told of the failure.
     """
     loop = asyncio.get_running_loop()
     latest = loop.time() + SETTLE
-    named = accused(first.account.reason)
     while True:
-        guilty = [each for each in processes if _has_failed(each) and not _blames_others(each)]
-        guilty.sort(key=lambda each: each.process.name not in named)
+        reason, named = _first_accusation([first, *processes])
+        guilty = [each for each in processes if _is_guilty(each, named)]
+        guilty.sort(key=lambda each: _name(each) not in named)
         if guilty:
             return Verdict(guilty[0])
-        waited_for = [each for each in processes if each.process.name in named]
+        waited_for = [each for each in processes if _name(each) in named]
         pending = [each.ended for each in processes if not each.ended.done()]
         left = latest - loop.time()
         if left <= 0 or all(each.ended.done() for each in waited_for):
-            return Verdict(waited_for[0], first) if waited_for else Verdict(first)
+            return Verdict(waited_for[0], reason) if waited_for else Verdict(first)
         await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
 
-def _has_failed(running: Running) -> bool:
-    return running.ended.done() and running.ended.result().status != 0
+def _first_accusation(processes: Sequence[Running]) -> tuple[str, list[str]]:
+    """Returns the first reason that names anybody, and whom."""
+    for each in processes:
+        names = accused(each.account.reason)
+        if names:
+            return each.account.reason, names
+    return "", []
 
 
-def _blames_others(running: Running) -> bool:
-    names = accused(running.account.reason)
-    return bool(names) and running.process.name not in names
+def _is_guilty(running: Running, named: Sequence[str]) -> bool:
+    if not running.ended.done() or running.ended.result().status == 0:
+        return False
+    name, reason = _name(running), running.account.reason
+    if not reason:
+        by_signal = running.ended.result().status > 128
+        return by_signal or not named or name in named
+    names = accused(reason)
+    return not names or name in names
+
+
+def _name(running: Running) -> str:
+    """The name by which the job's processes speak of this one."""
+    rank = running.account.rank
+    return running.process.name if rank is None else f"{running.process.role} {rank}"

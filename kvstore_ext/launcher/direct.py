@@ -92,6 +92,7 @@ async def spawn(
 
     A start that is cancelled is completed first. Asyncio would look for the end of the process
     itself, take the status away from its own watcher, and print "Unknown child process".
+    Raises StartError for a command that cannot be run.
     """
     start = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -105,6 +106,9 @@ async def spawn(
         kill(child)
         await child.wait()
         raise
+    except OSError as error:
+        status = 127 if isinstance(error, FileNotFoundError) else 126
+        raise StartError(f"{command[0]} cannot be run: {error.strerror}", status) from None
 
 
 def kill(child: asyncio.subprocess.Process) -> None:

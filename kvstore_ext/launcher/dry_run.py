@@ -9,7 +9,7 @@ from typing import Sequence
 from .far_ends import supervisor_command
 from .mpi import is_open_mpi, mpirun_command
 from .options import Options
-from .processes import Process
+from .processes import Process, hosts_of
 from .rsync import rsync_command
 from .slurm import srun_command
 from .ssh import ssh_command
@@ -50,7 +50,7 @@ def _commands(options: Options, processes: Sequence[Process]) -> list[list[str]]
         return [mpirun_command(tasks, options.hosts, python, extra, _ADDRESSES, is_open_mpi())]
     if options.launcher == "slurm":
         return [srun_command(tasks, options.hosts, python, extra, _ADDRESSES)]
-    hosts = list(dict.fromkeys(process.host for process in processes))
+    hosts = hosts_of(processes)
     commands = []
     if options.sync_dst_dir is not None:
         commands = [

@@ -35,17 +35,17 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
 
     That may take some seconds, in which the one to blame ends as well: see `find_culprit`.
     """
-    culprit, accuser = await find_culprit(first, processes)
-    if accuser is None:
+    culprit, reason = await find_culprit(first, processes)
+    if not reason:
         ending = culprit.ended.result()
         text = f"{culprit.title} {ending.text}"
         if culprit.account.reason and no_store_was_opened(processes, own_servers):
             text = f"{text}: {NO_STORE}"
         return JobError(text, ending.status, culprit.sink)
-    ending = accuser.ended.result()
-    text = f"{accuser.title} {ending.text}: {accuser.account.reason}"
+    ending = first.ended.result()
+    text = f"{first.title} {ending.text}: {reason}"
     if culprit.ended.done():
-        return JobError(text, ending.status, accuser.sink)
+        return JobError(text, ending.status, first.sink)
     whose = f"the last lines of {culprit.process.name}"
     return JobError(text, ending.status, culprit.sink, whose)
 

@@ -67,10 +67,13 @@ class GatheringStarter:
         except ValueError as error:
             raise StartError(str(error), 1) from None
         listen_at = addresses[0] if len(addresses) == 1 else "0.0.0.0"
-        self._server = await asyncio.start_server(self._welcome, listen_at, 0)
-        assert self._server.sockets
-        port = self._server.sockets[0].getsockname()[1]
-        command = self._command_for([f"{address}:{port}" for address in addresses])
+        try:
+            self._server = await asyncio.start_server(self._welcome, listen_at, 0)
+            assert self._server.sockets
+            port = self._server.sockets[0].getsockname()[1]
+            command = self._command_for([f"{address}:{port}" for address in addresses])
+        except OSError as error:
+            raise StartError(str(error), 1) from None
         process = Process(self._name, None, Host("localhost"), tuple(command), {})
         self._spawner = await self._direct.start(0, process, self._sink)
         # The launcher's own address is not that of the hosts that mpirun or srun goes to.

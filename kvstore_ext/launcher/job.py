@@ -43,7 +43,9 @@ class Job:
         self._sinks = [Sink(process.name, options.log_dir, terminal) for process in processes]
         self._running: list[Running] = []
         say = _say_nothing if options.quiet else note
-        self._standing = Standing(processes, self._running, say, options.wait_notice)
+        self._standing = Standing(
+            processes, self._running, say, options.wait_notice, options.own_servers
+        )
         self._beside: list[asyncio.Future[None]] = []  # what goes on until the end
         self._inquiry: asyncio.Future[None] | None = None
         self._over = False

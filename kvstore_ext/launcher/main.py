@@ -7,17 +7,19 @@ import os
 import shutil
 import signal
 import sys
+from typing import Sequence
 
 from .direct import DirectStarter
 from .dry_run import describe
 from .failure import JobError
 from .far_ends import supervisor_command
 from .gathering import GatheringStarter
+from .hosts import Host
 from .job import Job, Starter
 from .mpi import is_open_mpi, mpirun_command
 from .options import Options, parse
 from .output import Sink, note
-from .processes import plan
+from .processes import hosts_of, plan
 from .rsync import CopyingStarter
 from .slurm import srun_command
 from .ssh import ssh_command
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """Returns 0, 2 for what is wrong before the start, or the status of the first failure."""
     options = parse(arguments)
     try:
-        check_program(options.launcher)
+        check_program(options.launcher, options.python)
         if options.sync_dst_dir is not None:
             check_program("rsync")
         if options.dry_run:
@@ -48,9 +50,16 @@ def main(arguments: list[str]) -> int:
     return asyncio.run(run(options))
 
 
-def check_program(name: str) -> None:
-    """Raises FileNotFoundError, naming Debian's package, without a launcher's program, or rsync."""
-    program, package = _PROGRAMS.get(name, (sys.executable, ""))
+def check_program(name: str, python: str = sys.executable) -> None:
+    """Raises FileNotFoundError, naming Debian's package, without a launcher's program, or rsync.
+
+    The launcher `local` needs the interpreter alone.
+    """
+    if name == "local":
+        if not shutil.which(python):
+            raise FileNotFoundError(f"--python: found '{python}', which is no program here")
+        return
+    program, package = _PROGRAMS[name]
     if not shutil.which(program):
         raise FileNotFoundError(f"no program {program} on the PATH (Debian package: {package})")
 
@@ -58,7 +67,12 @@ def check_program(name: str) -> None:
 async def run(options: Options) -> int:
     """Runs the job; a signal to the launcher counts as its failure and so ends it."""
     processes = plan(options, os.environ)
-    job = Job(options, processes, make_starter(options, len(processes)))
+    try:
+        starter = make_starter(options, len(processes), hosts_of(processes))
+        job = Job(options, processes, starter)
+    except OSError as error:  # of a log file
+        note(str(error))
+        return 2
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         failure = JobError(f"{number.name} has ended the job", 128 + number)
@@ -77,13 +91,12 @@ async def run(options: Options) -> int:
     return 0
 
 
-def make_starter(options: Options, tasks: int) -> Starter:
-    """Returns the way to start processes that --launcher names."""
+def make_starter(options: Options, tasks: int, hosts: Sequence[Host]) -> Starter:
+    """Returns the way to start so many processes on these hosts that --launcher names."""
     python, extra = options.python, options.launcher_options
     if options.launcher == "local":
         return DirectStarter(lambda host: supervisor_command(python))
     if options.launcher == "ssh" and options.sync_dst_dir is not None:
-        hosts = dict.fromkeys((*options.hosts, *options.server_hosts))
         return CopyingStarter(hosts, options.sync_dst_dir, options.log_dir, python, extra)
     if options.launcher == "ssh":
         return DirectStarter(lambda host: ssh_command(host, python, extra))

@@ -9,16 +9,25 @@ from .agent import TOKEN_NAME
 from .far_ends import agent_command
 from .hosts import Host
 
+_ANSWER_LIMIT = 30.0  # seconds
+
 
 def is_open_mpi() -> bool:
-    """Returns whether mpirun is Open MPI's; all others in use have MPICH's options."""
-    answer = subprocess.run(
-        ["mpirun", "--version"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=30,
-    )
+    """Returns whether mpirun is Open MPI's; all others in use have MPICH's options.
+
+    Raises OSError where mpirun cannot be asked.
+    """
+    try:
+        answer = subprocess.run(
+            ["mpirun", "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_ANSWER_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        text = f"mpirun --version has not answered within {_ANSWER_LIMIT:g} s"
+        raise TimeoutError(text) from None
     return b"Open MPI" in answer.stdout or b"OpenRTE" in answer.stdout
 
 

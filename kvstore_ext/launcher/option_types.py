@@ -66,10 +66,14 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def role_assignment(text: str) -> tuple[str, str]:
-    """A variable for processes of one role: KEY=VALUE, or KEY:VALUE as in MXNet's launcher."""
+    """A variable for processes of one role, as for all, or KEY:VALUE as in MXNet's launcher."""
+    if text in os.environ:
+        return _foreign(text), os.environ[text]
     match = re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)[=:](.*)", text, re.DOTALL)
     if not match:
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed are KEY=VALUE and KEY:VALUE")
+        raise argparse.ArgumentTypeError(
+            f"found '{text}', allowed are KEY=VALUE, KEY:VALUE, or a variable that is set here"
+        )
     return _foreign(match[1]), match[2]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .arguments import make_parser
 from .hosts import Host, deal_workers, read_hostfile
 from .mistakes import check_command
+from .output import DEFAULT_LOGS
 from .worker_command import through_runner
 
 
@@ -137,4 +138,4 @@ def _server_hosts(launcher: str, found: argparse.Namespace) -> list[Host]:
 
 
 def _default_log_dir() -> str:
-    return os.path.join("launch-logs", f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    return os.path.join(DEFAULT_LOGS, f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")

@@ -13,6 +13,7 @@ from .protocol import write_all
 from .terminal import Terminal
 
 LAST_LINES = 20
+DEFAULT_LOGS = "launch-logs"  # in the working directory, with a directory for each job
 # A line longer than this is shown in pieces, so that no process can fill the launcher's memory.
 _LONGEST = 65536
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from typing import Mapping, Sequence
+from typing import Iterable, Mapping, Sequence
 
 from .environment import process_environment
 from .hosts import Host, deal_servers, deal_workers
@@ -51,6 +51,12 @@ def killed_by(number: int) -> Ending:
     except ValueError:
         name = "no name"
     return Ending(128 + number, f"was killed by signal {number} ({name})")
+
+
+def hosts_of(processes: Iterable[Process]) -> list[Host]:
+    """Returns the hosts that get a process, each once, however many files name it."""
+    found = {(process.host.name, process.host.port): process.host for process in processes}
+    return list(found.values())
 
 
 def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:

@@ -12,11 +12,12 @@ import os
 import socket
 import tempfile
 
-from .protocol import Message
+from .protocol import Message, encode
 
 NAME = "KVSTORE_EXT_REPORTS"
 
-_LONGEST = 65536
+# Bytes, as it comes and as it is passed on, to a launcher that reads lines of 65536.
+_LONGEST = 32768
 # Taken in a row, so that a process which says too much does not keep its supervisor from the rest.
 _AT_ONCE = 64
 
@@ -31,8 +32,8 @@ class ReportSocket:
         self.path: str | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
-        # A socket's path has 107 bytes, which TMPDIR alone may take.
-        for parent in (tempfile.gettempdir(), "/tmp"):
+        # A socket's path has 107 bytes, which TMPDIR alone may take; or there is no such directory.
+        for parent in (None, "/tmp"):
             with contextlib.suppress(OSError):
                 self.path = self._listen_in(tempfile.mkdtemp(prefix="kvstore_ext-", dir=parent))
                 return
@@ -41,7 +42,8 @@ class ReportSocket:
         return self._socket.fileno()
 
     def receive(self) -> list[Message]:
-        """Returns what has come since the last call; what is no JSON object is dropped."""
+        """Returns what has come since the last call; what is no JSON object, or too long, is
+        dropped."""
         found = []
         for _ in range(_AT_ONCE):
             try:
@@ -50,7 +52,7 @@ class ReportSocket:
                 break
             with contextlib.suppress(ValueError, RecursionError):
                 message = json.loads(data.decode())
-                if isinstance(message, dict):
+                if isinstance(message, dict) and len(encode(message)) <= _LONGEST:
                     found.append(message)
         return found
 

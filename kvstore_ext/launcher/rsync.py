@@ -9,6 +9,7 @@ from typing import Iterable, Sequence
 
 from .direct import DirectStarter, kill, spawn
 from .hosts import Host
+from .output import DEFAULT_LOGS
 from .running import Running, StartError
 from .ssh import ssh_command, ssh_program
 
@@ -75,6 +76,8 @@ def rsync_command(
     far_end = f"mkdir -p {shlex.quote(destination)} && rsync"
     command = ["rsync", "-az", "--protect-args", f"--rsh={shell}", f"--rsync-path={far_end}"]
     inside = os.path.relpath(log_dir, directory)
+    if inside.split(os.sep)[0] == DEFAULT_LOGS:
+        inside = DEFAULT_LOGS  # with those of earlier jobs
     if not inside.startswith(os.pardir):
         command.append(f"--exclude=/{inside}")
     return [*command, f"{directory}/", f"{host.name}:{destination}/"]

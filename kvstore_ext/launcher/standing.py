@@ -1,7 +1,8 @@
 """What is said of a job that goes well: that it stands, or whom it waits for; what it has done.
 
 A job stands when all workers say that they have joined, for which each of them waits for all
-processes. Programs that report nothing, MXNet's own servers for one, are not waited for here.
+processes. Programs that report nothing, MXNet's own servers for one, are not waited for here, and
+are not named as missing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Standing:
     """Follows a job; both lists are its own, and `running` grows while it starts.
 
     `say` takes each line, `every` is the time in seconds between two about who is missing.
+    `own_servers`: servers and scheduler are those of kvstore_ext, which report.
     """
 
     def __init__(
@@ -26,11 +28,13 @@ class Standing:
         running: Sequence[Running],
         say: Callable[[str], None],
         every: float,
+        own_servers: bool,
     ) -> None:
         self._processes = processes
         self._running = running
         self._say = say
         self._every = every
+        self._own_servers = own_servers
         self._begun = time.monotonic()
 
     async def remind(self) -> None:
@@ -72,7 +76,7 @@ class Standing:
             return f"these have not started: {', '.join(names)}"
         if not any(each.account.joining for each in self._running):
             return ""
-        missing = [each for each in self._running if not each.account.joining]
+        missing = [each for each in self._reporting() if not each.account.joining]
         if missing:
             return f"the job waits for {', '.join(map(_absence, missing))}"
         late = [each.title for each in self._workers() if not each.account.joined.done()]
@@ -83,6 +87,13 @@ class Standing:
 
     def _has_started(self) -> bool:
         return len(self._running) == len(self._processes)
+
+    def _reporting(self) -> list[Running]:
+        """Returns those that say when they join: others' servers only once one of them has."""
+        servers = [each for each in self._running if each.process.role != "worker"]
+        if self._own_servers or any(each.account.joining for each in servers):
+            return list(self._running)
+        return self._workers()
 
     def _workers(self) -> list[Running]:
         return [each for each in self._running if each.process.role == "worker"]

@@ -15,7 +15,7 @@ from typing import Iterator
 NEEDED_MXNET = "1.9.1"
 # Those that mxnet itself can be imported with; Python 3.12 begins at NumPy 1.26, where only
 # `import kvstore_ext` can.
-_NUMPY = "'numpy<1.24'" if sys.version_info < (3, 12) else "'numpy<2'"
+NEEDED_NUMPY = "numpy<1.24" if sys.version_info < (3, 12) else "numpy<2"
 
 # mxnet reads them once, when it is imported. Without the first, MXNet runs up to 15 layers
 # as one operation, which waits for the parameters of all of them: nothing would overlap with the
@@ -49,7 +49,7 @@ def check_requirements() -> None:
     """Raises an ImportError that says what to install where mxnet could not be imported."""
     if importlib.util.find_spec("mxnet") is None:
         raise _unfit(
-            f"kvstore_ext needs mxnet {NEEDED_MXNET}: pip install mxnet=={NEEDED_MXNET} {_NUMPY} "
+            f"kvstore_ext needs mxnet {NEEDED_MXNET}: pip install mxnet=={NEEDED_MXNET} '{NEEDED_NUMPY}' "
             f"(for GPUs mxnet-cu112=={NEEDED_MXNET})"
         )
     import numpy
@@ -57,7 +57,7 @@ def check_requirements() -> None:
     if int(numpy.__version__.split(".")[0]) >= 2:
         raise _unfit(
             f"mxnet {NEEDED_MXNET} needs NumPy below 2, found {numpy.__version__}: "
-            f"pip install {_NUMPY}"
+            f"pip install '{NEEDED_NUMPY}'"
         )
     if importlib.util.find_spec("distutils") is None:
         raise _unfit(

@@ -20,7 +20,7 @@ from .store_names import spellings_of_ours
 
 
 def main(found: argparse.Namespace) -> None:
-    """Runs the script or module; in a server or scheduler, what python -m kvstore_ext.server runs.
+    """Runs the script or module; in a server or scheduler, what kvstore-ext --serve runs.
 
     `found` is what kvstore_run.py has read from the command line. Exits with status 2 where a name
     is to be replaced by that of no store, before anything has run.

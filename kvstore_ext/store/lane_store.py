@@ -110,11 +110,16 @@ class LaneStore(KVStore):
             return
         self.closed = True
         self._failure = self._worker.failure()
-        self._finish()
-        if not self._failure:
-            with contextlib.suppress(MXNetError):  # of a computation: the script's to report
-                mx.nd.waitall()
-        self._lane.close()
+        try:
+            self._finish()
+            if not self._failure:
+                with contextlib.suppress(MXNetError):  # of a computation: the script's to report
+                    mx.nd.waitall()
+            self._lane.close()
+        except KVStoreError as error:
+            # Here, not at exit, where a store that is closed has nothing more to say.
+            report(failed=str(error))
+            raise
 
     def _finish(self) -> None:
         """Waits for what goes on beside the operations; called once, by `close`."""

@@ -59,7 +59,6 @@ def _close(store: Any, crash: Any) -> None:
         store.close()
     except KVStoreError as error:
         failures.append(error)
-        report(failed=str(error))
         if crash is None:
             print(f"kvstore_ext: {error}", file=sys.stderr)
 

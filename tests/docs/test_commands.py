@@ -22,7 +22,7 @@ from .documents import ROOT, commands, documents
 from .rules import dry_run, run_for, script_words
 
 TRAIN = Path(__file__).with_name("train.py")
-SERVER = "python -m kvstore_ext.server"  # which has a test of its own
+SERVER = "kvstore-ext --serve"  # which has a test of its own
 RUNNER = re.compile(r"((?:\w+='[^']*' )*)python (-m kvstore_ext (?!--check)[^;|&]*)")
 
 # Each once, with the first place where it stands.
@@ -97,7 +97,7 @@ def test_a_command_works(
 
 def test_servers_of_another_launcher_serve_its_worker(cluster: Cluster) -> None:
     assert SERVER in COMMANDS
-    job = cluster.run(TRAIN, workers=1, servers=1, server=SERVER.split()[1:])
+    job = cluster.run(TRAIN, workers=1, servers=1, server=("-m", "kvstore_ext", "--serve"))
     assert "trained by P3Worker" in job.workers[0].output
 
 

@@ -150,7 +150,7 @@ def test_stock_servers_are_recognised(waiting: dict[str, Job]) -> None:
     await_failure(*job.workers)
     for error in errors(job):
         assert "servers 0 and 1 of this job are not P3Servers: start servers" in error
-        assert "python -m kvstore_ext.server" in error
+        assert "kvstore-ext --serve" in error
     assert [process.wait() for process in [*job.servers, *job.scheduler]] == [0, 0, 0]
 
 

@@ -91,3 +91,22 @@ def test_the_cause_ended_well(job: Job) -> None:
         "    why",
     ]
     job.assert_gone()
+
+
+def test_the_first_that_fails_tells_nothing(job: Job) -> None:
+    """It may have been told, and a process that has been the cause is named by another."""
+    reason = shlex.quote(json.dumps({"failed": "server 0: worker 1 has left"}))
+    told = f"{REPORT} {reason}; exec sleep 1000"
+    assert run(job, "sleep 0.7; exit 1", "sleep 1.4; exit 3", told) == 3
+    assert job.errors[1:] == ["launch: worker 1 on localhost ended with exit status 3"]
+    job.assert_gone()
+
+
+def test_a_rank_that_is_not_the_launchers(job: Job) -> None:
+    """Processes speak of each other by the ranks that the cluster has given them."""
+    joined = [shlex.quote(json.dumps({"joined": True, "rank": rank})) for rank in (1, 0)]
+    told = failing("worker 1: its script failed: ValueError: no")
+    cause = f"{REPORT} {joined[0]}; sleep 1; {told.replace('exit 1', 'exit 3')}"
+    assert run(job, cause, f"{REPORT} {joined[1]}; {told}") == 3
+    assert job.errors[-1] == "launch: worker 0 on localhost ended with exit status 3"
+    job.assert_gone()

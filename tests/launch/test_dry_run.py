@@ -56,6 +56,20 @@ def test_other_hosts(job: Job) -> None:
     assert "-p 2222" in starts[0]
 
 
+def test_whom_a_directory_is_copied_to(job: Job) -> None:
+    """Each host once that gets a process, with neither this job's logs nor those of others."""
+    (job.directory / "hosts").write_text("one slots=2\ntwo\n")
+    (job.directory / "servers").write_text("one\nthree\n")
+    arguments = ["-H", "hosts", "-SH", "servers", "--sync-dst-dir", "/there", "-n", "1", "-s", "1"]
+    arguments += ["--log-dir", "launch-logs/now", "--dry-run", "true"]
+    assert job.run(*arguments) == 0, job.errors
+    starts = job.lines[job.lines.index("started by:") + 1 :]
+    [copy, start] = starts
+    assert copy.endswith(" one:/there/")
+    assert " --exclude=/launch-logs " in copy
+    assert " -- one " in start
+
+
 @pytest.mark.parametrize(("launcher", "program"), [("mpi", "mpirun -n 3"), ("slurm", "srun ")])
 def test_one_command_for_all(job: Job, launcher: str, program: str) -> None:
     arguments = ["--launcher", launcher, "-n", "1", "--server-command", "true", "true"]

@@ -27,7 +27,7 @@ from .jobs import Job
         (["-n", "1", "python train.py --lr 1"], "did you mean: python train.py --lr 1"),
         (["-n", "1", "A=b", "python", "c"], "did you mean: --env A=b python c"),
         (["-n", "1", "--only-rank", "1", "true"], "--only-rank: found 1, allowed are 0 to 0"),
-        (["-n", "1", "--env-worker", "KEY", "true"], "allowed are KEY=VALUE and KEY:VALUE"),
+        (["-n", "1", "--env-worker", "KEY", "true"], "allowed are KEY=VALUE, KEY:VALUE"),
         (["-n", "1", "--env", "KEY", "true"], "argument --env: found 'KEY', allowed is KEY=VALUE"),
         (["-n", "1", "--env", "1K=2", "true"], "found '1K=2', allowed is KEY=VALUE"),
         (["-n", "1", "--env", "DMLC_ROLE=worker", "true"], "DMLC_ROLE is set by the launcher"),

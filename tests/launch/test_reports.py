@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from kvstore_ext.launch_reports import report
+from kvstore_ext.launcher.protocol import encode
+from kvstore_ext.launcher.report_socket import ReportSocket
 from kvstore_ext.launcher.standing import size
 
-from .jobs import REPORT, Job
+from .jobs import REPORT, STAY, Job
 
 JOINING, JOINED = """'{"joining": true}'""", """'{"joined": true}'"""
 TRAFFIC = """'{"traffic": {"sent": 2000000, "received": 1500}}'"""
@@ -61,6 +63,36 @@ def test_whom_the_start_waits_for(job: Job) -> None:
     job.wait_for_error(rf"launch: after [\d.]+ s the job waits for {re.escape(missing)}")
     job.signal(signal.SIGTERM)
     assert job.wait() == 143
+
+
+def test_servers_that_report_nothing_are_not_missing(job: Job) -> None:
+    worker = f"[ $KVSTORE_EXT_LAUNCH_RANK = 1 ] || {REPORT} {JOINING}; exec sleep 1000"
+    arguments = ["-n", "2", "-s", "1", "--server-command", STAY, "sh", "-c", worker]
+    job.start("--wait-notice", "0.5", *arguments)
+    missing = re.escape("worker 1 on localhost (has not opened a store yet)")
+    job.wait_for_error(rf"launch: after [\d.]+ s the job waits for {missing}")
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 143
+
+
+def test_a_reason_of_any_length_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    receiver = ReportSocket()
+    monkeypatch.setenv("KVSTORE_EXT_REPORTS", str(receiver.path))
+    report(failed="worker 0: " + 100_000 * "\U0001f40d")
+    [fact] = receiver.receive()
+    receiver.close()
+    assert fact["failed"].startswith("worker 0: ")
+    assert len(encode({"report": fact})) < 65536
+
+
+def test_no_directory_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", fail)
+    receiver = ReportSocket()
+    assert str(receiver.path).startswith("/tmp/")
+    receiver.close()
 
 
 def test_processes_that_cannot_join(job: Job) -> None:
