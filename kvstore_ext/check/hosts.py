@@ -69,7 +69,12 @@ class Checking:
 
     async def _compare(self, hosts: dict[str, Host]) -> list[Finding]:
         offsets = await self._of_each(_clock_offset)
-        compared = [probe for probe in self._reached.probes if probe.name in offsets]
+        # A host that is no Linux has no traits.
+        compared = [
+            probe
+            for probe in self._reached.probes
+            if probe.name in offsets and hosts[probe.name].traits
+        ]
         if len(compared) < 2:
             return []
         known = [hosts[probe.name] for probe in compared]

@@ -62,8 +62,8 @@ def hosts_of(processes: Iterable[Process]) -> list[Host]:
 def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
     """Returns the job's processes: workers, servers, scheduler.
 
-    In this order mpirun and srun, which deal their tasks to the hosts in turn too, put worker i
-    where ssh puts it.
+    In this order mpirun, which deals its tasks to the hosts in turn too, puts worker i where ssh
+    puts it. So does srun, where the hostfile has the hosts in Slurm's own order.
     """
     hosts: Sequence[Host] = options.hosts or [Host("localhost")]
     server_hosts: Sequence[Host] = options.server_hosts or hosts

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from kvstore_ext.check import network, settings, software
+from kvstore_ext.check import machine, network, settings, software
 from kvstore_ext.check.finding import NOTE, OK, WRONG
+from kvstore_ext.check.host import check_host
 
 from .checks import ENTRY, PACKAGES, Check, run
 
@@ -96,6 +97,21 @@ def test_real_newer_numpy(tmp_path: Path) -> None:
     assert found["mxnet"]["remedy"] == "pip install 'numpy<1.24'"
     assert found["kvstore_ext"]["state"] == OK
     assert check.status == 1
+
+
+def test_another_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    [finding] = check_host("mine").findings
+    assert (finding.name, finding.state) == ("system", WRONG)
+
+
+def test_a_clock_of_which_the_kernel_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Library:
+        adjtimex = staticmethod(lambda state: -1)
+
+    monkeypatch.setattr("ctypes.CDLL", lambda name: Library)
+    assert machine.clock().state == NOTE
+    assert "kept by the network" not in machine.clock().found
 
 
 NOTHING = {"error": "ImportError: nothing"}

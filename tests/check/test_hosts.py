@@ -115,6 +115,18 @@ def test_tasks_of_mpirun(bare: str, job: Job) -> None:
     job.assert_gone()
 
 
+def test_a_probe_of_mpirun_is_named_by_where_it_runs(bare: str, job: Job) -> None:
+    """Not by its place in the file, since srun for one goes through its hosts sorted."""
+    need("mpirun")
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    (job.directory / "hosts").write_text("localhost\n")
+    arguments = ["--launcher", "mpi", "-H", str(job.directory / "hosts"), "--interface", "lo"]
+    environment = {**root, "KVSTORE_EXT_TEST_MARK": job.mark}
+    check = Check(*arguments, python=bare, environment=environment)
+    assert [host["name"] for host in check.report["hosts"]] == [f"{socket.gethostname()} (0)"]
+    job.assert_gone()
+
+
 def test_mpirun_that_fails(bare: str) -> None:
     need("mpirun")
     arguments = ["--launcher", "mpi", "-n", "2", "--launcher-options=--no-such-option"]

@@ -56,6 +56,33 @@ def test_log_directory_that_cannot_be_made(job: Job) -> None:
     assert "Not a directory" in job.errors[0]
 
 
+def test_log_file_that_cannot_be_opened(job: Job) -> None:
+    (job.log_dir / "worker-0.log").mkdir(parents=True)
+    assert job.run("-n", "1", "true") == 2
+    assert job.errors == [f"launch: [Errno 21] Is a directory: '{job.log_dir}/worker-0.log'"]
+
+
+def test_interpreter_that_is_not_there(job: Job) -> None:
+    assert job.run("--python", "/missing/python", "-n", "1", "true") == 2
+    assert job.errors == ["launch: --python: found '/missing/python', which is no program here"]
+
+
+def test_interpreter_that_cannot_run(job: Job) -> None:
+    """It is found, yet the kernel refuses it."""
+    python = job.directory / "python"
+    python.write_text("#!/missing/shell\n")
+    python.chmod(0o755)
+    assert job.run("--python", str(python), "-n", "1", "true") == 127
+    assert "cannot be run: No such file or directory" in job.errors[1]
+    assert "Traceback" not in "".join(job.errors)
+
+
+def test_variables_that_are_set_here(job: Job) -> None:
+    arguments = ["-n", "1", "--env-worker", "GIVEN", "--server-command", "true"]
+    assert job.run(*arguments, "sh", "-c", "echo $GIVEN", environment={"GIVEN": "a b"}) == 0
+    assert "[worker 0] a b" in job.lines
+
+
 def test_missing_program(job: Job) -> None:
     environment = {"PATH": str(job.directory)}
     assert job.run("-n", "1", "--launcher", "mpi", "true", environment=environment) == 2

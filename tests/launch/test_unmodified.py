@@ -22,9 +22,12 @@ value = mx.nd.ones((3,))
 store.init("weight", value)
 if sys.argv[2:] == [str(store.rank)]:
     raise ValueError("one worker has had enough")
-store.push("weight", value)
-store.pull("weight", out=value)
-print(type(store).__name__, store.num_workers, value.asnumpy().tolist(), flush=True)
+try:
+    store.push("weight", value)
+    store.pull("weight", out=value)
+    print(type(store).__name__, store.num_workers, value.asnumpy().tolist(), flush=True)
+finally:  # as a careful script does: it is here that a worker that was told says so
+    store.close()
 """
 
 # The servers have to import it, so they have to find it.
