@@ -31,7 +31,8 @@ def report(**fact: Any) -> None:
     Parameters
     ----------
     fact
-        Its name and what JSON can say of it. Of a reason (`failed`), its first 2000 characters count.
+        Its name and what JSON can say of it. Of a reason (`failed`), the first 2000 characters
+        count.
     """
     path = launcher_reports()
     if path is None:

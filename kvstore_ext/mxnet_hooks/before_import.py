@@ -49,8 +49,8 @@ def check_requirements() -> None:
     """Raises an ImportError that says what to install where mxnet could not be imported."""
     if importlib.util.find_spec("mxnet") is None:
         raise _unfit(
-            f"kvstore_ext needs mxnet {NEEDED_MXNET}: pip install mxnet=={NEEDED_MXNET} '{NEEDED_NUMPY}' "
-            f"(for GPUs mxnet-cu112=={NEEDED_MXNET})"
+            f"kvstore_ext needs mxnet {NEEDED_MXNET}: pip install mxnet=={NEEDED_MXNET} "
+            f"'{NEEDED_NUMPY}' (for GPUs mxnet-cu112=={NEEDED_MXNET})"
         )
     import numpy
 
