@@ -84,9 +84,9 @@ def test_wrong_arguments(bare: str, arguments: list[str], error: str) -> None:
     assert "kvstore-launch" not in ended.stderr
 
 
-def test_real_newer_numpy(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    if not pytestconfig.getoption("--all"):
-        return
+@pytest.mark.all_only
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="NumPy 1.24 has no Python 3.12")
+def test_real_newer_numpy(tmp_path: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps", "--target"]
     subprocess.run([*install, str(tmp_path), "numpy==1.24.4"], check=True)
     check = Check(environment={"PYTHONPATH": str(tmp_path)})
