@@ -21,6 +21,7 @@ from .config import launcher_reports
 
 # Seconds. Whoever does not take a report in that time will miss it: training goes on.
 _LIMIT = 0.2
+_LONGEST = 4000  # characters of a text: a report has to fit into one line of the launcher's
 
 
 def report(**fact: Any) -> None:
@@ -29,11 +30,18 @@ def report(**fact: Any) -> None:
     Parameters
     ----------
     fact
-        Its name and what JSON can say of it, 64 KiB at most.
+        Its name and what JSON can say of it. A text of more than 4000 characters loses its middle.
     """
     path = launcher_reports()
     if path is None:
         return
+    fact = {name: _shortened(value) for name, value in fact.items()}
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.settimeout(_LIMIT)
         sender.sendto(json.dumps(fact).encode(), path)
+
+
+def _shortened(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) <= _LONGEST:
+        return value
+    return f"{value[:_LONGEST // 2]} ... {value[-_LONGEST // 2:]}"

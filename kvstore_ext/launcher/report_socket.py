@@ -16,7 +16,7 @@ from .protocol import Message
 
 NAME = "KVSTORE_EXT_REPORTS"
 
-_LONGEST = 65536
+_LONGEST = 49152  # bytes; with what a supervisor adds, it stays below a StreamReader's line
 # Taken in a row, so that a process which says too much does not keep its supervisor from the rest.
 _AT_ONCE = 64
 
@@ -41,7 +41,7 @@ class ReportSocket:
         return self._socket.fileno()
 
     def receive(self) -> list[Message]:
-        """Returns what has come since the last call; what is no JSON object is dropped."""
+        """Returns what has come since the last call; drops what is no JSON object, or long."""
         found = []
         for _ in range(_AT_ONCE):
             try:
@@ -50,7 +50,7 @@ class ReportSocket:
                 break
             with contextlib.suppress(ValueError, RecursionError):
                 message = json.loads(data.decode())
-                if isinstance(message, dict):
+                if isinstance(message, dict) and len(json.dumps(message)) <= _LONGEST:
                     found.append(message)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from kvstore_ext.launch_reports import report
+from kvstore_ext.launcher.report_socket import ReportSocket
 from kvstore_ext.launcher.standing import size
 
 from .jobs import REPORT, Job
@@ -116,6 +118,17 @@ def test_reports_that_reach_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     report(joined=True)
     monkeypatch.setenv("KVSTORE_EXT_REPORTS", "x" * 200)
     report(failed="y" * 10_000_000)
+
+
+@pytest.mark.parametrize("letter", ["y", "\N{FIRE}"])
+def test_a_long_reason_fits_into_a_line(monkeypatch: pytest.MonkeyPatch, letter: str) -> None:
+    listener = ReportSocket()
+    monkeypatch.setenv("KVSTORE_EXT_REPORTS", str(listener.path))
+    report(failed=f"worker 1: {letter * 100_000} is no number")
+    received, = listener.receive()
+    assert re.fullmatch(f"worker 1: {letter}+ ... {letter}+ is no number", received["failed"])
+    assert len(json.dumps({"report": received})) < 60_000
+    listener.close()
 
 
 def _takes_more(path: str) -> bool:
