@@ -61,7 +61,20 @@ class Checkpoints:
     def write_own(self, epoch: int, trainer: Any, rank: int) -> None:
         """Writes what a worker other than rank 0, whose checkpoint has it, carries over."""
         if self._directory and rank > 0:
-            trainer.save_states(self._own(epoch, rank))
+            own = self._own(epoch, rank)
+            trainer.save_states(f"{own}.part")
+            os.replace(f"{own}.part", own)
+            self._remove_outlived(rank)
+
+    def _remove_outlived(self, rank: int) -> None:
+        """Removes what a worker carried over before the last checkpoint of rank 0, which may be
+        behind: whoever resumes goes on from that one."""
+        assert self._directory
+        names = os.listdir(self._directory)
+        last = max((name for name in names if name.startswith("epoch-")), default="")
+        for name in names:
+            if name.startswith(f"worker-{rank}-epoch-") and name < f"worker-{rank}-{last}":
+                os.remove(os.path.join(self._directory, name))
 
     def states(self, epoch: int, rank: int) -> str:
         """The file from which a worker goes on: its own where it has one."""

@@ -86,6 +86,7 @@ class Progress:
         None where nothing new is known of it."""
         self._step += 1
         self._loss = self._loss if loss is None else loss
+        self._scalars.begin((self._epoch - 1) * self._steps + self._step)
         self._bar.update()
         now = time.time()
         if now - self._shown >= (LINES_EVERY if self._lines else BAR_EVERY):
@@ -127,11 +128,17 @@ class Scalars:
         self._writer: Any = None
         self._store = store
         self._step = step  # the last one that is written, or that was before this run
-        self._bytes = {"sent": 0, "received": 0}
+        self._bytes: dict[str, int] | None = None
         if directory:
             with script.packages():
                 from tensorboardX import SummaryWriter
             self._writer = SummaryWriter(directory)
+
+    def begin(self, step: int) -> None:
+        """Counts from the end of this step, where it is the first of this run: with that one the
+        initial parameters travel, which belong to no step."""
+        if self._writer is not None and self._bytes is None and hasattr(self._store, "stats"):
+            self._step, self._bytes = step, _bytes(self._store.stats())
 
     def write(self, step: int, values: dict[str, float | None]) -> None:
         """Adds what the store has done since the last step of which this was called."""
@@ -144,11 +151,11 @@ class Scalars:
 
     def _of_store(self, step: int) -> dict[str, float | None]:
         """Bytes that a step of this worker sends and receives, and how small gradients become."""
-        if step == self._step or not hasattr(self._store, "stats"):
+        before = self._bytes
+        if step == self._step or before is None:
             return {}
-        stats, steps, before = self._store.stats(), step - self._step, self._bytes
-        self._step = step
-        self._bytes = {way: sum(stats[way].values()) for way in before}
+        stats, steps = self._store.stats(), step - self._step
+        self._step, self._bytes = step, _bytes(stats)
         found = {f"communication/{way}_bytes_per_step": (self._bytes[way] - before[way]) / steps
                  for way in before}
         return {**found, "communication/compression_ratio": stats["ratio"]}
@@ -156,6 +163,10 @@ class Scalars:
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+def _bytes(stats: dict[str, Any]) -> dict[str, int]:
+    return {way: sum(stats[way].values()) for way in ("sent", "received")}
 
 
 class CompressionReport:
@@ -171,7 +182,7 @@ class CompressionReport:
         return hasattr(self._store, "method") and bool(self._store.method.compressed_keys())
 
     def text(self) -> str:
-        """What it has done since the last call."""
+        """What it has done since the last call, and how small gradients have become so far."""
         stats, last = self._store.stats(), self._last
         self._last = stats
         megabytes = {way: (sum(stats[way].values()) - sum(last.get(way, {}).values())) / 1e6
@@ -179,5 +190,5 @@ class CompressionReport:
         seconds = ", ".join(f"{what} {stats[what] - last.get(what, 0):.2f} s"
                             for what in ("encode", "queue", "wire", "decode"))
         return (f"sent {megabytes['sent']:.2f} MB, received {megabytes['received']:.2f} MB; "
-                f"gradients {stats['ratio']:.1f} times smaller, {stats['zeros']:.0%} zeros; "
+                f"gradients {stats['ratio']:.1f} times smaller, {stats['zeros']:.0%} zeros so far; "
                 f"{seconds}")

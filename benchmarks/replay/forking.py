@@ -51,7 +51,8 @@ class Interpreter:
     ) -> None:
         own, theirs = socket.socketpair()
         own.settimeout(LIMIT)
-        self._output = tempfile.TemporaryFile("w+", errors="replace")  # no pipe: it would fill
+        # No pipe, which would fill.
+        self._output = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         with theirs:
             self._process = subprocess.Popen(
                 [python, "-u", "-m", __name__, str(theirs.fileno()), *modules],

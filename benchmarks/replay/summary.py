@@ -46,7 +46,7 @@ def table(lines: List[Dict[str, Any]]) -> Iterator[str]:
     found = throughputs(lines)
     rates = sorted({rate for _, rate in found})
     arms = [arm for arm in ARMS if any((arm, rate) in found for rate in rates)]
-    yield "| images/s | " + " | ".join(f"{rate:g} Gbit/s" for rate in rates) + " |"
+    yield "| samples/s | " + " | ".join(f"{rate:g} Gbit/s" for rate in rates) + " |"
     yield "| --- |" + " ---: |" * len(rates)
     for arm in [*arms, BOUND]:
         label = ARMS[arm].label if arm in ARMS else "bound for float32 gradients"

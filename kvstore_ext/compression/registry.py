@@ -52,7 +52,7 @@ def parse(parameters: Union[str, Mapping[str, Any]], **defaults: Any) -> Compres
     if kind not in list(TYPES):  # whatever the kind is: a list cannot be looked up
         raise OptionError(
             f"compression type is {kind!r}; it must be one of {', '.join(map(repr, TYPES))}"
-            + did_you_mean(str(kind), {name: name for name in TYPES})
+            + (did_you_mean(kind, {name: name for name in TYPES}) if isinstance(kind, str) else "")
         )
     known = {known.name: known for known in fields(TYPES[kind])}
     for name, value in options.items():

@@ -48,6 +48,7 @@ def test_two_hosts_and_one_that_refuses(job: Job, sshd: Sshd) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_slow_link_and_firewall(bare: str, tmp_path: Path) -> None:
     """Host 2 sends slowly; what host 1 would answer to host 0, a firewall drops."""
+    need("tc")
     fast, slow = Link(send=80, receive=80), Link(send=8, receive=80)
     job = Job(tmp_path)
     with contextlib.ExitStack() as stack:

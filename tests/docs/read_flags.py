@@ -33,8 +33,8 @@ def read(words: list[str]) -> str:
             runpy.run_path(words[0], run_name="__main__")
     except FlagsRead:
         return ""
-    except SystemExit:
-        return errors.getvalue()
+    except SystemExit as error:
+        return errors.getvalue() + ("" if error.code in (None, 0) else str(error.code))
     finally:
         forget_modules(folder)
     return "it reads no flags"

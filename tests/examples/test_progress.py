@@ -126,6 +126,30 @@ def test_a_terminal_gets_a_bar_and_a_log_lines(
         assert len(lines) == 4
 
 
+def test_bytes_of_a_step_are_without_those_of_the_initial_parameters(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(progress, "SCALARS_EVERY", 0)
+    sent = iter([1100, 1200, 1350])
+    store = SimpleNamespace(rank=0, stats=lambda: {
+        "sent": {"server": next(sent)}, "received": {"server": 0}, "ratio": 1.0})
+    shows = progress.Progress(
+        Namespace(progress="lines", tensorboard=str(tmp_path)), shown=False, epochs=range(1, 2),
+        steps=3, samples=8, store=store)
+    found: list[tuple[float, int]] = []
+
+    def add(name: str, value: float, step: int) -> None:
+        if name == "communication/sent_bytes_per_step":
+            found.append((value, step))
+
+    monkeypatch.setattr(shows._scalars._writer, "add_scalar", add)
+    shows.begin_epoch(1)
+    for _ in range(3):
+        shows.step(None)
+    shows.end()
+    assert found == [(100, 2), (150, 3)]
+
+
 def test_what_is_not_installed_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "tqdm.py").write_text("raise ModuleNotFoundError('none here', name='tqdm')\n")
     ended = run_python("-c", "import sys, runpy; sys.path[:0] = sys.argv[1:3];"

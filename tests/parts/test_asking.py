@@ -56,6 +56,8 @@ def test_what_is_no_compression_is_refused_in_a_line(asked: Any, words: str) -> 
     with pytest.raises(OptionError, match=words) as caught:
         store.set_gradient_compression(asked)
     assert "\n" not in str(caught.value)
+    written = isinstance(asked.get("type") if isinstance(asked, dict) else asked, str)
+    assert ("did you mean" in str(caught.value)) == written
     store.close()
 
 

@@ -1,0 +1,37 @@
+"""What the workers of the training scripts carry over is there whole, and not for ever."""
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import checkpoints
+import pytest
+
+
+def saves(file: str) -> None:
+    Path(file).write_text("whole")
+
+
+def fails(file: str) -> None:
+    Path(file).write_text("ha")
+    raise OSError("the disk is full")
+
+
+def test_a_workers_own_states_are_whole_and_last_as_long_as_their_checkpoint(
+    tmp_path: Path,
+) -> None:
+    saved = checkpoints.Checkpoints(str(tmp_path), resume=False)
+    for epoch in (1, 2, 3):
+        for rank in (1, 12):
+            saved.write_own(epoch, SimpleNamespace(save_states=saves), rank)
+        if epoch < 3:  # rank 0 is behind
+            saved.write(epoch, {}, lambda folder: None)
+    kept = {"epoch-0001", "epoch-0002"}
+    kept |= {f"worker-{rank}-epoch-000{epoch}.states" for rank in (1, 12) for epoch in (2, 3)}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    with pytest.raises(OSError, match="the disk is full"):
+        saved.write_own(4, SimpleNamespace(save_states=fails), 1)
+    assert not (tmp_path / "worker-1-epoch-0004.states").exists()
+    last = checkpoints.Checkpoints(str(tmp_path), resume=True)
+    assert last.states(2, 1) == str(tmp_path / "worker-1-epoch-0002.states")
+    assert last.states(4, 1) == str(tmp_path / "epoch-0004" / "optimizer.states")
