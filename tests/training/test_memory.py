@@ -67,7 +67,8 @@ def ended(module_cluster: Cluster) -> Callable[[str, int], Job]:
 
     @lru_cache(maxsize=None)
     def run(dtype: str, devices: int) -> Job:
-        places = {"workers": 3, "servers": 2, "server": server}
+        # A fork has yet to map what an interpreter of its own has from its imports on.
+        places = {"workers": 3, "servers": 2, "server": server, "fork": False}
         return module_cluster.run(train_large_keys, dtype, devices, **places)
 
     return run
