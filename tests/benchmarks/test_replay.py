@@ -31,7 +31,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" in metafunc.fixturenames:
         everything = metafunc.config.getoption("--all")
         built = [name for name, arm in ARMS.items() if not arm.missing()]
-        metafunc.parametrize("name", built if everything else ["p3", "dist_sync", "stock_p3"])
+        # MXNet's own P3 stands still in one of some thirty runs on busy processors.
+        metafunc.parametrize("name", built if everything else ["p3", "dist_sync"])
 
 
 @pytest.fixture(scope="module")
