@@ -19,9 +19,9 @@ _INSTALL_KVSTORE_EXT = "pip install . in the checkout of kvstore_ext, which comp
 # What an import fails of, and what helps.
 _REMEDIES = (
     (r"ImportError: .*: (pip install .*)", r"\1"),  # of our own, which says it already
-    (r"No module named 'numpy'|needs NumPy", _INSTALL_NUMPY),
+    (r"No module named 'numpy'", _INSTALL_NUMPY),
     (r"module 'numpy' has no attribute|numpy\.core|_ARRAY_API", _INSTALL_NUMPY),
-    (r"No module named 'distutils'|needs distutils", "pip install setuptools"),
+    (r"No module named 'distutils'", "pip install setuptools"),
     (r"No module named 'mxnet'|needs mxnet", _INSTALL_MXNET),
     (r"No module named '(\w+)'", r"pip install \1"),
     (

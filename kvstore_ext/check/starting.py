@@ -10,7 +10,6 @@ from ..launcher.hosts import Host as Place
 from ..launcher.job import Starter
 from ..launcher.options import Options
 from ..launcher.processes import Process
-from ..launcher.ranks import Endpoint
 from ..launcher.running import Running, StartError
 from ..launcher.terminal import Terminal
 from .finding import Finding, wrong
@@ -98,7 +97,13 @@ async def _begin_all(options: Options, reached: Reached) -> None:
     towards = None
     for number, probe in enumerate(list(reached.probes)):
         try:
-            probe.endpoint = await _reserve(options, probe, towards, number, len(reached.probes))
+            probe.endpoint = await probe.running.reserve(
+                options.start_timeout,
+                number,
+                len(reached.probes),
+                interface=options.interface,
+                towards=towards,
+            )
             towards = towards or probe.endpoint.address
         except StartError as error:
             reached.lose(probe.name, error)
@@ -115,20 +120,6 @@ async def _begin_all(options: Options, reached: Reached) -> None:
             reached.lose(probe.name, error)
 
     await asyncio.gather(*(begin(probe) for probe in list(reached.probes)))
-
-
-async def _reserve(
-    options: Options, probe: Probe, towards: str | None, share: int, shares: int
-) -> Endpoint:
-    request = {
-        "address": None,
-        "interface": options.interface,
-        "towards": towards,
-        "port": 0,
-        "share": share,
-        "shares": shares,
-    }
-    return await probe.running.reserve(request, options.start_timeout)
 
 
 def _with_last_line(error: StartError) -> Exception:

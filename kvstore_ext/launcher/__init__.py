@@ -18,6 +18,8 @@ same arguments and do the same. To follow a job, read in this order:
     far_ends     the commands that start a supervisor or an agent
     ssh, mpi, slurm
                  the command that starts one of them on another host
+    tasks_command
+                 mpirun's or srun's, for a whole job
     direct       starts a supervisor beside each process: here, or by one ssh each
     rsync        copies the working directory to other hosts first
     gathering    starts them all by one mpirun or srun, whose tasks report to the launcher

@@ -7,12 +7,11 @@ import shlex
 from typing import Sequence
 
 from .far_ends import supervisor_command
-from .mpi import is_open_mpi, mpirun_command
 from .options import Options
 from .processes import Process, hosts_of
 from .rsync import rsync_command
-from .slurm import srun_command
 from .ssh import ssh_command
+from .tasks_command import tasks_command
 
 # What tasks of mpirun and srun are told, and only known once the launcher listens.
 _ADDRESSES = ["LAUNCHER:PORT"]
@@ -49,13 +48,10 @@ def _place(options: Options, process: Process) -> str:
 
 def _commands(options: Options, processes: Sequence[Process]) -> list[list[str]]:
     python, extra = options.python, options.launcher_options
-    tasks = len(processes)
     if options.launcher == "local":
         return [supervisor_command(python)]
-    if options.launcher == "mpi":
-        return [mpirun_command(tasks, options.hosts, python, extra, _ADDRESSES, is_open_mpi())]
-    if options.launcher == "slurm":
-        return [srun_command(tasks, options.hosts, python, extra, _ADDRESSES)]
+    if options.launcher != "ssh":
+        return [tasks_command(options, len(processes), _ADDRESSES)]
     hosts = hosts_of(processes)
     commands = []
     if options.sync_dst_dir is not None:

@@ -152,15 +152,15 @@ class Job:
     async def _reserve(
         self, running: Running, address: str | None, towards: str | None, port: int = 0
     ) -> Endpoint:
-        request = {
-            "address": address,
-            "interface": self._options.interface,
-            "towards": towards,
-            "port": port,
-            "share": self._running.index(running),
-            "shares": len(self._running),
-        }
-        return await running.reserve(request, self._options.start_timeout)
+        return await running.reserve(
+            self._options.start_timeout,
+            self._running.index(running),
+            len(self._running),
+            interface=self._options.interface,
+            towards=towards,
+            address=address,
+            port=port,
+        )
 
     def _endings(self, *roles: str) -> list[asyncio.Future[Ending]]:
         return [running.ended for running in self._running if running.process.role in roles]

@@ -16,13 +16,12 @@ from .far_ends import supervisor_command
 from .gathering import GatheringStarter
 from .hosts import Host
 from .job import Job, Starter
-from .mpi import is_open_mpi, mpirun_command
 from .options import Options, parse
 from .output import Sink, note
 from .processes import hosts_of, plan
 from .rsync import CopyingStarter
-from .slurm import srun_command
 from .ssh import ssh_command
+from .tasks_command import tasks_command
 from .terminal import Terminal
 
 _PROGRAMS = {
@@ -102,9 +101,7 @@ def make_starter(options: Options, tasks: int, hosts: Sequence[Host]) -> Starter
         return DirectStarter(lambda host: ssh_command(host, python, extra))
 
     def command_for(addresses: list[str]) -> list[str]:
-        if options.launcher == "slurm":
-            return srun_command(tasks, options.hosts, python, extra, addresses)
-        return mpirun_command(tasks, options.hosts, python, extra, addresses, is_open_mpi())
+        return tasks_command(options, tasks, addresses)
 
     name = "srun" if options.launcher == "slurm" else "mpirun"
     sink = Sink(name, options.log_dir, Terminal(options.only_rank))

@@ -45,8 +45,30 @@ class Running:
     def title(self) -> str:
         return f"{self.process.name} on {self.host}"
 
-    async def reserve(self, request: Message, limit: float) -> Endpoint:
-        """Asks for an address and port on the process's host; raises StartError with why not."""
+    async def reserve(
+        self,
+        limit: float,
+        share: int,
+        shares: int,
+        *,
+        interface: str | None,
+        towards: str | None,
+        address: str | None = None,
+        port: int = 0,
+    ) -> Endpoint:
+        """Asks for an address and port on the process's host; raises StartError with why not.
+
+        The address is the one given, that of the interface, or the one that leads `towards`
+        another. A port of 0 is a free one, out of the `share`-th of so many shares.
+        """
+        request = {
+            "address": address,
+            "interface": interface,
+            "towards": towards,
+            "port": port,
+            "share": share,
+            "shares": shares,
+        }
         self.link.send({"reserve": request})
         try:
             received = await asyncio.wait_for(self.link.receive(), limit)

@@ -11,22 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.launch.jobs import PULLED, TRAIN
 from tests.support.paths import ROOT
 
 from .conftest import Installed
 from .places import Environment
 
-TRAIN = """
-import mxnet as mx
-
-store = mx.kv.create("p3")
-value = mx.nd.ones((3,))
-store.init("weight", value)
-store.push("weight", 2 * value)
-store.pull("weight", out=value)
-print(type(store).__name__, value.asnumpy().tolist(), flush=True)
-"""
-PULLED = "[worker 0] P3Worker [2.0, 2.0, 2.0]"
 PLACES = ("checkout", "empty", "own")
 ENTRIES = ("launch.py", "kvstore-launch")
 RUNNERS = ("kvstore-ext", "python -m kvstore_run")

@@ -29,6 +29,19 @@ STAY = "sh -c 'echo up; exec sleep 1000'"
 DONE = r"launch: the job is done after [\d.]+ s"
 STUBBORN = "setsid sleep 1000 & sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000'"
 
+# A worker of a store, and what it prints as one of one.
+TRAIN = """
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.ones((3,))
+store.init("weight", value)
+store.push("weight", 2 * value)
+store.pull("weight", out=value)
+print(type(store).__name__, value.asnumpy().tolist(), flush=True)
+"""
+PULLED = "[worker 0] P3Worker [2.0, 2.0, 2.0]"
+
 
 class Job:
     """One run of the launcher. `mark` is in the environment of every process of the job.

@@ -1,0 +1,17 @@
+"""The one command that starts all processes of a job: mpirun's or srun's."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from .mpi import is_open_mpi, mpirun_command
+from .options import Options
+from .slurm import srun_command
+
+
+def tasks_command(options: Options, tasks: int, addresses: Sequence[str]) -> list[str]:
+    """Returns it for --launcher mpi or slurm; its tasks report to one of the addresses."""
+    known = (tasks, options.hosts, options.python, options.launcher_options, addresses)
+    if options.launcher == "slurm":
+        return srun_command(*known)
+    return mpirun_command(*known, is_open_mpi())
