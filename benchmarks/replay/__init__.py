@@ -15,6 +15,7 @@ costs.py         times of operations on a device, from a network's graph
 published.py     makes traces/
 profile.py       makes the trace of a network of one's own
 worker.py        replays a trace, by the waits of waits.py, the sums of exchanges.py
+traffic.py       what a host sends and receives meanwhile
 arms.py          what is compared, and how its users start it
 roles.py         servers, schedulers and Horovod's rendezvous
 forking.py       processes on hosts, without an import of mxnet for each

@@ -47,6 +47,9 @@ class Arm:
         The store updates weights, rather than the worker.
     apart : bool
         Gradients are pushed and sums pulled in two calls.
+    share : float
+        Of the bytes that float32 gradients would be, about what it sends: how long it will take
+        follows from that.
     """
 
     label: str
@@ -57,6 +60,7 @@ class Arm:
     options: Dict[str, Any] = field(default_factory=dict)
     updates: bool = False
     apart: bool = False
+    share: float = 1.0
 
     @property
     def has_servers(self) -> bool:
@@ -75,8 +79,13 @@ class Arm:
         return f"{self.label} is not installed: run `make peers`"
 
 
+# Of the bytes of float32, there and back.
+_SHARES = {"terngrad": 0.08, "qsgd": 0.25, "dgc": 0.05, "onebit": 0.04, "signsgd": 0.04,
+           "fp16": 0.5, "2bit": 0.53}
+
+
 def _compressed(kind: str) -> Arm:
-    return Arm(kind, OURS, "p3", compression={"type": kind})
+    return Arm(kind, OURS, "p3", compression={"type": kind}, share=_SHARES[kind])
 
 
 # MXNet's launcher sets these two with --p3.
@@ -85,22 +94,25 @@ _STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 ARMS: Dict[str, Arm] = {
     "p3": Arm("p3", OURS, "p3"),
     "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
-    **{kind: _compressed(kind)
-       for kind in ("terngrad", "qsgd", "dgc", "onebit", "signsgd", "fp16", "2bit")},
-    "slim_dp": Arm("slim_dp", OURS, "slim_dp", updates=True),
+    **{kind: _compressed(kind) for kind in _SHARES},
+    "slim_dp": Arm("slim_dp", OURS, "slim_dp", updates=True, share=0.3),
     "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
-                          compression={"type": "2bit", "threshold": 0.5}, apart=True),
+                          compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),
     "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3),
     "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod"),
 }
 
 
-def environment_of(arm: Arm, timeout: float) -> Dict[str, str]:
-    """Variables of all processes of an arm's job that do not depend on the cluster."""
+def environment_of(arm: Arm, timeout: float, options: Dict[str, Any]) -> Dict[str, str]:
+    """Variables of all processes of an arm's job that do not depend on the cluster.
+
+    `options` are further KVSTORE_EXT_OPTIONS.
+    """
     variables = {**ENVIRONMENT, **arm.environment}
     if arm.runtime is OURS:
-        variables["KVSTORE_EXT_OPTIONS"] = json.dumps({"timeout": timeout, **arm.options})
+        every = {"timeout": timeout, **arm.options, **options}
+        variables["KVSTORE_EXT_OPTIONS"] = json.dumps(every)
     return variables
 
 

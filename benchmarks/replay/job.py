@@ -22,6 +22,9 @@ class JobError(Exception):
     """A process of a run failed, or the run took too long."""
 
 
+_LATER = ("slice_elements", "sample", "overlaps")
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a run's result depends on, beside the arm.
@@ -37,6 +40,20 @@ class Settings:
     warm_up: int = 2  # iterations that do not count
     iterations: int = 5
     by_name: bool = False  # keys are numbered by names, as gluon.Trainer does, not by layers
+    slice_elements: int = 0  # most float32 of a slice; 0: the store's own
+    sample: float = 0.0  # seconds from one sample of a host's traffic to the next; 0: none
+    overlaps: bool = True  # False: gradients travel when all are computed, and nothing is meanwhile
+
+    def described(self) -> Dict[str, Any]:
+        """What tells it from others, in keys and result lines.
+
+        What came later than results that are kept stands in it only where it is not the default, so
+        that these remain results of the same runs.
+        """
+        return {
+            name: value for name, value in asdict(self).items()
+            if name not in _LATER or value != getattr(Settings, name)
+        }
 
     @property
     def link(self) -> Link:
@@ -78,7 +95,8 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     -------
     dict
         `seconds` an iteration, the mean of workers and iterations; `series`, those of worker 0,
-        warm-up included; `sent` and `received`, bytes a host and iteration.
+        warm-up included; `sent` and `received`, bytes a host and iteration; with samples `traffic`,
+        the first host's, as `traffic.Sampler.rates` has it.
 
     Raises
     ------
@@ -112,7 +130,9 @@ class _Job:
 
     def start(self, limit: float) -> None:
         hosts, switch = self._cluster.hosts, self._cluster.switch
-        variables = {**_inherited(), **environment_of(self._arm, limit)}
+        slices = self._settings.slice_elements
+        options = {"slice_bytes": 4 * slices} if slices else {}
+        variables = {**_inherited(), **environment_of(self._arm, limit, options)}
         if self._arm.has_servers:
             ours = "kvstore_ext" in self._arm.runtime.modules
             role = f"benchmarks.replay.roles:{'our' if ours else 'stock'}_server"
@@ -133,7 +153,8 @@ class _Job:
             "apart": self._arm.apart,
         }
         for host, own in zip(hosts, per_host):
-            arguments = [json.dumps(settings), str(self._result(host))]
+            sample = self._settings.sample if host is hosts[0] else 0.0
+            arguments = [json.dumps({**settings, "sample": sample}), str(self._result(host))]
             self._workers[f"worker on {host.name}"] = self._fork(
                 "worker", "benchmarks.replay.worker:work", arguments, host, {**variables, **own}
             )
@@ -167,6 +188,7 @@ class _Job:
 
     def results(self) -> Dict[str, Any]:
         found = [json.loads(self._result(host).read_text()) for host in self._cluster.hosts]
+        traffic = {"traffic": found[0]["traffic"]} if self._settings.sample else {}
         found.sort(key=lambda worker: worker["rank"])
         first, dilation = self._settings.warm_up, self._settings.dilation
 
@@ -178,6 +200,7 @@ class _Job:
             "series": [round(each / dilation, 4) for each in found[0]["seconds"]],
             "sent": round(average("sent")),
             "received": round(average("received")),
+            **traffic,
         }
 
     def _fork(

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence
@@ -22,6 +22,9 @@ from benchmarks.replay.trace import digest, load
 _CARRIED = 2.0
 # Elements a second that all hosts together encode and add up on average, likewise.
 _CODED = 35e6
+# Where communication is not to overlap, encoding counts as communication, and how long it takes
+# matters. So much slower for each host: with two processors, as though each host had ten of them.
+_ALONE = 5.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the bound: what most arms take
 
@@ -42,7 +45,7 @@ class Run:
     def key(self) -> str:
         """What makes it the same run as another."""
         content = digest(self.settings.trace)  # a file of the same name may have another one
-        return json.dumps([self.arm, asdict(self.settings), content, self.repeat])
+        return json.dumps([self.arm, self.settings.described(), content, self.repeat])
 
     @property
     def expected(self) -> float:
@@ -50,10 +53,12 @@ class Run:
         settings = self.settings
         trace = load(settings.trace)
         iterations = settings.warm_up + settings.iterations
-        least = trace.compute
-        if ARMS[self.arm].dense:
-            least = least_seconds(trace, settings.hosts, settings.gigabits)
         initial = wire_seconds(trace.elements, settings.hosts, settings.gigabits)
+        share = ARMS[self.arm].share
+        if settings.overlaps:
+            least = least_seconds(trace, settings.hosts, settings.gigabits / share)
+        else:
+            least = trace.compute + initial * share
         return _STARTING + settings.dilation * (_SLOWER * iterations * least + initial)
 
     @property
@@ -62,9 +67,11 @@ class Run:
         return 60 + 6 * self.expected
 
 
-def dilation(trace: str, hosts: int, gigabits: float, arms: Sequence[str]) -> float:
+def dilation(settings: Settings, arms: Sequence[str]) -> float:
     """The least by which this machine must be slower than the replayed cluster, for all arms."""
-    loaded = load(trace)
+    loaded, hosts, gigabits = load(settings.trace), settings.hosts, settings.gigabits
+    if not settings.overlaps:
+        return round(max(1.0, hosts * gigabits / _CARRIED, hosts * _ALONE), 1)
     busy = wire_seconds(loaded.elements, hosts, gigabits)
     average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)
     least = max(1.0, average / _CARRIED)
@@ -75,14 +82,21 @@ def dilation(trace: str, hosts: int, gigabits: float, arms: Sequence[str]) -> fl
 
 def plan(base: Settings, rates: Sequence[float], arms: Sequence[str], repeats: int) -> List[Run]:
     """All runs, in an order in which whatever changes on the machine meets all arms alike."""
-    scaled = {
-        rate: replace(base, gigabits=rate, dilation=dilation(base.trace, base.hosts, rate, arms))
-        for rate in rates
-    }
+    scaled = {rate: dilated(replace(base, gigabits=rate), arms) for rate in rates}
     return [
         Run(arm, scaled[rate], repeat)
         for repeat, rate, arm in product(range(repeats), rates, arms)
     ]
+
+
+def dilated(settings: Settings, arms: Sequence[str]) -> Settings:
+    """The same with the dilation that these arms need."""
+    return replace(settings, dilation=dilation(settings, arms))
+
+
+def interleaved(*plans: Sequence[Run]) -> List[Run]:
+    """The runs of all plans, each first run before the second ones."""
+    return sorted((run for plan in plans for run in plan), key=lambda run: run.repeat)
 
 
 def read(file: Path) -> List[Dict[str, Any]]:
@@ -140,7 +154,7 @@ def _one(run: Run, file: Path, interpreters: Interpreters) -> Iterator[str]:
         yield missing
         return
     line: Dict[str, Any] = {
-        "key": run.key, "arm": run.arm, **asdict(run.settings), "repeat": run.repeat,
+        "key": run.key, "arm": run.arm, **run.settings.described(), "repeat": run.repeat,
         "load": round(os.getloadavg()[0], 2), "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
     }
     begun = time.monotonic()

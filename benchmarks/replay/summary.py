@@ -23,34 +23,39 @@ class Throughput:
     runs: int
 
 
-Point = Tuple[str, float]  # an arm and Gbit/s
+Point = Tuple[str, float]  # an arm and what a picture has from left to right
+Found = Dict[Point, Throughput]
 
 
-def throughputs(lines: List[Dict[str, Any]]) -> Dict[Point, Throughput]:
-    """Those of runs of one network and number of hosts, and at each rate the bound's."""
+def throughputs(lines: List[Dict[str, Any]], over: str = "gigabits") -> Found:
+    """Of one network's runs, which differ in one setting; for each of its values also the bound's.
+    """
     found: Dict[Point, List[float]] = defaultdict(list)
     for line in lines:
-        samples = line["hosts"] * load(line["trace"]).batch
+        trace = load(line["trace"])
+        samples = line["hosts"] * trace.batch
         if "seconds" in line:
-            found[line["arm"], line["gigabits"]].append(samples / line["seconds"])
-        least = least_seconds(load(line["trace"]), line["hosts"], line["gigabits"])
-        found[BOUND, line["gigabits"]] = [samples / least]
+            found[line["arm"], line[over]].append(samples / line["seconds"])
+        least = least_seconds(trace, line["hosts"], line["gigabits"])
+        found[BOUND, line[over]] = [samples / least]
     return {
         point: Throughput(median(values), min(values), max(values), len(values))
         for point, values in found.items()
     }
 
 
-def table(lines: List[Dict[str, Any]]) -> Iterator[str]:
-    """A markdown table: an arm a line, a rate a column."""
-    found = throughputs(lines)
-    rates = sorted({rate for _, rate in found})
-    arms = [arm for arm in ARMS if any((arm, rate) in found for rate in rates)]
-    yield "| samples/s | " + " | ".join(f"{rate:g} Gbit/s" for rate in rates) + " |"
-    yield "| --- |" + " ---: |" * len(rates)
+def table(
+    lines: List[Dict[str, Any]], over: str = "gigabits", unit: str = "Gbit/s"
+) -> Iterator[str]:
+    """A markdown table: an arm a line, a value of a setting a column."""
+    found = throughputs(lines, over)
+    values = sorted({value for _, value in found})
+    arms = [arm for arm in ARMS if any((arm, value) in found for value in values)]
+    yield "| samples/s | " + " | ".join(f"{value:,g} {unit}" for value in values) + " |"
+    yield "| --- |" + " ---: |" * len(values)
     for arm in [*arms, BOUND]:
         label = ARMS[arm].label if arm in ARMS else "bound for float32 gradients"
-        cells = [_cell(found[arm, rate]) if (arm, rate) in found else "-" for rate in rates]
+        cells = [_cell(found[arm, value]) if (arm, value) in found else "-" for value in values]
         yield f"| {label} | " + " | ".join(cells) + " |"
 
 

@@ -6,27 +6,28 @@ gradients, last layer first. So communication hides exactly where it could behin
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List
 
 import mxnet as mx
 
 from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
 from benchmarks.replay.trace import Layer, load
+from benchmarks.replay.traffic import Sampler, mark
 from benchmarks.replay.waits import Wait
-
-INTERFACE = "eth0"
 
 
 class _ReplayedLayer:
     """A layer's arrays and waits. The key of a parameter is its place in an order."""
 
-    def __init__(self, layer: Layer, keys: Dict[str, int]) -> None:
+    def __init__(self, layer: Layer, keys: Dict[str, int], updates: bool) -> None:
         sizes = layer.parameters
         self.weights = [mx.nd.zeros((size,)) for size in sizes.values()]
         self.gradients = [mx.nd.random.normal(scale=0.01, shape=(size,)) for size in sizes.values()]
-        self.totals = [mx.nd.zeros((size,)) for size in sizes.values()]
+        # A store that updates weights gives no sums.
+        self.totals = (
+            self.weights if updates else [mx.nd.zeros((size,)) for size in sizes.values()]
+        )
         self.keys = [keys[name] for name in sizes]
         self.forward, self.backward = Wait(layer.forward), Wait(layer.backward)
         # What a pass has got to, as an activation and its gradient.
@@ -44,7 +45,7 @@ def work(settings: str, result: str) -> None:
         if how["store"] == "horovod"
         else StoreExchange(how["store"], how["compression"], how["updates"], how["apart"])
     )
-    layers = [_ReplayedLayer(layer, keys) for layer in trace.layers]
+    layers = [_ReplayedLayer(layer, keys, how["updates"]) for layer in trace.layers]
     parameters = sorted(
         (key, *arrays)
         for layer in layers
@@ -53,19 +54,34 @@ def work(settings: str, result: str) -> None:
     for key, weight, _, _ in parameters:
         exchange.begin(key, weight)
     mx.nd.waitall()
-    marks = [_mark()]
+    sampler = Sampler(how["sample"], how["dilation"]) if how["sample"] else None
+    marks = [mark()]
     for _ in range(how["warm_up"] + how["iterations"]):
-        last = _compute(layers)
-        for parameter in parameters:
-            exchange.step(*parameter)
-        # As a script that reads the loss: it waits for the backward pass, not for communication.
-        last.wait_to_read()
-        marks.append(_mark())
+        _iterate(layers, parameters, exchange, how["overlaps"])
+        marks.append(mark())
+    traffic = sampler.rates(marks[how["warm_up"]][0]) if sampler else None
     mx.nd.waitall()
     seconds, sent, received = ([after - before for before, after in zip(series, series[1:])]
                                for series in zip(*marks))
-    found = {"rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received}
+    found: Dict[str, Any] = {
+        "rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received,
+        "traffic": traffic,
+    }
     Path(result).write_text(json.dumps(found))
+
+
+def _iterate(
+    layers: List[_ReplayedLayer], parameters: List[Any], exchange: Any, overlaps: bool
+) -> None:
+    last = _compute(layers)
+    if not overlaps:
+        last.wait_to_read()
+    for parameter in parameters:
+        exchange.step(*parameter)
+    # As a script that reads the loss: it waits for the backward pass, not for communication.
+    last.wait_to_read()
+    if not overlaps:
+        mx.nd.waitall()
 
 
 def _compute(layers: List[_ReplayedLayer]) -> mx.nd.NDArray:
@@ -81,12 +97,3 @@ def _compute(layers: List[_ReplayedLayer]) -> mx.nd.NDArray:
         above = [layer.input_gradient]
     return layers[0].input_gradient
 
-
-def _mark() -> Tuple[float, int, int]:
-    """The time, and the bytes that this host has sent and received."""
-    for line in Path("/proc/self/net/dev").read_text().splitlines():
-        name, _, counters = line.partition(":")
-        if name.strip() == INTERFACE:
-            numbers = [int(number) for number in counters.split()]
-            return time.perf_counter(), numbers[8], numbers[0]
-    return time.perf_counter(), 0, 0

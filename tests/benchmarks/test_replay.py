@@ -1,8 +1,10 @@
 """The replay: that traces are what their networks cost, and that a run sends what it has to."""
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -16,7 +18,7 @@ from benchmarks.replay.costs import Device, layers_of
 from benchmarks.replay.forking import Interpreter, InterpreterError
 from benchmarks.replay.job import Interpreters, JobError, Settings
 from benchmarks.replay.profile import profile
-from benchmarks.replay.trace import Layer, Trace, TraceError, load
+from benchmarks.replay.trace import Layer, Trace, TraceError, digest, load
 from tests.support.system_packages import need
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -64,6 +66,42 @@ def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Inter
         assert 0.9 * both_ways < found["sent"] < 1.5 * both_ways
     else:
         assert 0 < found["sent"] < both_ways
+
+
+@root
+def test_slices_samples_and_no_overlap_reach_the_job(
+    toy: str, interpreters: Interpreters
+) -> None:
+    need("tc")
+    how = replace(settings(toy), slice_elements=50, sample=0.002, overlaps=False)
+    found = job.run(ARMS["p3"], how, interpreters, limit=120)
+    both_ways = 2 * 4 * TOY.elements * 0.5
+    assert found["sent"] > 1.7 * both_ways  # a message's header is longer than such a slice
+    # While gradients travel nothing is computed; a burst is what a link lets through at once.
+    assert found["seconds"] > TOY.compute + 8 * (found["sent"] - 2 * 128 * 1024) / 1e9
+    traffic = found["traffic"]
+    assert traffic["sample"] == 0.002
+    assert len(traffic["sent"]) == len(traffic["received"]) > 3
+    assert min(max(traffic["sent"]), max(traffic["received"])) > 0
+
+
+def test_runs_have_the_keys_that_they_had_before_settings_were_added() -> None:
+    run = measurement.Run("p3", Settings("resnet50", 4, 1.0, 10.1, 2, 3), 0)
+    assert run.key == json.dumps(["p3", {
+        "trace": "resnet50", "hosts": 4, "gigabits": 1.0, "dilation": 10.1, "warm_up": 2,
+        "iterations": 3, "by_name": False,
+    }, digest("resnet50"), 0])
+    others = [replace(run.settings, **change)
+              for change in ({"slice_elements": 1000}, {"sample": 0.01}, {"overlaps": False})]
+    keys = {replace(run, settings=other).key for other in others}
+    assert len(keys | {run.key}) == 4
+    assert others[0].described()["slice_elements"] == 1000
+
+
+def test_communication_that_overlaps_nothing_has_a_dilation_of_its_own(toy: str) -> None:
+    alone = replace(settings(toy), overlaps=False, hosts=4, gigabits=10.0)
+    assert measurement.dilation(alone, ["p3"]) == 20.0
+    assert measurement.dilation(replace(alone, gigabits=1.0), ["p3"]) == 20.0
 
 
 @root
