@@ -3,10 +3,17 @@
     python -m benchmarks.figures readme        # or: make figure-readme
 
 measures what `docs/figures/NAME.jsonl` does not have yet, and writes `docs/figures/NAME.svg` and
-the table beside it, NAME.md. Without the .jsonl everything is measured anew.
+the table beside it, NAME.md. Without the .jsonl everything is measured anew. A figure is a module
+with `runs`, all that it takes, and `draw`, which needs their results alone.
 
-style.py   how all pictures look
-readme.py  throughput of stores and peers at three bandwidths
+readme.py        throughput of stores and peers at three bandwidths
+p3_bandwidth.py  throughput against bandwidth, and the gain over the baseline
+
+extent.py    how often and how long runs are, and what of them --quick has
+curves.py    throughputs as lines with bands
+gains.py     gains over the baseline, what the bound allows, where a peer is ahead
+style.py     how all pictures look
+document.py  where docs/figures.md shows them
 
 This room uses `benchmarks/replay/`, which does not know it.
 """

@@ -4,29 +4,33 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from pathlib import Path
+from typing import Any, Dict, List
 
 from benchmarks.cluster import ClusterError
-from benchmarks.figures import readme
+from benchmarks.figures import document, p3_bandwidth, readme
 from benchmarks.replay import measurement
 from benchmarks.replay.forking import InterpreterError
 
-FIGURES = {"readme": readme}
-DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "figures"
+FIGURES: Dict[str, Any] = {
+    "readme": readme,
+    "p3-bandwidth": p3_bandwidth,
+}
+ALL = "all"
+DIRECTORY = document.ROOT / "docs" / "figures"
+QUICK_DIRECTORY = document.ROOT / "build" / "figures"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.figures", description=__doc__)
-    parser.add_argument("names", nargs="+", choices=list(FIGURES), metavar="NAME",
-                        help=", ".join(FIGURES))
-    parser.add_argument("--minutes", type=float, default=600,
-                        help="no run begins that would end later; default: 600")
-    parser.add_argument("--draw-only", action="store_true", help="measure nothing")
-    arguments = parser.parse_args()
+    arguments = _parser().parse_args()
+    if arguments.list:
+        for name, figure in FIGURES.items():
+            print(f"{name:20} {_what(figure)}")
+        return
+    names = list(FIGURES) if ALL in arguments.names else arguments.names
     # So that clusters are removed when somebody ends it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
-        failures = [line for name in arguments.names for line in make(name, arguments)]
+        failures = [line for name in names for line in make(name, arguments)]
     except (measurement.ResultsError, ClusterError, InterpreterError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
@@ -35,19 +39,52 @@ def main() -> None:
         sys.exit("\n".join(failures))
 
 
-def make(name: str, arguments: argparse.Namespace) -> list[str]:
+def make(name: str, arguments: argparse.Namespace) -> List[str]:
     """Makes a figure; returns a line for each run that failed."""
-    figure, results = FIGURES[name], DIRECTORY / f"{name}.jsonl"
-    DIRECTORY.mkdir(parents=True, exist_ok=True)
-    runs, failures = figure.runs(), []
+    directory = QUICK_DIRECTORY if arguments.quick else DIRECTORY
+    figure, results = FIGURES[name], directory / f"{name}.jsonl"
+    runs, failures = figure.runs(arguments.quick), []
+    if arguments.dry_run:
+        left = measurement.left(runs, results)
+        minutes = sum(run.expected for run in left) / 60
+        print(f"{name}: {len(left)} of {len(runs)} runs are left, about {minutes:.0f} minutes")
+        return []
+    directory.mkdir(parents=True, exist_ok=True)
     if not arguments.draw_only:
         failures = list(measurement.measure(runs, results, 60 * arguments.minutes))
     lines = [line for line in measurement.lines_of(runs, results) if "seconds" in line]
     if not lines:
         return [*failures, f"{results} has none of the runs of {name}"]
-    figure.draw(lines, DIRECTORY)
-    print(f"{DIRECTORY / name}.svg and .md")
+    figure.draw(lines, directory)
+    if directory == DIRECTORY:
+        document.show(name, _what(figure))
+    print(f"{directory / name}.svg and .md")
     return failures
+
+
+def _what(figure: Any) -> str:
+    return figure.__doc__.strip().rstrip(".")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.figures", description=__doc__)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("names", nargs="*", type=_name, default=[], metavar="NAME",
+                      help=f"{', '.join(FIGURES)}, or {ALL}")
+    what.add_argument("--list", action="store_true", help="say what each figure shows")
+    parser.add_argument("--minutes", type=float, default=600,
+                        help="no run begins that would end later; default: 600")
+    parser.add_argument("--dry-run", action="store_true", help="say how long each takes, and end")
+    parser.add_argument("--draw-only", action="store_true", help="measure nothing")
+    parser.add_argument("--quick", action="store_true",
+                        help="a few short runs, into build/figures: whether it works")
+    return parser
+
+
+def _name(text: str) -> str:
+    if text not in FIGURES and text != ALL:
+        raise argparse.ArgumentTypeError(f"{text!r}; it must be {', '.join(FIGURES)} or {ALL}")
+    return text
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from benchmarks.figures import style
+from benchmarks.figures.extent import FULL, QUICK
 from benchmarks.replay import measurement, summary
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.job import Settings
@@ -15,13 +16,13 @@ from benchmarks.replay.trace import load
 NETWORK, HOSTS = "resnet50", 4
 RATES = (1.0, 4.0, 10.0)
 NAMES = ("p3", "terngrad", "stock_p3", "dist_sync", "horovod")
-REPEATS, WARM_UP, ITERATIONS = 3, 2, 3
 
 
-def runs() -> List[measurement.Run]:
+def runs(quick: bool = False) -> List[measurement.Run]:
     """All that it takes."""
-    base = Settings(NETWORK, HOSTS, 0, 1, WARM_UP, ITERATIONS)
-    return measurement.plan(base, RATES, NAMES, REPEATS)
+    extent = QUICK if quick else FULL
+    base = Settings(NETWORK, HOSTS, 0, 1, extent.warm_up, extent.iterations)
+    return measurement.plan(base, extent.some(RATES), NAMES, extent.repeats)
 
 
 def draw(lines: List[Dict[str, Any]], directory: Path) -> None:

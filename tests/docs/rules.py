@@ -118,7 +118,8 @@ def _replay(command: str) -> Run | None:
     # Clusters need root and minutes; tests/benchmarks has them. Here a run says what it would do.
     if command.startswith("python -m benchmarks.replay run "):
         return Run(*[command.replace("mine.json ", "alexnet ") + " --dry-run"] * 2)
-    fits = command.startswith("python -m benchmarks.replay profile ")
+    fits = command.startswith("python -m benchmarks.replay profile ") or re.fullmatch(
+        r"python -m benchmarks\.figures (--list|--dry-run .*)", command)
     return Run(command, command) if fits else None
 
 

@@ -1,0 +1,79 @@
+"""What a store gains over the baseline, what the bound allows, and where a peer is ahead."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator, List, Sequence
+
+from benchmarks.replay.arms import ARMS
+from benchmarks.replay.summary import BOUND, Found
+
+PEERS = ("dist_sync", "stock_p3", "horovod")
+_NEAR = 0.01  # of the best: as fast as it
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Throughput over the baseline's, less one.
+
+    Parameters
+    ----------
+    value : float
+        Of the setting that was varied.
+    gain : float
+    allowed : float
+        What the bound would have gained.
+    """
+
+    value: float
+    gain: float
+    allowed: float
+
+    def reaches(self, paper: float) -> str:
+        """Whether it is what a paper reports."""
+        if self.gain >= paper:
+            return "yes"
+        return "no: the bound is nearer" if self.allowed < paper else "no"
+
+
+def gains(found: Found, name: str, baseline: str = "dist_sync") -> List[Gain]:
+    """Of an arm, wherever both were measured."""
+    values = sorted(value for arm, value in found if arm == name and (baseline, value) in found)
+    base = {value: found[baseline, value].median for value in values}
+    return [
+        Gain(value, found[name, value].median / base[value] - 1,
+             found[BOUND, value].median / base[value] - 1)
+        for value in values
+    ]
+
+
+def per_cent(share: float) -> str:
+    """With its sign where it is negative alone."""
+    return f"{100 * share:.0f} %"
+
+
+def behind(
+    network: str, found: Found, unit: str, ours: str = "p3", peers: Sequence[str] = PEERS
+) -> Iterator[str]:
+    """Lines of a table: each point of a network at which a peer is ahead, and by how much."""
+    for value in sorted(value for arm, value in found if arm == ours):
+        own = found[ours, value].median
+        for peer in peers:
+            if (peer, value) not in found or found[peer, value].median <= own:
+                continue
+            more = found[peer, value].median / own - 1
+            reached = own / found[BOUND, value].median
+            near = "yes" if more <= _NEAR else "no"
+            yield (f"| {network} | {value:,g} {unit} | {ARMS[peer].label} | {100 * more:.1f} % | "
+                   f"{near} | {per_cent(reached)} |")
+
+
+def behind_table(rows: Sequence[str], ours: str = "p3") -> Iterator[str]:
+    """The table of `behind`'s lines, or that there are none."""
+    if not rows:
+        yield f"`{ours}` is ahead of every peer at every point."
+        return
+    yield f"Where a peer is ahead of `{ours}`:"
+    yield ""
+    yield "| network | at | peer | ahead by | within 1 % | of the bound ours reaches |"
+    yield "| --- | ---: | --- | ---: | --- | ---: |"
+    yield from rows
