@@ -1,9 +1,14 @@
-"""Operations of MXNet's engine that take a given time and use no processor."""
+"""Operations of MXNet's engine that take a device's time and use no processor.
+
+A device is handed its operations ahead of time and does one after the other. So an operation begins
+when the one before ends, or when the last of what it needs has come. Neither the time that this
+machine takes to hand it over nor the time by which a sleeping thread wakes late adds up.
+"""
 from __future__ import annotations
 
 import ctypes
 import time
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
 import mxnet as mx
 from mxnet.base import _LIB, check_call
@@ -20,17 +25,11 @@ class _Context(ctypes.Structure):
 _CPU = _Context(1, 0)
 
 
-class Wait:
-    """An operation that begins once the engine may read and write what it is to, and then sleeps.
+class _Operation:
+    """One that the engine runs, as soon as it may read and write what it is to."""
 
-    Parameters
-    ----------
-    seconds : float
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._function = _Function(self._sleep)  # kept, since the engine calls it later
+    def __init__(self) -> None:
+        self._function = _Function(self._run)  # kept, since the engine calls it later
 
     def push(self, reads: Sequence[mx.nd.NDArray], writes: Sequence[mx.nd.NDArray]) -> None:
         """Hands it to the engine and returns at once."""
@@ -42,8 +41,55 @@ class Wait:
             )
         )
 
-    def _sleep(self, _context: Any, _parameter: Any) -> None:
-        time.sleep(self._seconds)
+    def _run(self, _context: Any, _parameter: Any) -> None:
+        raise NotImplementedError
+
+
+class Arrival(_Operation):
+    """Notes when all that it reads has come.
+
+    Attributes
+    ----------
+    seconds : float
+        By time.perf_counter(); 0 before the first time.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def _run(self, _context: Any, _parameter: Any) -> None:
+        self.seconds = time.perf_counter()
+
+
+class Device:
+    """What the waits of a network have in common: until when it is busy."""
+
+    def __init__(self) -> None:
+        self.free = time.perf_counter()
+
+
+class Wait(_Operation):
+    """An operation of a device. What it reads and writes lets the engine run it after the one
+    before, and after the arrival.
+
+    Parameters
+    ----------
+    device : Device
+    seconds : float
+        That the device takes for it.
+    arrival : Arrival, optional
+        Of what may come later than the operation before ends.
+    """
+
+    def __init__(self, device: Device, seconds: float, arrival: Optional[Arrival] = None) -> None:
+        super().__init__()
+        self._device, self._seconds, self._arrival = device, seconds, arrival
+
+    def _run(self, _context: Any, _parameter: Any) -> None:
+        arrived = self._arrival.seconds if self._arrival else 0.0
+        self._device.free = max(self._device.free, arrived) + self._seconds
+        time.sleep(max(0.0, self._device.free - time.perf_counter()))
 
 
 def _handles(arrays: Sequence[mx.nd.NDArray]) -> Any:

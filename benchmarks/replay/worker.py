@@ -14,13 +14,15 @@ import mxnet as mx
 from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
 from benchmarks.replay.trace import Layer, load
 from benchmarks.replay.traffic import Sampler, mark
-from benchmarks.replay.waits import Wait
+from benchmarks.replay.waits import Arrival, Device, Wait
 
 
 class _ReplayedLayer:
     """A layer's arrays and waits. The key of a parameter is its place in an order."""
 
-    def __init__(self, layer: Layer, keys: Dict[str, int], updates: bool) -> None:
+    def __init__(
+        self, layer: Layer, keys: Dict[str, int], updates: bool, device: Device
+    ) -> None:
         sizes = layer.parameters
         self.weights = [mx.nd.zeros((size,)) for size in sizes.values()]
         self.gradients = [mx.nd.random.normal(scale=0.01, shape=(size,)) for size in sizes.values()]
@@ -29,9 +31,11 @@ class _ReplayedLayer:
             self.weights if updates else [mx.nd.zeros((size,)) for size in sizes.values()]
         )
         self.keys = [keys[name] for name in sizes]
-        self.forward, self.backward = Wait(layer.forward), Wait(layer.backward)
-        # What a pass has got to, as an activation and its gradient.
-        self.output, self.input_gradient = mx.nd.zeros((1,)), mx.nd.zeros((1,))
+        self.arrival = Arrival()
+        self.forward = Wait(device, layer.forward, self.arrival)
+        self.backward = Wait(device, layer.backward)
+        # That the weights have come, and what a pass has got to, as an activation and its gradient.
+        self.arrived, self.output, self.input_gradient = (mx.nd.zeros((1,)) for _ in range(3))
 
 
 def work(settings: str, result: str) -> None:
@@ -45,7 +49,8 @@ def work(settings: str, result: str) -> None:
         if how["store"] == "horovod"
         else StoreExchange(how["store"], how["compression"], how["updates"], how["apart"])
     )
-    layers = [_ReplayedLayer(layer, keys, how["updates"]) for layer in trace.layers]
+    device = Device()
+    layers = [_ReplayedLayer(layer, keys, how["updates"], device) for layer in trace.layers]
     parameters = sorted(
         (key, *arrays)
         for layer in layers
@@ -53,6 +58,7 @@ def work(settings: str, result: str) -> None:
     )
     for key, weight, _, _ in parameters:
         exchange.begin(key, weight)
+    _note_arrivals(layers)
     mx.nd.waitall()
     sampler = Sampler(how["sample"], how["dilation"]) if how["sample"] else None
     marks = [mark()]
@@ -78,17 +84,24 @@ def _iterate(
         last.wait_to_read()
     for parameter in parameters:
         exchange.step(*parameter)
+    _note_arrivals(layers)
     # As a script that reads the loss: it waits for the backward pass, not for communication.
     last.wait_to_read()
     if not overlaps:
         mx.nd.waitall()
 
 
+def _note_arrivals(layers: List[_ReplayedLayer]) -> None:
+    """Handed over long before the next forward pass is, so that each notes the very moment."""
+    for layer in layers:
+        layer.arrival.push(layer.weights, [layer.arrived])
+
+
 def _compute(layers: List[_ReplayedLayer]) -> mx.nd.NDArray:
     """Hands an iteration to the engine; returns what is written last."""
     above: List[mx.nd.NDArray] = []
     for layer in layers:
-        layer.forward.push([*layer.weights, *above], [layer.output])
+        layer.forward.push([*layer.weights, layer.arrived, *above], [layer.output])
         above = [layer.output]
     above = []
     for layer in layers[::-1]:
