@@ -12,6 +12,7 @@ from ..launcher import option_types as types
 from ..launcher.hosts import Host as Place
 from ..launcher.main import check_program, make_starter
 from ..launcher.options import Options, hosts_for
+from ..launcher.output import show
 from .host import check_host
 from .hosts import check_hosts
 from .report import Report, as_json, as_text
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
         if found.interface:
             os.environ["DMLC_INTERFACE"] = found.interface
         report = Report([check_host(socket.gethostname())], [], [])
-    print(as_json(report) if found.json else as_text(report))
+    show(as_json(report) if found.json else as_text(report))
     return 0 if report.is_fit() else 1
 
 
