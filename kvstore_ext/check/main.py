@@ -11,7 +11,8 @@ import tempfile
 from ..launcher import option_types as types
 from ..launcher.hosts import Host as Place
 from ..launcher.main import check_program, make_starter
-from ..launcher.options import Options, hosts_for
+from ..launcher.options import Options, hosts_for, start_timeout
+from ..launcher.output import show
 from .host import check_host
 from .hosts import check_hosts
 from .report import Report, as_json, as_text
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
         if found.interface:
             os.environ["DMLC_INTERFACE"] = found.interface
         report = Report([check_host(socket.gethostname())], [], [])
-    print(as_json(report) if found.json else as_text(report))
+    show(as_json(report) if found.json else as_text(report))
     return 0 if report.is_fit() else 1
 
 
@@ -101,7 +102,7 @@ def _options(found: argparse.Namespace, places: list[Place], log_dir: str) -> Op
         interface=found.interface,
         log_dir=log_dir,
         grace=0.0,
-        start_timeout=found.start_timeout or (3600.0 if launcher == "slurm" else 60.0),
+        start_timeout=start_timeout(launcher, found.start_timeout),
         launcher_options=tuple(found.launcher_options),
         only_rank=_NOBODY,
     )

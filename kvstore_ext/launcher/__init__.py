@@ -32,7 +32,7 @@ same arguments and do the same. To follow a job, read in this order:
     standing     when the job stands, whom it waits for, what it has done
     blame        who is to blame when processes fail
     failure      what is said of it
-    output       log files, last lines
+    output       log files, last lines, answers to questions
     terminal     prefixes and colours, or one worker alone
 
 On the host of the process:

@@ -17,7 +17,7 @@ from .gathering import GatheringStarter
 from .hosts import Host
 from .job import Job, Starter
 from .options import Options, parse
-from .output import Sink, note
+from .output import Sink, note, show
 from .processes import hosts_of, plan
 from .rsync import CopyingStarter
 from .ssh import ssh_command
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         if options.sync_dst_dir is not None:
             check_program("rsync")
         if options.dry_run:
-            print(describe(options, plan(options, os.environ)))
+            show(describe(options, plan(options, os.environ)))
             return 0
         os.makedirs(options.log_dir, exist_ok=True)
     except OSError as error:

@@ -64,7 +64,6 @@ def parse(arguments: list[str]) -> Options:
     python = found.python or sys.executable
     trust = [word for module in found.trust for word in ("--trust", module)]
     server_command = [*(found.server_command or [python, "-m", "kvstore_run", "--serve"]), *trust]
-    start_timeout = found.start_timeout or (3600.0 if launcher == "slurm" else 60.0)
     try:
         check_command(command)
         _check_rank(found.only_rank, found.num_workers)
@@ -87,7 +86,7 @@ def parse(arguments: list[str]) -> Options:
         interface=found.interface,
         log_dir=os.path.abspath(found.log_dir or _default_log_dir()),
         grace=found.grace,
-        start_timeout=start_timeout,
+        start_timeout=start_timeout(launcher, found.start_timeout),
         launcher_options=tuple(found.launcher_options),
         own_servers=not found.server_command,
         role_environment={"worker": dict(found.env_worker), "server": dict(found.env_server)},
@@ -98,6 +97,11 @@ def parse(arguments: list[str]) -> Options:
         dry_run=found.dry_run,
         wait_notice=found.wait_notice,
     )
+
+
+def start_timeout(launcher: str, asked: float | None) -> float:
+    """Returns the seconds that the start of a process may take; Slurm has jobs wait in a queue."""
+    return asked or (3600.0 if launcher == "slurm" else 60.0)
 
 
 def hosts_for(launcher: str, hostfile: str | None, workers: int) -> list[Host]:

@@ -1,10 +1,11 @@
-"""What the processes print: on the terminal, and in a log file each."""
+"""What is printed: what processes say, on the terminal and in a log file each, and answers."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import signal
 import sys
 from collections import deque
 from typing import Mapping
@@ -22,6 +23,15 @@ def note(text: str) -> None:
     """Says something in the launcher's own name."""
     with contextlib.suppress(OSError):
         print(f"launch: {text}", file=sys.stderr, flush=True)
+
+
+def show(text: str) -> None:
+    """Prints the answer to a question. Where nobody reads on, as after `| head`, that ends the
+    process as it ends other programs, by SIGPIPE; Python would ignore that and raise.
+    """
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    print(text, flush=True)
+    signal.signal(signal.SIGPIPE, before)
 
 
 class Sink:

@@ -5,7 +5,8 @@ Then each side sends messages: a line with a JSON object, followed, where the ob
 "size", by that many raw bytes.
 
 Launcher to supervisor:
-    {"reserve": {"address": ..., "interface": ..., "port": ...}}   find the scheduler's address
+    {"reserve": {"address": ..., "interface": ..., "towards": ..., "port": ..., "share": ...,
+     "shares": ...}}                       find an address and a port for the process
     {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...,
      "takes_input": ...}}                  the process's input is what follows, raw
     end of the stream: end the process

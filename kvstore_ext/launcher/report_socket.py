@@ -1,12 +1,14 @@
 """Where a process tells its supervisor what the launcher should know of it.
 
 The socket lies in a directory that is nobody else's, and takes one JSON object a datagram. What a
-process may say stands in kvstore_ext/launch_reports.py, which sends it.
+process may say stands in kvstore_ext/launch_reports.py, which sends it. A supervisor that is killed
+leaves its directory, and the next one on this host removes it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import socket
@@ -18,6 +20,7 @@ NAME = "KVSTORE_EXT_REPORTS"
 
 # Bytes, as it comes and as it is passed on, to a launcher that reads lines of 65536.
 _LONGEST = 32768
+_PREFIX, _NAME = "kvstore_ext-", "socket"  # of the directory, and in it
 # Taken in a row, so that a process which says too much does not keep its supervisor from the rest.
 _AT_ONCE = 64
 
@@ -35,7 +38,9 @@ class ReportSocket:
         # A socket's path has 107 bytes, which TMPDIR alone may take; or there is no such directory.
         for parent in (None, "/tmp"):
             with contextlib.suppress(OSError):
-                self.path = self._listen_in(tempfile.mkdtemp(prefix="kvstore_ext-", dir=parent))
+                directory = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+                self.path = self._listen_in(directory)
+                _remove_abandoned(os.path.dirname(directory))
                 return
 
     def fileno(self) -> int:
@@ -59,15 +64,30 @@ class ReportSocket:
     def close(self) -> None:
         self._socket.close()
         if self.path is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
-                os.rmdir(os.path.dirname(self.path))
+            _remove(self.path)
 
     def _listen_in(self, directory: str) -> str:
-        path = os.path.join(directory, "socket")
+        path = os.path.join(directory, _NAME)
         try:
             self._socket.bind(path)
         except OSError:
             os.rmdir(directory)
             raise
         return path
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Removes the sockets in `parent` that nobody listens at."""
+    for path in glob.glob(os.path.join(glob.escape(parent), f"{_PREFIX}*", _NAME)):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                _remove(path)
+
+
+def _remove(path: str) -> None:
+    """Removes a socket and its directory."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))

@@ -14,6 +14,7 @@ from mxnet.kvstore import KVStoreBase
 
 from .. import compression, server
 from ..config import role_of_process
+from ..launcher.output import show
 from ..spelling import did_you_mean
 from . import as_main
 from .store_names import spellings_of_ours
@@ -26,7 +27,7 @@ def main(found: argparse.Namespace) -> None:
     is to be replaced by that of no store, before anything has run.
     """
     if found.list:
-        print(compression.describe())
+        show(compression.describe())
         return
     target, rest = (found.command or [""])[0], found.command[1:]
     if found.serve or role_of_process() in ("server", "scheduler"):

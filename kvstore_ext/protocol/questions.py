@@ -21,15 +21,15 @@ def answer_to(worker: _core.Worker, question: int) -> Tuple[Dict[str, Any], byte
     Raises
     ------
     ClusterError
-        Where none comes in time.
+        Where none comes in time; it names the server, as the other one does.
     KVStoreError
         Where the server could not do what it was asked.
     """
     try:
-        text, data = worker.await_answer(question)
+        server, text, data = worker.await_answer(question)
     except RuntimeError as error:
         raise ClusterError(str(error)) from None
     answer = json.loads(text)
     if "error" in answer:
-        raise KVStoreError(f"a server could not do what it was asked: {answer['error']}")
+        raise KVStoreError(f"server {server} could not do what it was asked: {answer['error']}")
     return answer, data

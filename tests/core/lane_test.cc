@@ -72,6 +72,20 @@ TEST_P(Lane, AnAbortEndsEveryOperationEverywhere) {
   aborting.join();
 }
 
+TEST(Questions, AServerThatDoesNotAnswerIsNamed) {
+  ClusterOptions options;
+  options.timeout = 0.2;
+  Cluster cluster(options);  // in which no Python answers
+  Worker& worker = cluster.worker(0);
+  const uint64_t question = worker.Ask(1, "", {});
+  try {
+    worker.AwaitAnswer(question);
+    FAIL() << "nobody can have answered";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "worker 0: within 0.2 s server 1 has not answered a question");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryCompression, Lane,
                          testing::Values("",
                                          "terngrad clip_sigma=0 scaler_sharing=1 seed=0 "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,14 @@ ENTRIES = {
     "command": [str(Path(sys.executable).with_name("kvstore-launch"))],
     "module": [sys.executable, "-m", "kvstore_ext.launcher"],
     "checkout": [sys.executable, str(LAUNCH)],
+}
+
+
+RUNNER = [sys.executable, "-m", "kvstore_run"]
+ANSWERS = {
+    "dry run": [*ENTRIES["checkout"], "-n", "1", "--dry-run", "true"],
+    "check": [*RUNNER, "--check"],
+    "list": [*RUNNER, "--list"],
 }
 
 
@@ -92,3 +101,19 @@ def _run(command: list[str], directory: Path) -> subprocess.CompletedProcess[str
         text=True,
         timeout=LIMIT,
     )
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_an_answer_that_nobody_reads(question: str, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        ANSWERS[question],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=LIMIT,
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")

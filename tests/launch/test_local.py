@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,20 @@ def test_nobody_reads_the_output(job: Job) -> None:
     reason = "printed what could not be written: [Errno 32] Broken pipe"
     assert job.errors[1] == f"launch: worker 0 on localhost {reason}"
     assert job.processes() == {}
+
+
+def test_what_a_killed_supervisor_leaves_is_removed_by_the_next(job: Job) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        environment = {"TMPDIR": place}
+        arguments = ["-n", "1", "--server-command", "sleep 1000", "sh", "-c"]
+        assert job.run(*arguments, "kill -9 $PPID; sleep 1000", environment=environment) == 1
+        lost = "is lost: the connection to its supervisor has ended"
+        assert job.errors[1] == f"launch: worker 0 on localhost {lost}"
+        [left] = os.listdir(place)
+        assert left.startswith("kvstore_ext-")
+        servers = ["--server-command", "true"]
+        assert job.run("-n", "1", *servers, "true", environment=environment) == 0
+        assert os.listdir(place) == []
 
 
 def test_stock_mxnet(job: Job) -> None:

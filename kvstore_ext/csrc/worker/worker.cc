@@ -106,6 +106,7 @@ uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload)
   {
     std::lock_guard<std::mutex> lock(mutex_);
     question = ++questions_;
+    asked_[question] = server;
   }
   links_.at(server)->Send(QuestionMessage(MessageType::kAsk, question, text, payload));
   return question;
@@ -116,10 +117,12 @@ Answer Worker::AwaitAnswer(uint64_t question) {
   changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
                     [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  const int server = asked_.at(question);
+  asked_.erase(question);
   auto found = answers_.find(question);
   if (found == answers_.end()) {
-    throw std::runtime_error(
-        Named("within " + Seconds(options_.timeout) + " a server has not answered a question"));
+    throw std::runtime_error(Named("within " + Seconds(options_.timeout) + " " +
+                                   WhoHave("server", {server}) + " not answered a question"));
   }
   Answer answer = std::move(found->second);
   answers_.erase(found);
@@ -154,7 +157,7 @@ void Worker::OnNews(const Message& message) {
     std::lock_guard<std::mutex> lock(mutex_);
     switch (message.header.type) {
       case MessageType::kAnswer:
-        answers_[QuestionOf(message)] = {message.text, message.payload};
+        answers_[QuestionOf(message)] = {message.peer, message.text, message.payload};
         break;
       case MessageType::kHello: greeted_.insert(message.peer); break;
       case MessageType::kWelcome: welcomed_.insert(message.peer); break;

@@ -37,6 +37,7 @@ struct WorkerOptions {
 };
 
 struct Answer {
+  int server = 0;
   std::string text;
   Buffer payload;
 };
@@ -73,7 +74,8 @@ class Worker {
   // Asks a server's Python something; returns the question's number.
   uint64_t Ask(int server, const std::string& text, const Buffer& payload);
 
-  // Waits for the answer to a question, once; throws std::runtime_error where none comes in time.
+  // Waits for the answer to a question, once; throws std::runtime_error, which names the server,
+  // where none comes in time.
   Answer AwaitAnswer(uint64_t question);
 
   // Begins an operation on a declared key.
@@ -170,7 +172,8 @@ class Worker {
   std::vector<uint64_t> order_;
   std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
   int open_operations_ = 0;
-  uint64_t questions_ = 0;  // asked so far
+  uint64_t questions_ = 0;      // asked so far
+  std::map<uint64_t, int> asked_;  // servers, by the questions whose answers nobody has taken
   std::map<uint64_t, Answer> answers_;
 
   TaskThreads tasks_;  // encode slices and write results; these use all of the above, and so does
