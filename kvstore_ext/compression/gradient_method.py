@@ -1,6 +1,7 @@
 """A store that compresses gradients: which, when, and whose momentum it applies."""
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, List, Optional
 
 import mxnet as mx
@@ -10,6 +11,7 @@ from .. import _core
 from ..errors import ArrayMismatch, KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key, storage, stype_of
+from .last_layer import last_declared
 from .store_context import StoreContext
 from .store_method import StoreMethod
 
@@ -23,8 +25,8 @@ class GradientMethod(StoreMethod):
     def __init__(self, context: StoreContext, compression: Compression) -> None:
         super().__init__(context, compression)
         self._options = compression
-        self._last: List[Key] = []  # of exclude_last
-        self._known_at = -1
+        self._last: Optional[List[Key]] = None  # of exclude_last, until it is asked for
+        self._warned = False
 
     def compression_of(self, name: Key) -> Optional[Compression]:
         # The momentum of excluded keys is the lane's matter, too.
@@ -53,6 +55,7 @@ class GradientMethod(StoreMethod):
 
     def declare(self, key: KeyArrays) -> None:
         super().declare(key)
+        self._last = None
         if key.compressed:
             self.codecs[key.name].set_momentum(self._momentum)
 
@@ -60,6 +63,7 @@ class GradientMethod(StoreMethod):
         """Takes the optimizer's momentum over where the method applies it: the optimizer's own is 0
         from now on. Raises KVStoreError for a momentum that is not plain SGD's."""
         super().adopt(optimizer)
+        self._last = None
         momentum = getattr(optimizer, "momentum", 0.0)
         if not self._options.applies_momentum or not momentum:
             return
@@ -73,16 +77,25 @@ class GradientMethod(StoreMethod):
         for key in self._keys():
             self.codecs[key.name].set_momentum(momentum)
 
-    def plain(self, name: Key, step: int) -> bool:
-        """Whether it is excluded, or with exclude_last the last one, once that is known."""
-        if self.excludes(name):
-            return True
-        if not self._options.exclude_last:
-            return False
-        if step != self._known_at:
-            self._known_at = step
+    def excludes(self, name: Key) -> bool:
+        return super().excludes(name) or (self._options.exclude_last and self._is_last(name))
+
+    def plain(self, name: Key) -> bool:
+        """Whether it is excluded, or with exclude_last the last layer's; warns where no key is."""
+        if self._options.exclude_last and self._last is None:
             self._last = self._last_layer()
-        return name in self._last
+            if not self._last and not self._warned:
+                self._warned = True
+                warnings.warn(self._no_last_layer(), stacklevel=6)  # the script's line
+        return self.excludes(name) or name in (self._last or ())
+
+    def excluded(self) -> List[Key]:
+        last = self._last_layer() if self._options.exclude_last else []
+        return [name for name in self._context.keys if self.excludes(name) or name in last]
+
+    def learn_last_layer(self, keys: List[Key]) -> None:
+        super().learn_last_layer(keys)
+        self._last = None
 
     def of_worker(self, name: Key) -> np.ndarray:
         """What this worker carries over for a compressed key, float32: nothing before the first
@@ -90,16 +103,32 @@ class GradientMethod(StoreMethod):
         mx.nd.waitall()  # no round is under way then
         return np.asarray(self.codecs[name].state())
 
+    def _is_last(self, name: Key) -> bool:
+        """Whether a key is the last layer's, as the script says; or else Trainer and Module, who
+        know the network."""
+        adopted = self._context.adopted
+        if self._options.last_layer:
+            return self._options.is_last(name, adopted.names.get(name))
+        return name in (adopted.last_layer or ())
+
     def _last_layer(self) -> List[Key]:
-        """The weight that is needed last, and what is as long as its first dimension beside it: a
-        layer's bias is learned right before or after its weight."""
-        keys = self._context.keys
-        names = {key.identity: name for name, key in keys.items()}
-        order = [names[key] for key in self._context.worker.order() if key in names]
-        matrices = [at for at, name in enumerate(order) if len(keys[name].shape) > 1]
-        if not matrices:
-            return order[-1:]
-        weight = matrices[-1]
-        bias = keys[order[weight]].shape[:1]
-        near = order[max(0, weight - 1) : weight] + order[weight + 1 :]
-        return [order[weight], *[name for name in near if keys[name].shape == bias]]
+        """All of these keys; or, where a script has told its optimizer without a network, those
+        that were declared last. Nothing where neither is known."""
+        keys, adopted = self._context.keys, self._context.adopted
+        if self._options.last_layer or adopted.last_layer is not None:
+            return [name for name in keys if self._is_last(name)]
+        if not adopted.any:
+            return []
+        return last_declared(
+            {name: key.shape for name, key in keys.items() if name not in adopted.untrained}
+        )
+
+    def _no_last_layer(self) -> str:
+        options = self._options
+        named = list(options.last_layer)
+        if named:
+            return f"{options.name}: last_layer is {named}; no key of the store is so named"
+        return (
+            f"{options.name}: exclude_last does nothing, since nobody has told which layer is the "
+            "last: name its keys in the option last_layer, or call adopt_optimizer"
+        )

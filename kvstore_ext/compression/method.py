@@ -8,10 +8,28 @@ from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from .. import _core
+from ..errors import OptionError
 from .gradient_method import GradientMethod
 from .options import Rule, check, choice, flag, option, rules, specification
 from .store_context import StoreContext
 from .store_method import StoreMethod
+
+
+def _keys(why: str) -> Any:
+    """An option that names keys."""
+    rule = Rule(
+        "keys, or patterns of names",
+        lambda value: all(type(element) in (int, str) for element in value),
+    )
+    return option((), tuple, rule, why)
+
+
+def _names(wanted: Union[int, str], key: Union[int, str], name: Optional[str]) -> bool:
+    """Whether an element of such an option names a key, or its parameter, where that is known."""
+    texts = [text for text in (key, name) if isinstance(text, str)]
+    return key == wanted or (
+        isinstance(wanted, str) and any(fnmatch(text, wanted) for text in texts)
+    )
 
 
 @dataclass(frozen=True)
@@ -35,14 +53,8 @@ class Compression:
     # what the method makes of it on the way back.
     updates_on_workers: ClassVar[bool] = False
 
-    exclude: Tuple[Union[int, str], ...] = option(
-        (),
-        tuple,
-        Rule(
-            "keys, or patterns of names",
-            lambda value: all(type(element) in (int, str) for element in value),
-        ),
-        "keys that travel uncompressed: [0, 'fc*', '*_bias']",
+    exclude: Tuple[Union[int, str], ...] = _keys(
+        "keys that travel uncompressed: [0, 'fc*', '*_bias']"
     )
 
     @property
@@ -57,8 +69,13 @@ class Compression:
 
     @property
     def exclude_last(self) -> bool:
-        """Whether the layer that is needed last travels uncompressed."""
+        """Whether the network's last layer travels uncompressed."""
         return False
+
+    @property
+    def last_layer(self) -> Tuple[Union[int, str], ...]:
+        """Which keys that layer has, or patterns of their names; none to find it out."""
+        return ()
 
     def in_store(self, context: StoreContext) -> StoreMethod:
         """What it decides in one store."""
@@ -81,13 +98,11 @@ class Compression:
 
     def excludes(self, key: Union[int, str], name: Optional[str]) -> bool:
         """Whether a key, with the name of its parameter where it is known, stays uncompressed."""
-        for excluded in self.exclude:
-            if key == excluded:
-                return True
-            names = [text for text in (key, name) if isinstance(text, str)]
-            if isinstance(excluded, str) and any(fnmatch(text, excluded) for text in names):
-                return True
-        return False
+        return any(_names(wanted, key, name) for wanted in self.exclude)
+
+    def is_last(self, key: Union[int, str], name: Optional[str]) -> bool:
+        """Whether the option last_layer names a key, as `excludes`."""
+        return any(_names(wanted, key, name) for wanted in self.last_layer)
 
     def core_values(self, shape: Tuple[int, ...]) -> Dict[str, Any]:
         """What the core is told of each option that it knows, for a key of this shape."""
@@ -109,8 +124,20 @@ class GradientCompression(Compression):
         ("skip", "raise"),
     )
     exclude_last: bool = flag(
-        False, "let the layer that is needed last travel uncompressed, once the order is learned"
+        False, "let the last layer travel uncompressed, as TernGrad's paper does for ImageNet"
     )
+    last_layer: Tuple[Union[int, str], ...] = _keys(
+        "the keys of that layer, ['fc8*']; without it that which Trainer, Module and "
+        "adopt_optimizer tell"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.last_layer and not self.exclude_last:
+            raise OptionError(
+                f"{self.name}: last_layer is {list(self.last_layer)} and exclude_last is False; "
+                "exclude_last must be True, or last_layer left out"
+            )
 
     @property
     def non_finite_ends_job(self) -> bool:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Callable, Dict, Mapping, Set
+from typing import Callable, Dict, List, Mapping, Optional, Set
 
 import mxnet as mx
 
@@ -18,9 +18,13 @@ class Adopted:
     names: Dict[Key, str] = field(default_factory=dict)  # the parameters', by key
     untrained: Set[Key] = field(default_factory=set)  # keys of parameters without gradients
     momentum: float = 0.0  # that the method applies in the optimizer's stead
+    # Of the network's last layer; None where nobody has told, and nothing where it is not known.
+    last_layer: Optional[List[Key]] = None
+    any: bool = False  # whether there has been an optimizer
 
     def learn(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Learns which parameters there are."""
+        self.any = True
         self.names.update(optimizer.idx2name)
         for index, parameter in optimizer.param_dict.items():
             self.names[index] = parameter.name

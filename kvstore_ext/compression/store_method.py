@@ -101,9 +101,17 @@ class StoreMethod:
         """The policy of a key that the method trains itself; None for the others."""
         return None
 
-    def plain(self, name: Key, step: int) -> bool:
-        """Whether a key travels uncompressed in this step."""
+    def plain(self, name: Key) -> bool:
+        """Whether a key's next push travels uncompressed."""
         return self.excludes(name)
+
+    def excluded(self) -> List[Key]:
+        """The dense keys that travel uncompressed, although the store has a method."""
+        return [name for name in self._context.keys if self.excludes(name)]
+
+    def learn_last_layer(self, keys: List[Key]) -> None:
+        """Hears of the network's last layer; of no keys where it is not known."""
+        self._context.adopted.last_layer = keys
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Hears of the optimizer with which parameters are updated, wherever it runs.

@@ -8,6 +8,12 @@ from mxnet.kvstore import KVStoreBase
 
 from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
+from .networks import (
+    last_layer_of_module,
+    last_layer_of_trainer,
+    remembering_declaration,
+    remembering_network,
+)
 from .store_names import check_name
 
 
@@ -19,7 +25,7 @@ def adopt(store_class: type) -> None:
     makes a local store. And Trainer refuses another batch size than the last one's with any
     distributed store that updates parameters, because MXNet's own servers would not hear of it;
     ours do (optimizer/settings.py). Nor does a store hear of an optimizer that the script runs
-    itself, and of which compression has to know.
+    itself, or of the network, of which compression has to know.
 
     MXNet's optimizer `test`, of its own suites, copies a weight into its state, which is dense even
     where the weight is row-sparse, so that the copy raises. Its servers lose what an optimizer
@@ -32,6 +38,8 @@ def adopt(store_class: type) -> None:
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
+    mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
+    mx.gluon.Trainer.__init__ = remembering_declaration(mx.gluon.Trainer.__init__)
     mx.gluon.Trainer._init_kvstore = _introducing_trainer(
         mx.gluon.Trainer._init_kvstore, store_class
     )
@@ -91,7 +99,10 @@ def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callabl
     def init_kvstore(trainer: Any) -> None:
         init(trainer)
         store: Any = trainer._kvstore
-        if isinstance(store, store_class) and not trainer._update_on_kvstore:
+        if not isinstance(store, store_class):
+            return
+        store.method.learn_last_layer(last_layer_of_trainer(trainer))
+        if not trainer._update_on_kvstore:
             store.adopt_optimizer(trainer._optimizer)
             trainer._updaters = [
                 CarryingUpdater(updater.optimizer, store.method) for updater in trainer._updaters
@@ -106,9 +117,11 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         file, module._preload_opt_states = module._preload_opt_states, None
         init(module, *arguments, **named)
         store: Any = module._kvstore
-        if isinstance(store, store_class) and not module._update_on_kvstore and not known:
-            store.adopt_optimizer(module._optimizer)
-            module._updater = CarryingUpdater(module._optimizer, store.method)
+        if isinstance(store, store_class) and not known:
+            store.method.learn_last_layer(last_layer_of_module(module))
+            if not module._update_on_kvstore:
+                store.adopt_optimizer(module._optimizer)
+                module._updater = CarryingUpdater(module._optimizer, store.method)
         if file is not None:
             module.load_optimizer_states(file)
 

@@ -86,8 +86,10 @@ class MethodStore(LaneStore):
 
         To be called by scripts that update parameters themselves; for Trainer and Module it is.
 
-        The store learns parameters' names for the option `exclude`. With dgc it applies the
-        optimizer's momentum in its stead, and sets it to 0.
+        The store learns parameters' names for the options `exclude` and `last_layer`. With
+        `exclude_last` it takes its keys for the network's parameters from the first layer to the
+        last, in the order of their first values. With dgc it applies the optimizer's momentum in
+        its stead, and sets it to 0.
 
         Raises
         ------

@@ -17,6 +17,7 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
         "ratio": totals.plain_bytes / totals.encoded_bytes if totals.encoded_bytes else 1.0,
         "zeros": method.zeros(),
         "scalers": method.scalers(),
+        "excluded": method.excluded(),
         "non_finite": totals.non_finite,
         "encode": totals.encode,
         "queue": totals.queue,

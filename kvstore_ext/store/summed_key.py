@@ -31,7 +31,7 @@ class SummedKey(DensePolicy):
 
     def _details(self, priority: int) -> PushDetails:
         details = self._pushes.details(self.name, priority)
-        return details._replace(plain=self._method.plain(self.name, details.step))
+        return details._replace(plain=self._method.plain(self.name))
 
 
 class UpdatedOnServers(SummedKey):

@@ -190,43 +190,6 @@ def gradients_of_module(
     return {name: executor.grad_dict[name].asnumpy() for name in values}
 
 
-def exclude_last(sharing: str) -> None:
-    """Lets gradients become known one after the other, as in a backward pass; checks the sums."""
-    import kvstore_ext  # noqa: F401
-    import mxnet as mx
-    import numpy as np
-
-    store = mx.kv.create("p3")
-    store.set_gradient_compression(
-        {"type": "terngrad", "exclude_last": True, "scaler_sharing": sharing == "shared"}
-    )
-    shapes = {"first": (6, 4), "middle": (5, 6), "last": (9, 5), "its bias": (9,)}
-    values = {key: mx.nd.random.uniform(-1, 1, shape) for key, shape in shapes.items()}
-    outs = {key: mx.nd.zeros(shape) for key, shape in shapes.items()}
-    for key, value in values.items():
-        store.broadcast(key, value, out=value)
-    for _ in range(8):
-        gradients = {}
-        work = mx.nd.ones((500, 500))
-        for key in reversed(shapes):
-            for _ in range(4):
-                work = mx.nd.dot(work, work) / 500
-            gradients[key] = values[key] + 0 * work[0, 0]
-        for key in shapes:
-            store.pushpull(key, gradients[key], out=outs[key])
-        mx.nd.waitall()
-    assert store.learned_order()[:2] == ["first", "middle"], store.learned_order()
-    for key, out in outs.items():
-        expected = values[key].asnumpy() * store.num_workers
-        exact = np.allclose(out.asnumpy(), expected, 1e-4)
-        assert exact == (key in ("last", "its bias")), key
-
-
-@pytest.mark.parametrize("sharing", ["shared", "unshared"])
-def test_the_layer_needed_last_can_be_excluded(cluster: Cluster, sharing: str) -> None:
-    cluster.run(exclude_last, sharing)
-
-
 @pytest.mark.parametrize("kind", compression.TYPES)
 def test_what_is_carried_over_is_saved_and_loaded(kind: str) -> None:
     values = [np.random.RandomState(i).randn(*SHAPE).astype(np.float32) for i in range(6)]

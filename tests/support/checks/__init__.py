@@ -5,7 +5,16 @@ a cluster as well. CHECKS are those of the store p3; slim_dp.py has those of the
 """
 from __future__ import annotations
 
-from tests.support.checks import calls, compression, drop_in, optimizers, sparse, states, two_bit
+from tests.support.checks import (
+    calls,
+    compression,
+    drop_in,
+    last_layer,
+    optimizers,
+    sparse,
+    states,
+    two_bit,
+)
 
 CHECKS = {
     **sparse.CHECKS,
@@ -13,6 +22,7 @@ CHECKS = {
     **states.CHECKS,
     **two_bit.CHECKS,
     **compression.CHECKS,
+    **last_layer.CHECKS,
     **calls.CHECKS,
     **optimizers.CHECKS,
 }
