@@ -1,14 +1,13 @@
 """Programs that measure speed, memory and accuracy, and the tables that they have made.
 
-codecs.py              how fast codecs are
-small_keys.py          time of a round of many small keys
-memory.py              that no process of a job grows
-slim_communication.py  communication time that Slim-DP saves
-ec_dnn_cost.py         what relabelling costs
-*_accuracy.py          accuracies, each beside its .md; they share accuracy.py and trainings.py
-cluster/               hosts on slow links: network namespaces of this machine
-replay/                a network's training on them, by every store and its peers
-figures/               the documents' pictures and tables of that
-simulations/           all workers of a job in one process, for the accuracies
-datasets.py            a link: the data sets of examples/
+codecs.py       how fast codecs are
+small_keys.py   time of a round of many small keys
+memory.py       that no process of a job grows
+ec_dnn_cost.py  what relabelling costs
+*_accuracy.py   accuracies, each beside its .md; they share accuracy.py and trainings.py
+cluster/        hosts on slow links: network namespaces of this machine
+replay/         a network's training on them, by every store and its peers
+figures/        the documents' pictures and tables of that
+simulations/    all workers of a job in one process, for the accuracies
+datasets.py     a link: the data sets of examples/
 """

@@ -8,10 +8,12 @@ with `runs`, all that it takes, and `draw`, which needs their results alone.
 
 readme.py        throughput of stores and peers at three bandwidths
 p3_bandwidth.py  throughput against bandwidth, and the gain over the baseline
+slim_communication.py  communication time of Plump-, Quant- and Slim-DP
 
 extent.py    how often and how long runs are, and what of them --quick has
 curves.py    throughputs as lines with bands
 gains.py     gains over the baseline, what the bound allows, where a peer is ahead
+captions.py  what stands below tables
 style.py     how all pictures look
 document.py  where docs/figures.md shows them
 

@@ -7,13 +7,14 @@ import sys
 from typing import Any, Dict, List
 
 from benchmarks.cluster import ClusterError
-from benchmarks.figures import document, p3_bandwidth, readme
+from benchmarks.figures import document, p3_bandwidth, readme, slim_communication
 from benchmarks.replay import measurement
 from benchmarks.replay.forking import InterpreterError
 
 FIGURES: Dict[str, Any] = {
     "readme": readme,
     "p3-bandwidth": p3_bandwidth,
+    "slim-communication": slim_communication,
 }
 ALL = "all"
 DIRECTORY = document.ROOT / "docs" / "figures"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
-from benchmarks.figures import curves, style
+from benchmarks.figures import captions, curves, style
+from benchmarks.figures.captions import Lines
 from benchmarks.figures.extent import FULL, QUICK
 from benchmarks.figures.gains import behind, behind_table, gains, per_cent
 from benchmarks.replay import measurement, summary
@@ -59,7 +60,7 @@ def runs(quick: bool = False) -> List[measurement.Run]:
     return measurement.interleaved(*plans)
 
 
-def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
+def draw(lines: Lines, directory: Path) -> None:
     """Writes p3-bandwidth.svg and p3-bandwidth.md."""
     drawn, axes = style.figure(7.2, 6.2, 2, 2)
     panels = [(panel, [line for line in lines if line["trace"] == panel.trace]) for panel in PANELS]
@@ -81,12 +82,12 @@ def _is_near(found: summary.Found, alone: float) -> bool:
     return any(point.median > 0.4 * alone for point in found.values())
 
 
-def _text(panels: List[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]:
-    yield "# Throughput against bandwidth"
-    yield ""
-    yield (f"P3's figure 7. Samples a second of {HOSTS} hosts together, each with a worker and a "
-           "server. Made by `python -m benchmarks.figures p3-bandwidth`.")
-    yield ""
+def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
+    yield from captions.head(
+        "Throughput against bandwidth", NAME,
+        f"P3's figure 7. Samples a second of {HOSTS} hosts together, each with a worker and a "
+        "server.",
+    )
     yield from _gains(panels)
     yield ""
     behinds = [row for panel, own in panels
@@ -97,7 +98,7 @@ def _text(panels: List[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]:
             yield from ["", f"## {panel.title}", "", *summary.table(own), "", *_how(panel, own)]
 
 
-def _gains(panels: List[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]:
+def _gains(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
     """What the paper says of the gains over the baseline, and what was found."""
     yield ("| gain over `dist_sync` | at | in the paper | here | allowed by the bound | "
            "the paper's is reached | largest here |")
@@ -119,9 +120,9 @@ def _gains(panels: List[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]:
             ])
 
 
-def _how(panel: Panel, own: List[Dict[str, Any]]) -> Iterator[str]:
+def _how(panel: Panel, own: Lines) -> Iterator[str]:
     trace = load(panel.trace)
-    dilations = sorted({line["dilation"] for line in own})
-    yield (f"Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}, with "
-           f"{trace.batch} samples a worker. Medians of the runs, and their range; everything "
-           f"was {dilations[0]:g} to {dilations[-1]:g} times slower than stated.")
+    text = captions.repeats(own, ["gigabits"])
+    yield (f"{text[0].upper()}{text[1:]}. Without communication it would be "
+           f"{HOSTS * trace.batch / trace.compute:.0f}, with {trace.batch} samples a worker; "
+           f"{captions.slower(own)}.")

@@ -88,6 +88,13 @@ def _compressed(kind: str) -> Arm:
     return Arm(kind, OURS, "p3", compression={"type": kind}, share=_SHARES[kind])
 
 
+def _slim(label: str, alpha: float, beta: float, explorer: str = "seed") -> Arm:
+    """The Slim-DP paper's shares (section 4.2), with the explorer's indices or without."""
+    compression = {"type": "slim_dp", "alpha": alpha, "beta": beta, "explorer": explorer}
+    share = alpha if explorer == "seed" else alpha + (alpha - beta) / 2
+    return Arm(label, OURS, "slim_dp", compression, updates=True, share=share)
+
+
 # MXNet's launcher sets these two with --p3.
 _STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
@@ -95,7 +102,10 @@ ARMS: Dict[str, Arm] = {
     "p3": Arm("p3", OURS, "p3"),
     "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
     **{kind: _compressed(kind) for kind in _SHARES},
-    "slim_dp": Arm("slim_dp", OURS, "slim_dp", updates=True, share=0.3),
+    "slim_dp": _slim("slim_dp", 0.3, 0.15),
+    "slim_dp_keys": _slim("slim_dp, with indices", 0.3, 0.15, "keys"),
+    "slim_dp_20": _slim("slim_dp, 20 %", 0.2, 0.1),
+    "slim_dp_20_keys": _slim("slim_dp, 20 %, with indices", 0.2, 0.1, "keys"),
     "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
                           compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),

@@ -22,7 +22,7 @@ class JobError(Exception):
     """A process of a run failed, or the run took too long."""
 
 
-_LATER = ("slice_elements", "sample", "overlaps")
+_LATER = ("slice_elements", "sample", "computes")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Settings:
     by_name: bool = False  # keys are numbered by names, as gluon.Trainer does, not by layers
     slice_elements: int = 0  # most float32 of a slice; 0: the store's own
     sample: float = 0.0  # seconds from one sample of a host's traffic to the next; 0: none
-    overlaps: bool = True  # False: gradients travel when all are computed, and nothing is meanwhile
+    computes: bool = True  # False: layers take no time, so that an iteration is communication alone
 
     def described(self) -> Dict[str, Any]:
         """What tells it from others, in keys and result lines.

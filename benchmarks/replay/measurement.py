@@ -22,8 +22,8 @@ from benchmarks.replay.trace import digest, load
 _CARRIED = 2.0
 # Elements a second that all hosts together encode and add up on average, likewise.
 _CODED = 35e6
-# Where communication is not to overlap, encoding counts as communication, and how long it takes
-# matters. So much slower for each host: with two processors, as though each host had ten of them.
+# Where nothing is computed, encoding counts as communication, and how long it takes matters. So
+# much slower for each host: with two processors, as though each host had ten of them.
 _ALONE = 5.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the bound: what most arms take
@@ -55,10 +55,9 @@ class Run:
         iterations = settings.warm_up + settings.iterations
         initial = wire_seconds(trace.elements, settings.hosts, settings.gigabits)
         share = ARMS[self.arm].share
-        if settings.overlaps:
+        least = initial * share
+        if settings.computes:
             least = least_seconds(trace, settings.hosts, settings.gigabits / share)
-        else:
-            least = trace.compute + initial * share
         return _STARTING + settings.dilation * (_SLOWER * iterations * least + initial)
 
     @property
@@ -70,7 +69,7 @@ class Run:
 def dilation(settings: Settings, arms: Sequence[str]) -> float:
     """The least by which this machine must be slower than the replayed cluster, for all arms."""
     loaded, hosts, gigabits = load(settings.trace), settings.hosts, settings.gigabits
-    if not settings.overlaps:
+    if not settings.computes:
         return round(max(1.0, hosts * gigabits / _CARRIED, hosts * _ALONE), 1)
     busy = wire_seconds(loaded.elements, hosts, gigabits)
     average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.bound import least_seconds
@@ -14,17 +14,27 @@ BOUND = "bound"
 
 
 @dataclass(frozen=True)
-class Throughput:
-    """Samples a second, of all workers together; the median of the runs and their range."""
+class Spread:
+    """The median of runs and their range."""
 
     median: float
     least: float
     most: float
     runs: int
 
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(median(values), min(values), max(values), len(values))
+
+    def cell(self, digits: int = 0) -> str:
+        """For a table."""
+        if self.runs == 1:
+            return f"{self.median:.{digits}f}"
+        return f"{self.median:.{digits}f} ({self.least:.{digits}f} to {self.most:.{digits}f})"
+
 
 Point = Tuple[str, float]  # an arm and what a picture has from left to right
-Found = Dict[Point, Throughput]
+Found = Dict[Point, Spread]  # samples a second of all workers together
 
 
 def throughputs(lines: List[Dict[str, Any]], over: str = "gigabits") -> Found:
@@ -38,10 +48,7 @@ def throughputs(lines: List[Dict[str, Any]], over: str = "gigabits") -> Found:
             found[line["arm"], line[over]].append(samples / line["seconds"])
         least = least_seconds(trace, line["hosts"], line["gigabits"])
         found[BOUND, line[over]] = [samples / least]
-    return {
-        point: Throughput(median(values), min(values), max(values), len(values))
-        for point, values in found.items()
-    }
+    return {point: Spread.of(values) for point, values in found.items()}
 
 
 def table(
@@ -55,11 +62,5 @@ def table(
     yield "| --- |" + " ---: |" * len(values)
     for arm in [*arms, BOUND]:
         label = ARMS[arm].label if arm in ARMS else "bound for float32 gradients"
-        cells = [_cell(found[arm, value]) if (arm, value) in found else "-" for value in values]
+        cells = [found[arm, value].cell() if (arm, value) in found else "-" for value in values]
         yield f"| {label} | " + " | ".join(cells) + " |"
-
-
-def _cell(value: Throughput) -> str:
-    if value.runs == 1:
-        return f"{value.median:.0f}"
-    return f"{value.median:.0f} ({value.least:.0f} to {value.most:.0f})"

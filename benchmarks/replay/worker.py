@@ -41,7 +41,7 @@ class _ReplayedLayer:
 def work(settings: str, result: str) -> None:
     """Runs the iterations and writes seconds and bytes of each as JSON; see `job.py`."""
     how = json.loads(settings)
-    trace = load(how["trace"]).scaled(how["dilation"])
+    trace = load(how["trace"]).scaled(how["dilation"] if how["computes"] else 0)
     names = [name for layer in trace.layers for name in layer.parameters]
     keys = {name: key for key, name in enumerate(sorted(names) if how["by_name"] else names)}
     exchange = (
@@ -63,7 +63,12 @@ def work(settings: str, result: str) -> None:
     sampler = Sampler(how["sample"], how["dilation"]) if how["sample"] else None
     marks = [mark()]
     for _ in range(how["warm_up"] + how["iterations"]):
-        _iterate(layers, parameters, exchange, how["overlaps"])
+        last = _compute(layers)
+        for parameter in parameters:
+            exchange.step(*parameter)
+        _note_arrivals(layers)
+        # As a script that reads the loss: it waits for the backward pass, not for communication.
+        last.wait_to_read()
         marks.append(mark())
     traffic = sampler.rates(marks[how["warm_up"]][0]) if sampler else None
     mx.nd.waitall()
@@ -74,21 +79,6 @@ def work(settings: str, result: str) -> None:
         "traffic": traffic,
     }
     Path(result).write_text(json.dumps(found))
-
-
-def _iterate(
-    layers: List[_ReplayedLayer], parameters: List[Any], exchange: Any, overlaps: bool
-) -> None:
-    last = _compute(layers)
-    if not overlaps:
-        last.wait_to_read()
-    for parameter in parameters:
-        exchange.step(*parameter)
-    _note_arrivals(layers)
-    # As a script that reads the loss: it waits for the backward pass, not for communication.
-    last.wait_to_read()
-    if not overlaps:
-        mx.nd.waitall()
 
 
 def _note_arrivals(layers: List[_ReplayedLayer]) -> None:

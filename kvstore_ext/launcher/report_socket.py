@@ -79,11 +79,13 @@ class ReportSocket:
 def _remove_abandoned(parent: str) -> None:
     """Removes the sockets in `parent` that nobody listens at."""
     for path in glob.glob(os.path.join(glob.escape(parent), f"{_PREFIX}*", _NAME)):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect(path)
             except ConnectionRefusedError:
                 _remove(path)
+            except OSError:
+                continue  # it is somebody else's, or gone
 
 
 def _remove(path: str) -> None:

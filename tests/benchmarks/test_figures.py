@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from matplotlib.axes import Axes
 
-from benchmarks.figures import document, p3_bandwidth, readme
+from benchmarks.figures import document, p3_bandwidth, readme, slim_communication
 from benchmarks.figures.__main__ import FIGURES
 from benchmarks.replay.bound import least_seconds
 from benchmarks.replay.measurement import Run
@@ -111,3 +111,24 @@ def test_gains_stand_beside_the_papers_and_the_bounds(tmp_path: Path) -> None:
     assert rows(text, "Sockeye")[1:] == [
         ["Sockeye", "2 Gbit/s", "Horovod (Gloo)", "0.5 %", "yes", "100 %"]]
     assert len(rows(text, "p3")) == len(rows(text, "Horovod (Gloo)")) == 4
+
+
+def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:
+    # Alone, without computing; the median of 0.9, 1 and 1.1 times that.
+    shares = {"p3": 1.0, "qsgd": 0.4, "slim_dp": 0.35, "slim_dp_20": 0.26, "slim_dp_keys": 0.5,
+              "slim_dp_20_keys": 0.3}
+    runs = slim_communication.runs()
+    assert {run.settings.computes for run in runs} == {False}
+    lines = lines_of(runs, lambda run: shares[run.arm] * (0.9 + 0.1 * run.repeat))
+    slim_communication.draw(lines, tmp_path)
+    text = (tmp_path / "slim-communication.md").read_text()
+    google, vgg = rows(text, "GoogLeNet"), rows(text, "VGG-16")
+    assert len(google) == len(vgg) == 8
+    assert google[0][1:6] == ["4", "Plump-DP", "p3", "0", "1.000 (0.900 to 1.100)"]
+    slim = [row for row in (*google, *vgg) if row[2] == "Slim-DP"]
+    assert [row[6:9] for row in slim] == [
+        ["65 %", "55 %", "64 %: yes"], ["65 %", "56 %", "64 %: yes"],
+        ["74 %", "71 %", "75 %: no"], ["74 %", "70 %", "75 %: no"]]
+    # The paper's table 2: 1.09, 1.13, 1.32 and 1.41, of hours that it did not round.
+    assert [row[10] for row in slim] == ["1.09", "1.12", "1.32", "1.41"]
+    assert "hosts with 10 processors each" in text

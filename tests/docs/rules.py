@@ -21,7 +21,6 @@ QUICK = {
     "benchmarks/codecs.py": "--elements 65536 --repeats 1",
     "benchmarks/compression_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods terngrad",
     "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods all",
-    "benchmarks/slim_communication.py": "--rounds 1 --repeat 1 --methods plain",
     # Whose every run takes the whole time; tests/benchmarks runs what it is made of.
     "benchmarks/ec_dnn_accuracy.py": "--help",
     "benchmarks/ec_dnn_cost.py": "--workers 2 --tau 2 --rounds 1",
@@ -88,8 +87,7 @@ def _script(command: str) -> Run | None:
     words = script_words(command)
     if not words or words[0] not in QUICK:
         return None
-    small = _small(command).replace(" vgg16", " googlenet")  # a tenth of the parameters
-    return Run("", f"{small} {QUICK[words[0]]}")
+    return Run("", f"{_small(command)} {QUICK[words[0]]}")
 
 
 def _launch(command: str) -> Run | None:

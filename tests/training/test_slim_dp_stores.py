@@ -58,7 +58,7 @@ def test_a_run_goes_on_from_saved_states_with_the_same_bits(cluster: Cluster) ->
 
 @pytest.mark.parametrize(("explorer", "pushed"), [("seed", 0.3), ("keys", 0.45)])
 def test_a_round_sends_the_core_and_the_explorer_and_no_more(explorer: str, pushed: float) -> None:
-    """On the lane; benchmarks/slim_communication.py --interface counts what a network adds."""
+    """On the lane; the figure slim-communication counts what a network adds."""
     store = mx.kv.create("p3")
     store.set_gradient_compression({"type": "slim_dp", "q": 4, "explorer": explorer})
     store.set_optimizer(mx.optimizer.SGD())

@@ -1,0 +1,33 @@
+"""What stands below tables."""
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Sequence
+
+Lines = List[Dict[str, Any]]
+
+
+def head(title: str, name: str, what: str) -> Iterator[str]:
+    """The beginning of a page of numbers."""
+    yield f"# {title}"
+    yield ""
+    yield f"{what} Made by `python -m benchmarks.figures {name}`."
+    yield ""
+
+
+def slower(lines: Lines) -> str:
+    """By how much the cluster was slowed down."""
+    dilations = sorted({line["dilation"] for line in lines})
+    ends = f"{dilations[0]:g}"
+    if len(dilations) > 1:
+        ends += f" to {dilations[-1]:g}"
+    return f"everything, links and waits, was {ends} times slower than stated"
+
+
+def repeats(lines: Lines, settings: Sequence[str]) -> str:
+    """How often everything was measured; `settings` are those that differ."""
+    counts = Counter((line["arm"], *(line.get(name) for name in settings)) for line in lines)
+    least, most = min(counts.values()), max(counts.values())
+    if most == 1:
+        return "one run each"
+    return f"medians of {least if least == most else f'{least} to {most}'} runs, and their range"
