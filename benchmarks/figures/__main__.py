@@ -7,13 +7,22 @@ import sys
 from typing import Any, Dict, List
 
 from benchmarks.cluster import ClusterError
-from benchmarks.figures import document, p3_bandwidth, readme, slim_communication
+from benchmarks.figures import (
+    document,
+    p3_bandwidth,
+    p3_hosts,
+    p3_slices,
+    readme,
+    slim_communication,
+)
 from benchmarks.replay import measurement
 from benchmarks.replay.forking import InterpreterError
 
 FIGURES: Dict[str, Any] = {
     "readme": readme,
     "p3-bandwidth": p3_bandwidth,
+    "p3-hosts": p3_hosts,
+    "p3-slices": p3_slices,
     "slim-communication": slim_communication,
 }
 ALL = "all"
