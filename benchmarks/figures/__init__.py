@@ -11,6 +11,8 @@ p3_bandwidth.py  throughput against bandwidth, and the gain over the baseline
 p3_hosts.py      throughput against the number of hosts
 p3_slices.py     throughput against the size of a slice
 slim_communication.py  communication time of Plump-, Quant- and Slim-DP
+p3_accuracy.py   accuracy of five settings with p3 and with dgc
+time_to_accuracy.py    test scores against the seconds of real trainings
 
 extent.py        how often and how long runs are, and what of them --quick has
 curves.py        throughputs as lines with bands
@@ -19,5 +21,5 @@ captions.py      what stands below tables
 style.py         how all pictures look
 document.py      where docs/figures.md shows them
 
-This room uses `benchmarks/replay/`, which does not know it.
+This room uses `benchmarks/replay/` and `benchmarks/training/`, which do not know it.
 """
