@@ -7,6 +7,7 @@ ec_dnn_cost.py  what relabelling costs
 *_accuracy.py   accuracies, each beside its .md; they share accuracy.py and trainings.py
 cluster/        hosts on slow links: network namespaces of this machine
 replay/         a network's training on them, by every store and its peers
+training/       real trainings on them
 figures/        the documents' pictures and tables of that
 simulations/    all workers of a job in one process, for the accuracies
 datasets.py     a link: the data sets of examples/

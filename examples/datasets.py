@@ -26,6 +26,7 @@ NAMES = ("digits", "mnist", "cifar10", "cifar10-24", "imagenet-rec")
 # Images (batch, channel, height, width) float32 and labels (batch,) float32; NumPy or NDArray.
 Batch = Tuple[Any, Any]
 Transform = Callable[[np.ndarray, np.random.RandomState], np.ndarray]
+Arrays = Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass
@@ -75,14 +76,23 @@ def digits(seed: int, split: int = 0, train_size: int = 1437) -> Dataset:
     The split is the same for every ``seed``, so that accuracies can be compared; another ``split``
     chooses other examples.
     """
+    return digits_of(digit_images(split, train_size), seed)
+
+
+def digit_images(split: int, train_size: int) -> Arrays:
+    """Images (n, 1, 8, 8) and labels (n,) to train on; then those to validate on."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
     images = images.reshape(-1, 1, 8, 8)
     order = np.random.RandomState(split).permutation(len(images))
     train, held_out = order[:train_size], order[train_size:]
-    return from_arrays(images[train], labels[train], images[held_out], labels[held_out],
-                       classes=10, seed=seed, augment=lambda images, random: images,
+    return images[train], labels[train], images[held_out], labels[held_out]
+
+
+def digits_of(arrays: Arrays, seed: int) -> Dataset:
+    """Those that `digit_images` has given; it needs no scikit-learn."""
+    return from_arrays(*arrays, classes=10, seed=seed, augment=lambda images, random: images,
                        normalize=lambda images: images / 16)
 
 
@@ -130,7 +140,7 @@ def cifar10_24(data_dir: str, seed: int) -> Dataset:
     return data
 
 
-def cifar10_files(data_dir: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def cifar10_files(data_dir: str) -> Arrays:
     """Images (n, 3, 32, 32) and labels (n,), uint8, to train on; then those to validate on."""
     folders = [data_dir] + [os.path.join(data_dir, folder)
                             for folder in ("cifar-10-batches-bin", "cifar-10-batches-py")]

@@ -4,9 +4,9 @@ from __future__ import annotations
 import argparse
 from typing import Any, Sequence
 
-import cldr_text
 import mxnet as mx
 import numpy as np
+import script
 from gluon_models.beam_search import BeamSearch
 from gluon_models.sockeye import Sockeye
 from parallel_text import BEGIN, END, Batch, Encoded, Pair, Vocabulary, read_pairs, to_batch
@@ -37,6 +37,9 @@ def load_text(args: argparse.Namespace) -> tuple[list[Pair], list[Pair], list[st
         first, comma, second = args.languages.partition(",")
         if not comma:
             raise ValueError(f"--languages {args.languages}: it must be two, such as en,de")
+        with script.packages():  # whoever has a text needs no Babel
+            import cldr_text
+
         training, held_out = cldr_text.parallel_text(first, second, scale=args.text_scale)
         places = [f"CLDR phrases of {language}" for language in (first, second)]
         return training, held_out, [*places, *[f"held-out {place}" for place in places]], 1

@@ -8,14 +8,18 @@ with `runs`, all that it takes, and `draw`, which needs their results alone.
 
 readme.py        throughput of stores and peers at three bandwidths
 p3_bandwidth.py  throughput against bandwidth, and the gain over the baseline
+p3_hosts.py      throughput against the number of hosts
+p3_slices.py     throughput against the size of a slice
 slim_communication.py  communication time of Plump-, Quant- and Slim-DP
+p3_accuracy.py   accuracy of five settings with p3 and with dgc
+time_to_accuracy.py    test scores against the seconds of real trainings
 
-extent.py    how often and how long runs are, and what of them --quick has
-curves.py    throughputs as lines with bands
-gains.py     gains over the baseline, what the bound allows, where a peer is ahead
-captions.py  what stands below tables
-style.py     how all pictures look
-document.py  where docs/figures.md shows them
+extent.py        how often and how long runs are, and what of them --quick has
+curves.py        throughputs as lines with bands
+gains.py         gains over the baseline, what the bound allows, where a peer is ahead
+captions.py      what stands below tables
+style.py         how all pictures look
+document.py      where docs/figures.md shows them
 
-This room uses `benchmarks/replay/`, which does not know it.
+This room uses `benchmarks/replay/` and `benchmarks/training/`, which do not know it.
 """

@@ -7,14 +7,27 @@ import sys
 from typing import Any, Dict, List
 
 from benchmarks.cluster import ClusterError
-from benchmarks.figures import document, p3_bandwidth, readme, slim_communication
+from benchmarks.figures import (
+    document,
+    p3_accuracy,
+    p3_bandwidth,
+    p3_hosts,
+    p3_slices,
+    readme,
+    slim_communication,
+    time_to_accuracy,
+)
 from benchmarks.replay import measurement
 from benchmarks.replay.forking import InterpreterError
 
 FIGURES: Dict[str, Any] = {
     "readme": readme,
     "p3-bandwidth": p3_bandwidth,
+    "p3-hosts": p3_hosts,
+    "p3-slices": p3_slices,
     "slim-communication": slim_communication,
+    "time-to-accuracy": time_to_accuracy,
+    "p3-accuracy": p3_accuracy,
 }
 ALL = "all"
 DIRECTORY = document.ROOT / "docs" / "figures"
@@ -32,7 +45,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     try:
         failures = [line for name in names for line in make(name, arguments)]
-    except (measurement.ResultsError, ClusterError, InterpreterError) as error:
+    except (
+        measurement.ResultsError, ClusterError, InterpreterError, FileNotFoundError
+    ) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit("interrupted; run it again to go on")
@@ -44,7 +59,7 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
     """Makes a figure; returns a line for each run that failed."""
     directory = QUICK_DIRECTORY if arguments.quick else DIRECTORY
     figure, results = FIGURES[name], directory / f"{name}.jsonl"
-    runs, failures = figure.runs(arguments.quick), []
+    runs, failures = _runs(figure, arguments), []
     if arguments.dry_run:
         left = measurement.left(runs, results)
         minutes = sum(run.expected for run in left) / 60
@@ -63,6 +78,11 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
     return failures
 
 
+def _runs(figure: Any, arguments: argparse.Namespace) -> List[measurement.Measurable]:
+    reads = {"data_dir": arguments.data_dir} if getattr(figure, "READS_FILES", False) else {}
+    return figure.runs(arguments.quick, **reads)
+
+
 def _what(figure: Any) -> str:
     return figure.__doc__.strip().rstrip(".")
 
@@ -77,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
                         help="no run begins that would end later; default: 600")
     parser.add_argument("--dry-run", action="store_true", help="say how long each takes, and end")
     parser.add_argument("--draw-only", action="store_true", help="measure nothing")
+    parser.add_argument("--data-dir", help="where CIFAR-10's files lie, for p3-accuracy")
     parser.add_argument("--quick", action="store_true",
                         help="a few short runs, into build/figures: whether it works")
     return parser

@@ -30,7 +30,8 @@ def draw(axes: Any, found: Found, names: Sequence[str], alone: Optional[float] =
     if alone:
         axes.axhline(alone, color="black", linestyle=(0, (1, 2)), linewidth=1,
                      label="without communication")
-    axes.set_ylim(bottom=0)
+    _, most = axes.get_ylim()
+    axes.set_ylim(0, 1.03 * most)
     axes.grid()
 
 

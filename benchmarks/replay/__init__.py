@@ -19,6 +19,7 @@ traffic.py       what a host sends and receives meanwhile
 arms.py          what is compared, and how its users start it
 roles.py         servers, schedulers and Horovod's rendezvous
 forking.py       processes on hosts, without an import of mxnet for each
+processes.py     all of a job, from the first to the last; benchmarks/training/ uses them too
 job.py           one run of an arm
 bound.py         the least time of any scheme that sends every gradient
 measurement.py   many runs in turn, into a file that a rerun goes on from

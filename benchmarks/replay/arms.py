@@ -114,15 +114,11 @@ ARMS: Dict[str, Arm] = {
 }
 
 
-def environment_of(arm: Arm, timeout: float, options: Dict[str, Any]) -> Dict[str, str]:
-    """Variables of all processes of an arm's job that do not depend on the cluster.
-
-    `options` are further KVSTORE_EXT_OPTIONS.
-    """
+def environment_of(arm: Arm, timeout: float) -> Dict[str, str]:
+    """Variables of all processes of an arm's job that do not depend on the cluster."""
     variables = {**ENVIRONMENT, **arm.environment}
     if arm.runtime is OURS:
-        every = {"timeout": timeout, **arm.options, **options}
-        variables["KVSTORE_EXT_OPTIONS"] = json.dumps(every)
+        variables["KVSTORE_EXT_OPTIONS"] = json.dumps({"timeout": timeout, **arm.options})
     return variables
 
 

@@ -1,26 +1,14 @@
-"""One run: an arm's job on a cluster of its own, from the first process to the last byte."""
+"""One run of the replay: an arm's job on a cluster of its own."""
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from statistics import mean
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict
 
-from benchmarks.cluster import Cluster, Host, Link
-from benchmarks.replay.arms import ENVIRONMENT, Arm, Runtime, environment_of
-from benchmarks.replay.forking import Fork, Interpreter
-
-_PORT = 9091  # a cluster's addresses are its own, and so are its ports
-_GOING = 10.0  # seconds that servers may take to end once the workers have
-
-
-class JobError(Exception):
-    """A process of a run failed, or the run took too long."""
-
+from benchmarks.cluster import Link
+from benchmarks.replay import processes
+from benchmarks.replay.arms import Arm
+from benchmarks.replay.processes import Interpreters
 
 _LATER = ("slice_elements", "sample", "computes")
 
@@ -62,27 +50,6 @@ class Settings:
         return Link(send=megabits, receive=megabits)
 
 
-class Interpreters:
-    """Those that arms need, each started once. A context manager."""
-
-    def __init__(self) -> None:
-        self._started: Dict[Runtime, Interpreter] = {}
-
-    def __enter__(self) -> Interpreters:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for interpreter in self._started.values():
-            interpreter.close()
-
-    def get(self, arm: Arm) -> Interpreter:
-        """The interpreter whose forks are the processes of an arm."""
-        if arm.runtime not in self._started:
-            runtime, environment = arm.runtime, {**_inherited(), **ENVIRONMENT}
-            self._started[runtime] = Interpreter(runtime.python, runtime.modules, environment)
-        return self._started[arm.runtime]
-
-
 def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) -> Dict[str, Any]:
     """Runs an arm's job; returns what it measured, as on the replayed device.
 
@@ -103,168 +70,21 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     JobError
         Naming who failed, with its last lines.
     """
-    interpreter = interpreters.get(arm)
-    with tempfile.TemporaryDirectory(prefix="kvstore_ext-replay-") as directory, Cluster(
-        settings.hosts, settings.link
-    ) as cluster:
-        job = _Job(arm, settings, cluster, interpreter, Path(directory))
-        try:
-            job.start(limit)
-            job.wait(limit)
-        finally:
-            job.end()
-        return job.results()
+    if settings.slice_elements:
+        slices = {"slice_bytes": 4 * settings.slice_elements}
+        arm = replace(arm, options={**arm.options, **slices})
+    found = processes.run(
+        arm, settings.hosts, settings.link, "benchmarks.replay.worker:work", asdict(settings),
+        interpreters, limit,
+    )
 
+    def average(what: str) -> float:
+        return mean(mean(worker[what][settings.warm_up:]) for worker in found)
 
-class _Job:
-    """The processes of a run."""
-
-    def __init__(
-        self, arm: Arm, settings: Settings, cluster: Cluster, interpreter: Interpreter,
-        directory: Path,
-    ) -> None:
-        self._arm, self._settings, self._cluster = arm, settings, cluster
-        self._interpreter, self._directory = interpreter, directory
-        self._workers: Dict[str, Fork] = {}
-        self._others: Dict[str, Fork] = {}
-
-    def start(self, limit: float) -> None:
-        hosts, switch = self._cluster.hosts, self._cluster.switch
-        slices = self._settings.slice_elements
-        options = {"slice_bytes": 4 * slices} if slices else {}
-        variables = {**_inherited(), **environment_of(self._arm, limit, options)}
-        if self._arm.has_servers:
-            ours = "kvstore_ext" in self._arm.runtime.modules
-            role = f"benchmarks.replay.roles:{'our' if ours else 'stock'}_server"
-            variables.update(_parameter_servers(switch, len(hosts)))
-            self._others["scheduler"] = self._fork("scheduler", role, [], switch, variables)
-            for host in hosts:
-                name = f"server on {host.name}"
-                self._others[name] = self._fork("server", role, [], host, variables)
-            per_host: Sequence[Dict[str, str]] = [{} for _ in hosts]
-        else:
-            variables.update(self._rendezvous(variables, hosts, switch, limit))
-            per_host = [_horovod(host, rank, len(hosts)) for rank, host in enumerate(hosts)]
-        settings = {
-            **asdict(self._settings),
-            "store": self._arm.store,
-            "compression": json.dumps(self._arm.compression) if self._arm.compression else "",
-            "updates": self._arm.updates,
-            "apart": self._arm.apart,
-        }
-        for host, own in zip(hosts, per_host):
-            sample = self._settings.sample if host is hosts[0] else 0.0
-            arguments = [json.dumps({**settings, "sample": sample}), str(self._result(host))]
-            self._workers[f"worker on {host.name}"] = self._fork(
-                "worker", "benchmarks.replay.worker:work", arguments, host, {**variables, **own}
-            )
-
-    def wait(self, limit: float) -> None:
-        """Returns when the workers have ended well, and the servers after them."""
-        latest = time.monotonic() + limit
-        processes = {**self._workers, **self._others}
-        while not all(worker.poll() == 0 for worker in self._workers.values()):
-            for name, process in processes.items():
-                status = process.poll()
-                if status not in (None, 0):
-                    raise JobError(f"{name} ended with status {status}: {_last_lines(process)}")
-            if time.monotonic() > latest:
-                late = [name for name, fork in self._workers.items() if fork.poll() is None]
-                raise JobError(f"after {limit:.0f} s there still run: {', '.join(late)}")
-            time.sleep(0.05)
-        latest = time.monotonic() + _GOING
-        while self._arm.has_servers and any(p.poll() is None for p in self._others.values()):
-            if time.monotonic() > latest:
-                late = [name for name, fork in self._others.items() if fork.poll() is None]
-                raise JobError(f"after the workers ended there still run: {', '.join(late)}")
-            time.sleep(0.02)
-
-    def end(self) -> None:
-        for process in [*self._workers.values(), *self._others.values()]:
-            process.kill()
-        for process in [*self._workers.values(), *self._others.values()]:
-            while process.poll() is None:
-                time.sleep(0.01)
-
-    def results(self) -> Dict[str, Any]:
-        found = [json.loads(self._result(host).read_text()) for host in self._cluster.hosts]
-        traffic = {"traffic": found[0]["traffic"]} if self._settings.sample else {}
-        found.sort(key=lambda worker: worker["rank"])
-        first, dilation = self._settings.warm_up, self._settings.dilation
-
-        def average(what: str) -> float:
-            return mean(mean(worker[what][first:]) for worker in found)
-
-        return {
-            "seconds": average("seconds") / dilation,
-            "series": [round(each / dilation, 4) for each in found[0]["seconds"]],
-            "sent": round(average("sent")),
-            "received": round(average("received")),
-            **traffic,
-        }
-
-    def _fork(
-        self, role: str, function: str, arguments: List[str], host: Host, variables: Dict[str, str]
-    ) -> Fork:
-        own = {**variables, "DMLC_ROLE": role, "DMLC_NODE_HOST": host.address}
-        output = self._directory / f"{role} {host.name}.log"
-        return self._interpreter.fork(function, arguments, host, own, output)
-
-    def _result(self, host: Host) -> Path:
-        return self._directory / f"{host.name}.json"
-
-    def _rendezvous(
-        self, variables: Dict[str, str], hosts: Sequence[Host], switch: Host, limit: float
-    ) -> Dict[str, str]:
-        """Starts Horovod's and waits for its port; returns what workers need to find it."""
-        file = self._directory / "port"
-        arguments = [",".join(host.address for host in hosts), str(file)]
-        process = self._fork(
-            "rendezvous", "benchmarks.replay.roles:rendezvous", arguments, switch, variables
-        )
-        self._others["rendezvous"] = process
-        latest = time.monotonic() + limit
-        while not file.exists():
-            if process.poll() is not None or time.monotonic() > latest:
-                raise JobError(f"Horovod's rendezvous does not start: {_last_lines(process)}")
-            time.sleep(0.02)
-        return {
-            "HOROVOD_GLOO_RENDEZVOUS_ADDR": switch.address,
-            "HOROVOD_GLOO_RENDEZVOUS_PORT": file.read_text(),
-            "HOROVOD_GLOO_IFACE": "eth0",
-            "HOROVOD_CONTROLLER": "gloo",
-            "HOROVOD_CPU_OPERATIONS": "gloo",
-        }
-
-
-def _parameter_servers(switch: Host, hosts: int) -> Dict[str, str]:
     return {
-        "DMLC_NUM_WORKER": str(hosts),
-        "DMLC_NUM_SERVER": str(hosts),
-        "DMLC_PS_ROOT_URI": switch.address,
-        "DMLC_PS_ROOT_PORT": str(_PORT),
+        "seconds": average("seconds") / settings.dilation,
+        "series": [round(each / settings.dilation, 4) for each in found[0]["seconds"]],
+        "sent": round(average("sent")),
+        "received": round(average("received")),
+        **{"traffic": worker["traffic"] for worker in found if worker["traffic"]},
     }
-
-
-def _horovod(host: Host, rank: int, size: int) -> Dict[str, str]:
-    """What horovodrun gives a worker that is alone on its host."""
-    return {
-        "HOROVOD_HOSTNAME": host.address,
-        "HOROVOD_RANK": str(rank),
-        "HOROVOD_SIZE": str(size),
-        "HOROVOD_LOCAL_RANK": "0",
-        "HOROVOD_LOCAL_SIZE": "1",
-        "HOROVOD_CROSS_RANK": str(rank),
-        "HOROVOD_CROSS_SIZE": str(size),
-    }
-
-
-def _inherited() -> Dict[str, str]:
-    """This process's environment without what configures stores, so that all arms have the same."""
-    configures = ("DMLC_", "PS_", "MXNET_", "KVSTORE_EXT_", "HOROVOD_", "OMP_")
-    return {name: text for name, text in os.environ.items() if not name.startswith(configures)}
-
-
-def _last_lines(process: Fork) -> str:
-    lines = process.output.read_text(errors="replace").strip().splitlines()
-    return "\n".join(lines[-15:]) or "it wrote nothing"

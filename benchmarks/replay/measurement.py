@@ -7,14 +7,15 @@ import time
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Protocol, Sequence
 
 from tqdm import tqdm
 
 from benchmarks.replay import job
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.bound import least_seconds, wire_seconds
-from benchmarks.replay.job import Interpreters, JobError, Settings
+from benchmarks.replay.job import Settings
+from benchmarks.replay.processes import Interpreters, JobError
 from benchmarks.replay.trace import digest, load
 
 # Gbit/s that all hosts together send on average, here: two processors carry that with time to
@@ -33,9 +34,31 @@ class ResultsError(Exception):
     """Results cannot be kept where they shall be."""
 
 
+class Measurable(Protocol):
+    """A run, as `measure` knows it. As text it is what a progress bar calls it."""
+
+    @property
+    def key(self) -> str:
+        """What makes it the same run as another."""
+
+    @property
+    def expected(self) -> float:
+        """Seconds that it takes here, about."""
+
+    @property
+    def fields(self) -> Dict[str, Any]:
+        """What the line of its result begins with."""
+
+    def missing(self) -> str:
+        """Why it cannot run here; empty where it can."""
+
+    def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
+        """Runs; returns what its line ends with, `seconds` among it. Raises JobError."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """An arm under some settings, for the repeat-th time."""
+    """The replay of an arm under some settings, for the repeat-th time."""
 
     arm: str
     settings: Settings
@@ -64,6 +87,22 @@ class Run:
     def limit(self) -> float:
         """Seconds after which it is given up."""
         return 60 + 6 * self.expected
+
+    @property
+    def fields(self) -> Dict[str, Any]:
+        """What the line of its result begins with."""
+        return {"arm": self.arm, **self.settings.described(), "repeat": self.repeat}
+
+    def missing(self) -> str:
+        """Why it cannot run here; empty where it can."""
+        return ARMS[self.arm].missing()
+
+    def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
+        """Runs; returns what it measured. Raises JobError."""
+        return job.run(ARMS[self.arm], self.settings, interpreters, self.limit)
+
+    def __str__(self) -> str:
+        return f"{self.arm} at {self.settings.gigabits:g} Gbit/s"
 
 
 def dilation(settings: Settings, arms: Sequence[str]) -> float:
@@ -103,19 +142,19 @@ def read(file: Path) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def lines_of(runs: Sequence[Run], file: Path) -> List[Dict[str, Any]]:
+def lines_of(runs: Sequence[Measurable], file: Path) -> List[Dict[str, Any]]:
     """What a results file has of these runs."""
     keys = {run.key for run in runs}
     return [line for line in read(file) if line["key"] in keys]
 
 
-def left(runs: Sequence[Run], file: Path) -> List[Run]:
+def left(runs: Sequence[Measurable], file: Path) -> List[Measurable]:
     """Those that a results file does not have, or has as failed."""
     done = {line["key"] for line in lines_of(runs, file) if "seconds" in line}
     return [run for run in runs if run.key not in done]
 
 
-def measure(runs: Sequence[Run], file: Path, seconds: float) -> Iterator[str]:
+def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[str]:
     """Does what the file does not have yet, and adds it; yields a line for each run that failed.
 
     Parameters
@@ -142,26 +181,26 @@ def measure(runs: Sequence[Run], file: Path, seconds: float) -> Iterator[str]:
             if time.monotonic() + run.expected > latest:
                 yield f"time is up: {len(waiting) - number} runs are left; run it again to go on"
                 return
-            bar.set_description_str(f"{run.arm}, {run.settings.gigabits:g} Gbit/s")
+            bar.set_description_str(str(run))
             yield from _one(run, file, interpreters)
             bar.update(run.expected)
 
 
-def _one(run: Run, file: Path, interpreters: Interpreters) -> Iterator[str]:
-    missing = ARMS[run.arm].missing()
+def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[str]:
+    missing = run.missing()
     if missing:
         yield missing
         return
     line: Dict[str, Any] = {
-        "key": run.key, "arm": run.arm, **run.settings.described(), "repeat": run.repeat,
+        "key": run.key, **run.fields,
         "load": round(os.getloadavg()[0], 2), "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
     }
     begun = time.monotonic()
     try:
-        line.update(job.run(ARMS[run.arm], run.settings, interpreters, run.limit))
+        line.update(run.measure(interpreters))
     except JobError as error:
         line["failed"] = str(error)
-        yield f"{run.arm} at {run.settings.gigabits:g} Gbit/s failed: {error}"
+        yield f"{run} failed: {error}"
     line["took"] = round(time.monotonic() - begun, 1)
     with file.open("a") as results:
         results.write(json.dumps(line) + "\n")

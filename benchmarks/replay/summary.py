@@ -26,6 +26,9 @@ class Spread:
     def of(cls, values: Sequence[float]) -> Spread:
         return cls(median(values), min(values), max(values), len(values))
 
+    def times(self, factor: float) -> Spread:
+        return Spread(factor * self.median, factor * self.least, factor * self.most, self.runs)
+
     def cell(self, digits: int = 0) -> str:
         """For a table."""
         if self.runs == 1:

@@ -60,7 +60,8 @@ def work(settings: str, result: str) -> None:
         exchange.begin(key, weight)
     _note_arrivals(layers)
     mx.nd.waitall()
-    sampler = Sampler(how["sample"], how["dilation"]) if how["sample"] else None
+    samples = how["sample"] and how["host"] == 0
+    sampler = Sampler(how["sample"], how["dilation"]) if samples else None
     marks = [mark()]
     for _ in range(how["warm_up"] + how["iterations"]):
         last = _compute(layers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from benchmarks.replay.measurement import Run
+from benchmarks.training.runs import Run as Training
 
 Result = dict[str, Any]
 
@@ -15,6 +16,17 @@ def lines_of(runs: list[Run], seconds: Callable[[Run], float]) -> list[Result]:
          "seconds": seconds(run), "sent": 1000, "received": 1000}
         for run in runs
     ]
+
+
+def trained(
+    runs: list[Training], pace: Callable[[Training], float], score: Callable[[int], float]
+) -> list[Result]:
+    """Trainings with so many seconds a step, whose scores follow from the steps."""
+    found = []
+    for run in runs:
+        curve = [[steps, steps * pace(run), score(steps)] for steps in range(10, 301, 10)]
+        found.append({"key": run.key, **run.fields, "curve": curve, "seconds": curve[-1][1]})
+    return found
 
 
 def rows(text: str, first: str) -> list[list[str]]:

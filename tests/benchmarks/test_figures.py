@@ -3,16 +3,25 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
 
-from benchmarks.figures import document, p3_bandwidth, readme, slim_communication
+from benchmarks.figures import (
+    document,
+    p3_bandwidth,
+    p3_hosts,
+    p3_slices,
+    readme,
+    slim_communication,
+)
 from benchmarks.figures.__main__ import FIGURES
 from benchmarks.replay.bound import least_seconds
 from benchmarks.replay.measurement import Run
 from benchmarks.replay.trace import load
-from tests.benchmarks.synthetic import lines_of, rows
+from benchmarks.training.runs import Run as Training
+from tests.benchmarks.synthetic import Result, lines_of, rows, trained
 from tests.support.paths import ROOT
 
 FIGURES_DOCUMENT = ROOT / "docs" / "figures.md"
@@ -24,9 +33,15 @@ def of_bound(run: Run) -> float:
     return least_seconds(load(settings.trace), settings.hosts, settings.gigabits)
 
 
+def made(runs: list[Any]) -> list[Result]:
+    if isinstance(runs[0], Training):
+        return trained(runs, lambda _: 0.05, lambda steps: 90 + steps / 100)
+    return lines_of(runs, of_bound)
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_results_make_the_same_picture(name: str, tmp_path: Path) -> None:
-    lines = lines_of(FIGURES[name].runs(quick=True), of_bound)
+    lines = made(FIGURES[name].runs(quick=True))
     pictures = []
     for directory in (tmp_path / "once", tmp_path / "again"):
         directory.mkdir()
@@ -111,6 +126,31 @@ def test_gains_stand_beside_the_papers_and_the_bounds(tmp_path: Path) -> None:
     assert rows(text, "Sockeye")[1:] == [
         ["Sockeye", "2 Gbit/s", "Horovod (Gloo)", "0.5 %", "yes", "100 %"]]
     assert len(rows(text, "p3")) == len(rows(text, "Horovod (Gloo)")) == 4
+
+
+def test_gains_of_more_hosts(tmp_path: Path) -> None:
+    def seconds(run: Run) -> float:
+        slower = 1.5 if run.arm == "dist_sync" else 1.2
+        return of_bound(run) * slower * (1 if run.settings.hosts == 2 else 1.25)
+
+    p3_hosts.draw(lines_of(p3_hosts.runs(), seconds), tmp_path)
+    text = (tmp_path / "p3-hosts.md").read_text()
+    gains = rows(text, "VGG-19")
+    assert [row[1] for row in gains] == ["2 hosts", "4 hosts", "8 hosts"]
+    assert gains[2][2:] == ["61 %", "25 %", "88 %", "no", "3.20"]
+    assert rows(text, "ResNet-50")[2][2:6] == ["0 %", "25 %", "88 %", "yes"]
+
+
+def test_the_best_slice_stands_beside_the_default(tmp_path: Path) -> None:
+    def seconds(run: Run) -> float:
+        best = 20_000 if run.settings.trace == "vgg19" else p3_slices.DEFAULT
+        return of_bound(run) * (1.0 if run.settings.slice_elements == best else 1.06)
+
+    p3_slices.draw(lines_of(p3_slices.runs(), seconds), tmp_path)
+    text = (tmp_path / "p3-slices.md").read_text()
+    assert rows(text, "VGG-19")[1] == ["VGG-19", "20,000", "+6.0 %", "no"]
+    assert rows(text, "ResNet-50")[1] == ["ResNet-50", "50,000", "+0.0 %", "yes"]
+    assert len(rows(text, "network")[0]) == 3 + len(p3_slices.SLICES)
 
 
 def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:

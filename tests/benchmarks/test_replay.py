@@ -16,7 +16,8 @@ from benchmarks.replay.arms import ARMS, OURS, Arm
 from benchmarks.replay.bound import FRAMES, least_seconds
 from benchmarks.replay.costs import Device, layers_of
 from benchmarks.replay.forking import Interpreter, InterpreterError
-from benchmarks.replay.job import Interpreters, JobError, Settings
+from benchmarks.replay.job import Settings
+from benchmarks.replay.processes import Interpreters, JobError
 from benchmarks.replay.profile import profile
 from benchmarks.replay.trace import Layer, Trace, TraceError, digest, load
 from tests.support.system_packages import need

@@ -1,0 +1,35 @@
+"""What is compared: arms of the replay, with what training needs, and EC-DNN."""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Dict
+
+from benchmarks.replay import arms
+from benchmarks.replay.arms import OURS, Arm
+
+_WORKER = "benchmarks.training.worker:work"
+_WORKERS = {"ec_dnn_s": "benchmarks.training.models:work"}
+
+_DGC = arms.ARMS["dgc"]
+ARMS: Dict[str, Arm] = {
+    **arms.ARMS,
+    # The networks here are small: of a thousandth of their elements, as in its paper, little is
+    # left.
+    "dgc": replace(_DGC, label="dgc, 1 %", compression={"type": "dgc", "ratio": 0.01}),
+    "dgc_thousandth": replace(_DGC, label="dgc, 0.1 %"),
+    "ec_dnn_s": Arm("ec_dnn_s", OURS, "p3"),
+}
+_WARM_UP = 4  # epochs of dgc, as in its paper
+
+
+def arm_of(name: str, steps: int) -> Arm:
+    """An arm, for trainings with so many steps an epoch."""
+    arm = ARMS[name]
+    if arm.compression.get("type") == "dgc":
+        arm = replace(arm, compression={**arm.compression, "warmup_rounds": _WARM_UP * steps})
+    return arm
+
+
+def worker_of(name: str) -> str:
+    """`module:function` of an arm's workers."""
+    return _WORKERS.get(name, _WORKER)

@@ -1,0 +1,59 @@
+"""Curves of several seeds in one, and the time that a score takes."""
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Dict, List, Sequence, Tuple
+
+Curve = Sequence[Tuple[float, float, float]]  # steps, seconds, score
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of several seeds, and their range."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(median(values), min(values), max(values))
+
+
+@dataclass(frozen=True)
+class Band:
+    """The curves of an arm's seeds: at each test the median of the seconds, and the scores."""
+
+    seconds: List[float]
+    scores: List[Spread]
+
+
+def by_arm(lines: Sequence[Dict[str, Any]]) -> Dict[str, List[Dict[str, Any]]]:
+    """Results' lines, one a seed."""
+    found: Dict[str, List[Dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        found[line["arm"]].append(line)
+    return found
+
+
+def band(curves: Sequence[Curve]) -> Band:
+    """Of curves that have as many tests each."""
+    tests = list(zip(*curves))
+    return Band(
+        [median(seconds for _, seconds, _ in test) for test in tests],
+        [Spread.of([score for _, _, score in test]) for test in tests],
+    )
+
+
+def seconds_to(curve: Curve, goal: float) -> float:
+    """Until the first test whose score is no less than the goal; infinite where none is."""
+    return next((seconds for _, seconds, score in curve if score >= goal), math.inf)
+
+
+def step_seconds(curve: Curve) -> float:
+    """Of a step; those before the first test do not count, unless there is no other."""
+    (first, begun, _), (last, ended, _) = curve[0], curve[-1]
+    return (ended - begun) / (last - first) if len(curve) > 1 else ended / last
