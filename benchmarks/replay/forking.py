@@ -1,13 +1,14 @@
-"""Interpreters that have imported what processes need, and start these as forks on hosts.
+"""Interpreters that have imported what processes need, and start these as forks, here or on hosts.
 
 Importing mxnet takes two seconds of a processor; a run of four hosts has nine processes. So one
 interpreter imports it for all runs, and forks. It moves into a host's namespace before each fork,
 so that every thread of the fork is there. Forks end with their interpreter, and that ends with the
-process that started it, however that ends.
+process that started it, however that ends. tests/support/forked.py starts its processes so, too.
 """
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -16,10 +17,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
+import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from benchmarks.cluster import Host
 
@@ -34,7 +37,7 @@ class InterpreterError(Exception):
 
 
 class Interpreter:
-    """An interpreter that forks, seen from the process that started it.
+    """An interpreter that forks, seen from the process that started it. Thread-safe.
 
     Parameters
     ----------
@@ -51,6 +54,7 @@ class Interpreter:
     ) -> None:
         own, theirs = socket.socketpair()
         own.settimeout(LIMIT)
+        self._turn = threading.Lock()
         # No pipe, which would fill.
         self._output = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         with theirs:
@@ -80,18 +84,27 @@ class Interpreter:
         self,
         function: str,
         arguments: Sequence[str],
-        host: Host,
-        environment: Dict[str, str],
+        host: Optional[Host],
+        environment: Mapping[str, str],
         output: Path,
+        errors: Optional[Path] = None,
     ) -> Fork:
-        """Starts a process on a host that calls `module:function` with arguments."""
+        """Starts a process that calls `module:function` with arguments.
+
+        Parameters
+        ----------
+        host : Host, optional
+            Where it runs; here without one.
+        output, errors : Path
+            Files or pipes that its streams are added to; errors go to `output` without another.
+        """
         request = {
             "function": function,
             "arguments": list(arguments),
-            "namespace": host.namespace,
-            "address": host.address,
-            "environment": environment,
-            "output": str(output),
+            "namespace": host and host.namespace,
+            "address": host and host.address,
+            "environment": dict(environment),
+            "streams": [str(output), str(errors or output)],
         }
         return Fork(self, int(self._ask(request)), output)
 
@@ -122,9 +135,10 @@ class Interpreter:
 
     def _ask(self, request: Dict[str, Any]) -> Any:
         try:
-            self._requests.write(json.dumps(request) + "\n")
-            self._requests.flush()
-            answer = self._answers.readline()
+            with self._turn:
+                self._requests.write(json.dumps(request) + "\n")
+                self._requests.flush()
+                answer = self._answers.readline()
         except socket.timeout as error:
             raise InterpreterError(
                 f"an interpreter that starts processes has not answered for {LIMIT:g} s"
@@ -141,7 +155,7 @@ class Fork:
 
     def __init__(self, interpreter: Interpreter, pid: int, output: Path) -> None:
         self.pid = pid
-        self.output = output  # both streams
+        self.output = output
         self._interpreter = interpreter
         self._status: Optional[int] = None
 
@@ -152,16 +166,17 @@ class Fork:
         return self._status
 
     def kill(self) -> None:
-        """Ends it, unless it has ended."""
+        """Ends it and its children, unless it has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
 
 
 def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
     """What the interpreter does. Returns in no process."""
     for module in modules:
         importlib.import_module(module)
+    gc.freeze()  # or every fork would take all of it apart as it ends
     requests, answers = connection.makefile("r"), connection.makefile("w")
     running: List[int] = []
     home = Path(f"/proc/self/fd/{os.open('/proc/self/ns/net', os.O_RDONLY)}")
@@ -176,13 +191,22 @@ def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
             code = -os.WTERMSIG(status) if by_signal else os.WEXITSTATUS(status)
             _answer(answers, code if ended else None)
             continue
-        _enter(_NAMESPACES / request["namespace"])
+        if request["namespace"]:
+            _enter(_NAMESPACES / request["namespace"])
         parent = os.getpid()
-        pid = os.fork()
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        streams = [os.open(name, append, 0o644) for name in request["streams"]]
+        with warnings.catch_warnings():  # Python 3.12 sees the threads that MXNet's engine has
+            warnings.simplefilter("ignore", DeprecationWarning)  # and has ended while this forks
+            pid = os.fork()
         if pid == 0:
             connection.close()
-            _run(request, parent)
-        _enter(home)  # whoever stays in a host's namespace is ended with the host
+            _run(request, parent, streams)
+        for stream in streams:
+            os.close(stream)
+        os.setpgid(pid, pid)  # with children of its own
+        if request["namespace"]:
+            _enter(home)  # whoever stays in a host's namespace is ended with the host
         running.append(pid)
         _answer(answers, pid)
     for pid in running:
@@ -203,30 +227,28 @@ def _enter(namespace: Path) -> None:
             raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
 
 
-def _run(request: Dict[str, Any], parent: int) -> None:
+def _run(request: Dict[str, Any], parent: int, streams: Sequence[int]) -> None:
     """Runs a fork to its end, as the interpreter would run a script."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    # Horovod listens where its host's name leads to, so that has to be this host's address.
-    libc.unshare(_CLONE_NEWUTS)
-    socket.sethostname(request["address"])
-    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    if request["address"]:
+        # Horovod listens where its host's name leads to, so that has to be this host's address.
+        libc.unshare(_CLONE_NEWUTS)
+        socket.sethostname(request["address"])
+    for number, stream in enumerate(streams, 1):
+        os.dup2(stream, number)
+        os.close(stream)
     os.environ.clear()
     os.environ.update(request["environment"])
     module, _, name = request["function"].partition(":")
     try:
         getattr(importlib.import_module(module), name)(*request["arguments"])
-    except SystemExit as error:
-        if error.code not in (None, 0):
-            raise
-    except BaseException:
+    except Exception:
         traceback.print_exc()
         sys.stderr.flush()
-        os._exit(1)
+        os._exit(1)  # without a word to the others, for which it might wait
     sys.exit()
 
 
