@@ -25,7 +25,8 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all packages-test sanitize lint $(LINTS) format docs wheel clean peers
+.PHONY: help demo test test-all packages-test sanitize coverage lint $(LINTS) format docs wheel clean \
+    peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -35,6 +36,7 @@ help:
 	@echo "make test-all  run them with every model through every store, in every way"
 	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
+	@echo "make coverage  write docs/coverage.md: which lines the tests run (some 40 minutes)"
 	@echo "make format  put C++ into that style"
 	@echo "make docs    build the documents into build/site"
 	@echo "make wheel   build a wheel that runs on other hosts, into dist/"
@@ -64,6 +66,11 @@ sanitize:
 	else \
 	    test "$(PACKAGES)" != needed; \
 	fi
+
+# In a copy of the project. Only all of the tests, or more of them after that, make the page.
+coverage: packages-test
+	@COUNTS=$(COUNTS) tools/coverage/measure.sh build/coverage $(PYTEST_FLAGS)
+	@$(if $(and $(PYTEST_FLAGS),$(filter-out kept,$(or $(COUNTS),none))),,cp build/coverage/coverage.md docs)
 
 peers: $(STAMPS)/peers
 
@@ -122,10 +129,10 @@ $(STAMPS)/python: requirements/build.txt
 
 $(STAMPS)/demo: requirements/run.txt
 $(STAMPS)/test: requirements/run.txt requirements/demo.txt requirements/wheel.txt
-$(STAMPS)/lint: requirements/run.txt requirements/demo.txt requirements/test.txt
+$(STAMPS)/lint $(STAMPS)/coverage: requirements/run.txt requirements/demo.txt requirements/test.txt
 $(STAMPS)/docs: requirements/run.txt requirements/demo.txt requirements/test.txt requirements/lint.txt
 
-$(patsubst %,$(STAMPS)/%,demo test lint docs wheel): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
+$(patsubst %,$(STAMPS)/%,demo test lint coverage docs wheel): $(STAMPS)/%: $(STAMPS)/python requirements/%.txt
 	@echo "Installing requirements/$*.txt"
 	@$(INSTALL) --only-binary :all: -r requirements/$*.txt
 	@touch $@

@@ -11,7 +11,12 @@ from .sources import texts
 
 FAILURES = ROOT / "docs" / "failures.md"
 # Documents with figures that were measured.
-MEASURED = [ROOT / "README.md", ROOT / "docs" / "figures.md", *ROOT.glob("benchmarks/*.md")]
+MEASURED = [
+    ROOT / "README.md",
+    ROOT / "docs" / "figures.md",
+    ROOT / "docs" / "coverage.md",
+    *ROOT.glob("benchmarks/*.md"),
+]
 FIGURE = re.compile(r"\d(?:\.\d+)? ?(?:points|%|times|s\b|ms\b|min\b|MB/s|Mbit/s|Gbit/s|samples/s)")
 
 
