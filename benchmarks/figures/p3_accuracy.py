@@ -86,8 +86,10 @@ def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
         table.draw(place)
     curves.legend(drawn, axes.flat)
     style.save(drawn, directory / f"{NAME}.svg")
-    text = [line for table in tables for line in ["", f"## {table.panel.title}", "", *table.lines()]]
-    (directory / f"{NAME}.md").write_text("\n".join([*_introduction(), *text]) + "\n")
+    text = _introduction()
+    for table in tables:
+        text += ["", f"## {table.panel.title}", "", *table.lines()]
+    (directory / f"{NAME}.md").write_text("\n".join(text) + "\n")
 
 
 Setting = Tuple[float, float, int]
@@ -135,8 +137,9 @@ class Table:
                + " | ".join(ARMS[name].label for name in NAMES) + " |")
         yield "| ---: | ---: | ---: |" + " ---: |" * len(NAMES)
         for setting in SETTINGS:
-            last = [self._last(name, setting) for name in NAMES]
-            yield "| " + " | ".join([*(f"{value:g}" for value in setting), *map(_cell, last)]) + " |"
+            cells = [f"{value:g}" for value in setting]
+            cells += [_cell(self._last(name, setting)) for name in NAMES]
+            yield "| " + " | ".join(cells) + " |"
         yield ""
         yield (f"After {self.panel.epochs} epochs: {TASKS[self.panel.task].measure}, means of "
                f"{self._seeds} seeds. The learning rate falls to 0 along a cosine, and the weight "
@@ -166,7 +169,7 @@ def _introduction() -> List[str]:
         "# Accuracy with P3 and with DGC",
         "",
         f"P3's figure 11, with what trains here in the place of its ResNet-110: real jobs of "
-        f"{HOSTS} workers, as many servers and five settings of the learning rate, the momentum and "
-        "the batch. Made by `python -m benchmarks.figures p3-accuracy`. `dgc` begins with a "
-        "warm-up of four epochs, as in its paper.",
+        f"{HOSTS} workers and as many servers, with five settings of the learning rate, the "
+        "momentum and the batch. Made by `python -m benchmarks.figures p3-accuracy`. `dgc` begins "
+        "with a warm-up of four epochs, as in its paper.",
     ]

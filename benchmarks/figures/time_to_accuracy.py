@@ -196,6 +196,10 @@ def _how(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
         step = Spread.of([1000 * summary.step_seconds(curve) for curve in shaped]).median
         yield (f"On links without a limit a step of `{BASELINE}` takes {computing:.0f} ms: "
                f"{1 - computing / step:.0%} of its time over these links is communication.")
+    if recipe.task == "translation":
+        yield ("BLEU is that of a hundred phrases, translated without a beam. With `terngrad` "
+               "embeddings and the output layer travel as floats, as with it these learn little.")
+    yield "`dgc` begins with a warm-up of four epochs, as in its paper."
     if "ec_dnn_s" in panel.names:
         yield ("`ec_dnn_s` is tested as the ensemble of all workers' networks, which is four times "
                "as much to compute as the one network of the others; its networks begin with "

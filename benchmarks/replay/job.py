@@ -81,10 +81,11 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     def average(what: str) -> float:
         return mean(mean(worker[what][settings.warm_up:]) for worker in found)
 
+    sampled = [worker["traffic"] for worker in found if worker["traffic"]]
     return {
         "seconds": average("seconds") / settings.dilation,
         "series": [round(each / settings.dilation, 4) for each in found[0]["seconds"]],
         "sent": round(average("sent")),
         "received": round(average("received")),
-        **{"traffic": worker["traffic"] for worker in found if worker["traffic"]},
+        **({"traffic": sampled[0]} if sampled else {}),
     }

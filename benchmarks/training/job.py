@@ -40,7 +40,8 @@ def run(
         data = Path(directory, "data")
         task.prepare(settings, data)
         how = {**asdict(settings), "data": str(data), "worker_task": task.worker}
-        arm = arm_of(name, -(-task.examples() // settings.recipe.batch))
+        steps = -(-task.examples() // settings.recipe.batch)
+        arm = arm_of(name, settings.recipe.task, steps)
         found = processes.run(
             arm, settings.hosts, settings.link, worker_of(name), how, interpreters, limit
         )

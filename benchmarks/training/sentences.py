@@ -10,8 +10,9 @@ import mxnet as mx
 from gluon_models.sockeye import Sockeye, configuration
 
 from benchmarks.training import examples  # noqa: F401 - before what is in examples/
-import translation  # noqa: I001
-from parallel_text import Batches, Vocabulary
+
+import translation  # isort: skip
+from parallel_text import Batches, Vocabulary  # isort: skip
 
 _BUCKET = 10  # words
 _SEARCH = argparse.Namespace(beam=1, length_alpha=1.0, length_beta=0.0, max_length=40)

@@ -97,7 +97,8 @@ def _bleu(found: List[List[str]]) -> float:
 
     # Worker r has every N-th sentence from the r-th on.
     workers = len(found)
-    translations = [found[place % workers][place // workers] for place in range(sum(map(len, found)))]
+    count = sum(map(len, found))
+    translations = [found[place % workers][place // workers] for place in range(count)]
     return sacrebleu.corpus_bleu(translations, [_text()["references"]]).score
 
 

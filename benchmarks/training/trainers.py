@@ -7,6 +7,7 @@ from typing import Any, ContextManager, Dict
 
 import mxnet as mx
 
+
 class StoreTrainer:
     """gluon.Trainer with any store of an arm.
 

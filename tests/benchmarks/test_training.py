@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,9 +91,25 @@ def test_workers_share_out_the_test(tmp_path: Path) -> None:
     assert len(labels) == 3 * 480
 
 
-def test_dgcs_warm_up_is_of_epochs() -> None:
-    assert arm_of("dgc", 23).compression == {"type": "dgc", "ratio": 0.01, "warmup_rounds": 92}
-    assert arm_of("p3", 23) is ARMS["p3"]
+def test_workers_read_cifar10_where_it_lies(tmp_path: Path) -> None:
+    for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
+        rows_of = np.random.RandomState(0).randint(0, 10, (4, 1 + 3072)).astype(np.uint8)
+        rows_of.tofile(tmp_path / f"{name}.bin")
+    recipes = [run.settings.recipe for run in p3_accuracy.runs(data_dir=str(tmp_path))]
+    recipe = next(asdict(recipe) for recipe in recipes if recipe.task == "cifar10")
+    recipe["batch"] = 10
+    task = Images({"recipe": recipe, "data": "", "seed": 1})
+    task.make_network()
+    assert task.steps == 2
+    assert [images.shape for images, _ in task.train(1, 0, 2)] == [(5, 3, 32, 32)] * 2
+    assert task.evaluate(1, 2)[1] == 2
+
+
+def test_arms_have_the_options_of_a_task() -> None:
+    warm = {"type": "dgc", "ratio": 0.01, "warmup_rounds": 92}
+    assert arm_of("dgc", "digits", 23).compression == warm
+    assert arm_of("terngrad", "digits", 23) is ARMS["terngrad"]
+    assert "*embedding*" in arm_of("terngrad", "translation", 23).compression["exclude"]
 
 
 def test_the_time_to_a_score_is_that_of_the_first_test_that_has_it() -> None:
