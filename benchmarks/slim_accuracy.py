@@ -75,7 +75,7 @@ class Training:
 
 def shown_epochs(epochs: int) -> List[int]:
     """After which the test images are looked at, the last one included."""
-    return [round(share * epochs) for share in SHOWN]
+    return sorted({max(1, round(share * epochs)) for share in SHOWN})
 
 
 def trainings(arguments: argparse.Namespace) -> Iterator[Training]:

@@ -20,10 +20,10 @@ QUICK = {
     "--text-scale 0.01 --bleu-sentences 4 --batch-size 128 --examples 1 --epochs 1",
     "benchmarks/codecs.py": "--elements 65536 --repeats 1",
     "benchmarks/compression_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods terngrad",
-    "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods all",
+    "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods plain",
     # Whose every run takes the whole time; tests/benchmarks runs what it is made of.
     "benchmarks/ec_dnn_accuracy.py": "--help",
-    "benchmarks/ec_dnn_cost.py": "--workers 2 --tau 2 --rounds 1",
+    "benchmarks/ec_dnn_cost.py": "--workers 2 --tau 2 --rounds 2",
 }
 
 _EXTRAS = 'import importlib.metadata as m, sys; sys.exit(not {} <= ' \
