@@ -67,6 +67,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--models", nargs="+", default=list(CASES), choices=list(CASES))
     arguments = parser.parse_args()
+    if arguments.rounds < 2:
+        parser.error(f"--rounds is {arguments.rounds}: it has to be 2 or more, as the first is not "
+                     "counted")
     print("| network | method | tau | relabelling, ms | K forward passes, ms | ratio | share |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for model in arguments.models:
