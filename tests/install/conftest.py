@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from .places import (
-    LIMIT,
     STRANGER,
     VERSIONS,
     Environment,
     copy_checkout,
     find_interpreter,
     keep_objects,
+    run_all,
 )
 
 OWN_VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -66,7 +65,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, objects: Path) -> Path:
     """What `make wheel` makes with the Python of the tests, of objects compiled before."""
     sources = copy_checkout(tmp_path_factory.mktemp("sources"), objects)
     command = ["tools/make_wheel.sh", str(Path(sys.executable).parent), "dist"]
-    subprocess.run(command, cwd=sources, check=True, timeout=LIMIT)
+    run_all(command, cwd=sources).check_returncode()
     (built,) = (sources / "dist").glob("*.whl")
     return built
 

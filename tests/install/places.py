@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 from tests.support.paths import ROOT
 
@@ -92,7 +93,18 @@ class Environment:
         }
         variables["PATH"] = f"{self.bin}:{os.environ['PATH']}" if compiler else str(self.bin)
         variables["OMP_NUM_THREADS"] = "1"
-        return subprocess.run(
-            list(command), cwd=directory, env={**variables, **(environment or {})},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False,
+        return run_all(
+            command, cwd=directory, env={**variables, **(environment or {})},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
+
+
+def run_all(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """As subprocess.run; when time is up, compilers that the command has started end with it."""
+    with subprocess.Popen(command, text=True, start_new_session=True, **how) as process:
+        try:
+            output, errors = process.communicate(timeout=LIMIT)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
