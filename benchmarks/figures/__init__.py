@@ -8,9 +8,11 @@ with `runs`, all that it takes, and `draw`, which needs their results alone.
 
 readme.py        throughput of stores and peers at three bandwidths
 p3_bandwidth.py  throughput against bandwidth, and the gain over the baseline
+p3_traffic.py    what a host sends and receives every 10 ms
 p3_hosts.py      throughput against the number of hosts
 p3_slices.py     throughput against the size of a slice
 slim_communication.py  communication time of Plump-, Quant- and Slim-DP
+compression.py   every compression against bandwidth, and how much of slim_dp's time hides
 p3_accuracy.py   accuracy of five settings with p3 and with dgc
 time_to_accuracy.py    test scores against the seconds of real trainings
 

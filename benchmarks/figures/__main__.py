@@ -8,11 +8,13 @@ from typing import Any, Dict, List
 
 from benchmarks.cluster import ClusterError
 from benchmarks.figures import (
+    compression,
     document,
     p3_accuracy,
     p3_bandwidth,
     p3_hosts,
     p3_slices,
+    p3_traffic,
     readme,
     slim_communication,
     time_to_accuracy,
@@ -23,9 +25,11 @@ from benchmarks.replay.forking import InterpreterError
 FIGURES: Dict[str, Any] = {
     "readme": readme,
     "p3-bandwidth": p3_bandwidth,
+    "p3-traffic": p3_traffic,
     "p3-hosts": p3_hosts,
     "p3-slices": p3_slices,
     "slim-communication": slim_communication,
+    "compression": compression,
     "time-to-accuracy": time_to_accuracy,
     "p3-accuracy": p3_accuracy,
 }

@@ -24,10 +24,18 @@ def slower(lines: Lines) -> str:
     return f"everything, links and waits, was {ends} times slower than stated"
 
 
+def processors(lines: Lines) -> str:
+    """What a host has of them when everything is slowed down."""
+    counts = sorted({round(line.get("processors", 2) * line["dilation"] / line["hosts"], 1)
+                     for line in lines})
+    ends = f"{counts[0]:g}" + (f" to {counts[-1]:g}" if len(counts) > 1 else "")
+    return f"as long as on hosts with {ends} processors each of this machine's kind"
+
+
 def repeats(lines: Lines, settings: Sequence[str]) -> str:
     """How often everything was measured; `settings` are those that differ."""
     counts = Counter((line["arm"], *(line.get(name) for name in settings)) for line in lines)
     least, most = min(counts.values()), max(counts.values())
     if most == 1:
-        return "one run each"
-    return f"medians of {least if least == most else f'{least} to {most}'} runs, and their range"
+        return "One run each"
+    return f"Medians of {least if least == most else f'{least} to {most}'} runs, and their range"

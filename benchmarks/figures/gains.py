@@ -74,6 +74,6 @@ def behind_table(rows: Sequence[str], ours: str = "p3") -> Iterator[str]:
         return
     yield f"Where a peer is ahead of `{ours}`:"
     yield ""
-    yield "| network | at | peer | ahead by | within 1 % | of the bound ours reaches |"
+    yield "| network | at | peer | ahead by | within 1 % | ours, of float32's bound |"
     yield "| --- | ---: | --- | ---: | --- | ---: |"
     yield from rows

@@ -43,9 +43,9 @@ class Panel:
 PANELS = (
     Panel("resnet50", "ResNet-50", (4.0, 1.0, 2.0, 6.0, 10.0), {"p3": (0.26, 4)}),
     Panel("inceptionv3", "InceptionV3", (2.0, 1.0, 4.0, 6.0, 10.0), {"p3": (0.18, None)}),
-    Panel("vgg19", "VGG-19", (15.0, 30.0, 5.0, 10.0, 20.0),
+    Panel("vgg19", "VGG-19", (15.0, 30.0, 5.0, 10.0),
           {"p3": (0.66, 15), "slicing": (0.49, 30)}),
-    Panel("sockeye", "Sockeye", (4.0, 1.0, 2.0, 6.0, 8.0), {"p3": (0.38, None)}),
+    Panel("sockeye", "Sockeye", (4.0, 1.0, 2.0, 8.0), {"p3": (0.38, None)}),
 )
 
 
@@ -122,7 +122,7 @@ def _gains(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
 
 def _how(panel: Panel, own: Lines) -> Iterator[str]:
     trace = load(panel.trace)
-    text = captions.repeats(own, ["gigabits"])
-    yield (f"{text[0].upper()}{text[1:]}. Without communication it would be "
+    repeats = captions.repeats(own, ["gigabits"])
+    yield (f"{repeats}. Without communication it would be "
            f"{HOSTS * trace.batch / trace.compute:.0f}, with {trace.batch} samples a worker; "
            f"{captions.slower(own)}.")

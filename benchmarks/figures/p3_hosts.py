@@ -92,10 +92,10 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
     yield from behind_table(behinds)
     for panel, own in panels:
         if own:
-            text = captions.repeats(own, ["hosts"])
+            repeats = captions.repeats(own, ["hosts"])
             alone = load(panel.trace).batch / load(panel.trace).compute
             yield from ["", f"## {panel.title}", "", *summary.table(own, "hosts", "hosts"), "",
-                        f"{text[0].upper()}{text[1:]}. Without communication a host would reach "
+                        f"{repeats}. Without communication a host would reach "
                         f"{alone:.0f}; {captions.slower(own)}."]
 
 

@@ -129,11 +129,10 @@ def _text(
                          times[arm].cell(3), *_saved(network, hosts, times, row)]
                 yield "| " + " | ".join(cells) + " |"
     yield ""
-    text = captions.repeats(lines, ["trace", "hosts"])
-    cores = sorted({2 * line["dilation"] / line["hosts"] for line in lines})
-    yield (f"{text[0].upper()}{text[1:]}; {captions.slower(lines)}. Encoding, choosing what "
-           "travels and updating weights count as communication, as in the paper, and take as "
-           f"long as on hosts with {cores[0]:g} processors each of the kind of this machine's two. "
+    repeats = captions.repeats(lines, ["trace", "hosts"])
+    yield (f"{repeats}; {captions.slower(lines)}. Encoding, choosing what "
+           "travels and updating weights count as communication, as in the paper, and take "
+           f"{captions.processors(lines)}. "
            "The paper's GoogLeNet has 13 million parameters, with the classifiers beside its "
            f"stem; this one has {load('googlenet').elements / 1e6:.1f} million without them.")
 

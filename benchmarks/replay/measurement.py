@@ -23,6 +23,8 @@ from benchmarks.replay.trace import digest, load
 _CARRIED = 2.0
 # Elements a second that all hosts together encode and add up on average, likewise.
 _CODED = 35e6
+# Slices a second that all hosts together send and get back, at most.
+_SLICES = 10e3
 # Where nothing is computed, encoding counts as communication, and how long it takes matters. So
 # much slower for each host: with two processors, as though each host had ten of them.
 _ALONE = 5.0
@@ -81,7 +83,11 @@ class Run:
         least = initial * share
         if settings.computes:
             least = least_seconds(trace, settings.hosts, settings.gigabits / share)
-        return _STARTING + settings.dilation * (_SLOWER * iterations * least + initial)
+        iteration, initial = (settings.dilation * each for each in (_SLOWER * least, initial))
+        if settings.slice_elements:
+            handled = settings.hosts * trace.elements / settings.slice_elements / _SLICES
+            iteration, initial = max(iteration, handled), max(initial, handled)
+        return _STARTING + iterations * iteration + initial
 
     @property
     def limit(self) -> float:
@@ -193,7 +199,8 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
         return
     line: Dict[str, Any] = {
         "key": run.key, **run.fields,
-        "load": round(os.getloadavg()[0], 2), "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        "processors": os.cpu_count(), "load": round(os.getloadavg()[0], 2),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
     }
     begun = time.monotonic()
     try:

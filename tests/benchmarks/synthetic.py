@@ -10,12 +10,21 @@ Result = dict[str, Any]
 
 
 def lines_of(runs: list[Run], seconds: Callable[[Run], float]) -> list[Result]:
-    """With so many seconds an iteration."""
-    return [
-        {"key": run.key, "arm": run.arm, **run.settings.described(), "repeat": run.repeat,
-         "seconds": seconds(run), "sent": 1000, "received": 1000}
-        for run in runs
-    ]
+    """With so many seconds an iteration, and a link that is busy in four samples of ten.
+
+    In one more it only sends, and in one it only receives.
+    """
+    lines = []
+    for run in runs:
+        line = {"key": run.key, "arm": run.arm, **run.settings.described(), "repeat": run.repeat,
+                "seconds": seconds(run), "sent": 1000, "received": 1000}
+        if run.settings.sample:
+            full = run.settings.gigabits
+            line["traffic"] = {"sample": run.settings.sample,
+                               "sent": 10 * [*4 * [full], full, 0, 0, 0, 0, 0],
+                               "received": 10 * [*4 * [full], 0, full, 0, 0, 0, 0]}
+        lines.append(line)
+    return lines
 
 
 def trained(

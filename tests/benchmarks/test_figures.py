@@ -9,10 +9,12 @@ import pytest
 from matplotlib.axes import Axes
 
 from benchmarks.figures import (
+    compression,
     document,
     p3_bandwidth,
     p3_hosts,
     p3_slices,
+    p3_traffic,
     readme,
     slim_communication,
 )
@@ -107,7 +109,7 @@ def test_a_bound_stands_over_its_own_rate(
 
 
 def test_gains_stand_beside_the_papers_and_the_bounds(tmp_path: Path) -> None:
-    # VGG-19 needs as long as computing takes, and what is ahead of p3 is so at one rate alone.
+    # VGG-19's stores are equals, and what is ahead of p3 is so at one rate alone.
     slower = {"p3": 1.1, "slicing": 1.3, "stock_p3": 1.25, "dist_sync": 1.54, "horovod": 1.6}
 
     def seconds(run: Run) -> float:
@@ -151,6 +153,38 @@ def test_the_best_slice_stands_beside_the_default(tmp_path: Path) -> None:
     assert rows(text, "VGG-19")[1] == ["VGG-19", "20,000", "+6.0 %", "no"]
     assert rows(text, "ResNet-50")[1] == ["ResNet-50", "50,000", "+0.0 %", "yes"]
     assert len(rows(text, "network")[0]) == 3 + len(p3_slices.SLICES)
+
+
+def test_the_use_of_a_link(tmp_path: Path) -> None:
+    runs = p3_traffic.runs()
+    assert {run.settings.sample for run in runs} == {0.01}
+    p3_traffic.draw(lines_of(runs, lambda _run: 0.25), tmp_path)
+    text = (tmp_path / "p3-traffic.md").read_text()
+    same = " (50 to 50) %"
+    assert rows(text, "Sockeye")[0] == [
+        "Sockeye", "4 Gbit/s", "MXNet dist_sync", f"50{same}", f"50{same}", "40 (40 to 40) %",
+        "67 (67 to 67) %", "250 (250 to 250)"]
+
+
+def test_what_a_compression_needs_and_what_hides(tmp_path: Path) -> None:
+    compute = load(compression.NETWORK).compute
+
+    def seconds(run: Run) -> float:
+        if not run.settings.computes:
+            return 2 * compute
+        enough = 2.0 if run.arm == "terngrad" else 4.0
+        # Of communication alone half hides where it shows, and all where it does not.
+        return compute * (1.0 if run.settings.gigabits >= enough else 2.0)
+
+    compression.draw(lines_of(compression.runs(), seconds), tmp_path)
+    text = (tmp_path / "compression.md").read_text()
+    assert rows(text, "terngrad")[1][-1] == "2 Gbit/s"
+    assert rows(text, "qsgd")[1] == ["qsgd", "0.0", "100 %", "4 Gbit/s"]
+    hides = {row[1]: row[2:] for row in rows(text, "slim_dp")[2:]}
+    twice, once = f"{2 * compute:.3f} s", f"{compute:.3f} s"
+    assert hides["1 Gbit/s"] == [twice, twice, "50 %", "50 %"]
+    assert hides["10 Gbit/s"] == [twice, once, "100 %", "50 %"]
+    assert "`2bit` is ahead of every peer at every point." in text
 
 
 def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:
