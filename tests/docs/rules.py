@@ -87,7 +87,11 @@ def _script(command: str) -> Run | None:
     words = script_words(command)
     if not words or words[0] not in QUICK:
         return None
-    return Run("", f"{_small(command)} {QUICK[words[0]]}")
+    quick = f"{_small(command)} {QUICK[words[0]]}"
+    if "--resume" in words:  # from what the same command without it has written
+        folder = words[words.index("--checkpoint-dir") + 1]
+        quick = f"rm -rf {folder} && {quick.replace(' --resume', '')} && {quick} --epochs 2"
+    return Run("", quick)
 
 
 def _launch(command: str) -> Run | None:
