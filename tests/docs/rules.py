@@ -88,10 +88,11 @@ def _script(command: str) -> Run | None:
     if not words or words[0] not in QUICK:
         return None
     quick = f"{_small(command)} {QUICK[words[0]]}"
-    if "--resume" in words:  # from what the same command without it has written
-        folder = words[words.index("--checkpoint-dir") + 1]
-        quick = f"rm -rf {folder} && {quick.replace(' --resume', '')} && {quick} --epochs 2"
-    return Run("", quick)
+    if "--checkpoint-dir" not in words:
+        return Run("", quick)
+    first = f"rm -rf {words[words.index('--checkpoint-dir') + 1]} && {quick.replace(' --resume', '')}"
+    # It goes on from what the same command without --resume has written.
+    return Run("", f"{first} && {quick} --epochs 2" if "--resume" in words else first)
 
 
 def _launch(command: str) -> Run | None:
