@@ -87,7 +87,12 @@ def _script(command: str) -> Run | None:
     words = script_words(command)
     if not words or words[0] not in QUICK:
         return None
-    return Run("", f"{_small(command)} {QUICK[words[0]]}")
+    quick = f"{_small(command)} {QUICK[words[0]]}"
+    if "--checkpoint-dir" not in words:
+        return Run("", quick)
+    first = f"rm -rf {words[words.index('--checkpoint-dir') + 1]} && {quick.replace(' --resume', '')}"
+    # It goes on from what the same command without --resume has written.
+    return Run("", f"{first} && {quick} --epochs 2" if "--resume" in words else first)
 
 
 def _launch(command: str) -> Run | None:
