@@ -65,7 +65,8 @@ def parse(arguments: list[str]) -> Options:
     trust = [word for module in found.trust for word in ("--trust", module)]
     server_command = [*(found.server_command or [python, "-m", "kvstore_run", "--serve"]), *trust]
     try:
-        check_command(command)
+        environment = {**dict(found.env), **dict(found.env_worker)}
+        check_command(command, launcher == "local", environment.get("PATH"))
         _check_rank(found.only_rank, found.num_workers)
         worker_command = through_runner(command, found.replace)
         hosts = hosts_for(launcher, found.hostfile, found.num_workers)

@@ -25,6 +25,11 @@ from .jobs import Job
         ),
         (["-n", "1", "train.py", "--lr", "1"], "no program; did you mean: python train.py"),
         (["-n", "1", "python train.py --lr 1"], "did you mean: python train.py --lr 1"),
+        (["-n", "1", "python train.py"], "'python train.py' is no program; did you mean: python t"),
+        (["-n", "1", "pyhton", "train.py"], "no program; did you mean: python train.py"),
+        (["-n", "1", "--dry-run", "zzz", "train.py"], "'zzz' is no program here"),
+        (["-n", "1", "python3", "trian.py", "--lr", "1"], "; did you mean: train.py"),
+        (["-n", "1", "python3", "sub/train.py"], "there is no script 'sub/train.py' in "),
         (["-n", "1", "A=b", "python", "c"], "did you mean: --env A=b python c"),
         (["-n", "1", "--only-rank", "1", "true"], "--only-rank: found 1, allowed are 0 to 0"),
         (["-n", "1", "--env-worker", "KEY", "true"], "allowed are KEY=VALUE, KEY:VALUE"),
@@ -43,6 +48,7 @@ from .jobs import Job
 )
 def test_usage(job: Job, arguments: list[str], message: str) -> None:
     (job.directory / "hosts").write_text("one slots=1\ntwo:2222 slots=2\n")
+    (job.directory / "train.py").write_text("")
     assert job.run(*arguments) == 2
     assert message in job.errors[-1]
     assert "Traceback" not in "".join(job.errors)
