@@ -1,18 +1,20 @@
-"""Commands that cannot be what the user meant, and what that may have been."""
+"""Command lines that cannot be what the user meant, and what that may have been."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 from difflib import get_close_matches
-from typing import Sequence
+from typing import Mapping, Sequence
 
 from .worker_command import script_of
 
 # Which of the programs on the PATH are looked at for a misspelt one.
 _PROGRAMS = ("python", "python3", "bash", "sh", "env")
+_STORE_OPTIONS = "KVSTORE_EXT_OPTIONS"
 
 
 def check_command(command: Sequence[str], local: bool, path: str | None = None) -> None:
@@ -35,6 +37,21 @@ def check_command(command: Sequence[str], local: bool, path: str | None = None) 
         near = get_close_matches(name, _scripts_in(directory), n=1)
         meant = f"; did you mean: {os.path.join(directory, near[0])}" if near else ""
         raise ValueError(f"there is no script '{script}' in {os.getcwd()}{meant}")
+
+
+def check_store_options(environment: Mapping[str, str]) -> None:
+    """Raises ValueError where the stores' options in a process's environment cannot be read.
+
+    Which options there are only the stores know.
+    """
+    text = environment.get(_STORE_OPTIONS, "{}")
+    try:
+        readable = isinstance(json.loads(text), dict)
+        why = ""
+    except ValueError as error:
+        readable, why = False, f": {error}"
+    if not readable:
+        raise ValueError(f"{_STORE_OPTIONS} is {text!r}, which is no JSON object{why}")
 
 
 def _meant_command(first: str, others: Sequence[str]) -> str:
