@@ -107,12 +107,18 @@ def _parser() -> argparse.ArgumentParser:
     about = "for servers: a module of optimizers that workers may send; may be repeated"
     add("--trust", metavar="MODULE", help=about, **repeated)
     add("--serve", action="store_true", help="run the server or scheduler, without any script")
-    add("--list", action="store_true", help="list ways to compress gradients, and their options")
+    add("--version", action="version", version=f"%(prog)s {_version()}")
+    add("--list", action="store_true", help="list stores, their options, and ways to compress")
     about = "tell whether this host, and others, are fit; --check --help says more"
     add("--check", action="store_true", help=about)
     add("-m", dest="module", action="store_true", help="a module is run, as by python -m")
     add("command", nargs=argparse.REMAINDER, metavar="...", help="the script and its arguments")
     return parser
+
+
+def _version() -> str:
+    """The installed one's, also where that cannot be imported."""
+    return str(runpy.run_path(os.path.join(_HERE, _PACKAGE, "version.py"))["__version__"])
 
 
 def _replacement(text: str) -> Tuple[str, str]:

@@ -10,5 +10,6 @@ replay/         a network's training on them, by every store and its peers
 training/       real trainings on them
 figures/        the documents' pictures and tables of that
 simulations/    all workers of a job in one process, for the accuracies
+extra.py        what to install where a package is missing
 datasets.py     a link: the data sets of examples/
 """

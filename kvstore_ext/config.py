@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Collection, Dict, Optional
 
 from .errors import OptionError
+from .spelling import did_you_mean
 
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
@@ -93,6 +94,7 @@ class Options:
                 more = f", and a compression's {', '.join(others)}" if others else ""
                 raise OptionError(
                     f"there is no option {name!r}; the options are {', '.join(known)}{more}"
+                    + did_you_mean(name, {option: option for option in (*known, *others)})
                 )
         return cls(**{name: value for name, value in values.items() if name in known})
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-import matplotlib
+from benchmarks.extra import packages
 
-matplotlib.use("Agg")
-from matplotlib import pyplot
+with packages():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
 
 # Of every arm: colour (most are Okabe and Ito's, which colour-blind readers tell apart), the
 # hatching of its bars, and the marker and dashes of its line.

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import signal
 import sys
@@ -49,7 +50,10 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{len(runs)} runs; those left take about {seconds / 60:.0f} minutes")
         return
     failures = list(measurement.measure(runs, arguments.results, 60 * arguments.minutes))
-    _print(summary.table(measurement.lines_of(runs, arguments.results)))
+    lines = measurement.lines_of(runs, arguments.results)
+    # Above the table too, which somebody may paste without what stands below.
+    doubts = summary.doubts(lines, os.cpu_count() or 1)
+    _print([*doubts, *summary.table(lines), *doubts])
     if failures:
         sys.exit("\n".join(failures))
 

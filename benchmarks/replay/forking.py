@@ -227,15 +227,19 @@ def _enter(namespace: Path) -> None:
             raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
 
 
-def _run(request: Dict[str, Any], parent: int, streams: Sequence[int]) -> None:
-    """Runs a fork to its end, as the interpreter would run a script."""
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends, or ends it where that has gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def _run(request: Dict[str, Any], parent: int, streams: Sequence[int]) -> None:
+    """Runs a fork to its end, as the interpreter would run a script."""
+    die_with(parent)
     if request["address"]:
         # Horovod listens where its host's name leads to, so that has to be this host's address.
-        libc.unshare(_CLONE_NEWUTS)
+        ctypes.CDLL(None).unshare(_CLONE_NEWUTS)
         socket.sethostname(request["address"])
     for number, stream in enumerate(streams, 1):
         os.dup2(stream, number)

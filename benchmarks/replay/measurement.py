@@ -9,14 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Protocol, Sequence
 
-from tqdm import tqdm
-
+from benchmarks.extra import packages
 from benchmarks.replay import job
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.bound import least_seconds, wire_seconds
 from benchmarks.replay.job import Settings
 from benchmarks.replay.processes import Interpreters, JobError
 from benchmarks.replay.trace import digest, load
+
+with packages():
+    from tqdm import tqdm
 
 # Gbit/s that all hosts together send on average, here: two processors carry that with time to
 # spare, so that links and not processors decide.

@@ -1,7 +1,7 @@
 """Medians and spreads of a results file."""
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
@@ -11,6 +11,7 @@ from benchmarks.replay.bound import least_seconds
 from benchmarks.replay.trace import load
 
 BOUND = "bound"
+FEW = 3  # runs below which a median is not worth much
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,31 @@ def throughputs(lines: List[Dict[str, Any]], over: str = "gigabits") -> Found:
         least = least_seconds(trace, line["hosts"], line["gigabits"])
         found[BOUND, line[over]] = [samples / least]
     return {point: Spread.of(values) for point, values in found.items()}
+
+
+def doubts(lines: List[Dict[str, Any]], cores: int) -> List[str]:
+    """Why these results say little, a warning a line; none where all is as it should be.
+
+    Parameters
+    ----------
+    cores : int
+        Of the machine that has measured.
+    """
+    loads = [line["load"] for line in lines]
+    counts = Counter((line["arm"], line["gigabits"]) for line in lines if "seconds" in line)
+    found = []
+    if max(loads, default=0.0) > cores:
+        found.append(
+            f"warning: this machine was busy: a load of {min(loads):g} to {max(loads):g} on "
+            f"{cores} cores. Arms that compute more look slower than they are: measure on idle "
+            "cores, into another results file"
+        )
+    if min(counts.values(), default=FEW) < FEW:
+        found.append(
+            f"warning: some of these are medians of {min(counts.values())} runs; before "
+            f"you compare arms, take --repeats {FEW} or more"
+        )
+    return found
 
 
 def table(

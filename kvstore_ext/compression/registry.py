@@ -59,6 +59,7 @@ def parse(parameters: Union[str, Mapping[str, Any]], **defaults: Any) -> Compres
         if name not in known:
             raise OptionError(
                 f"compression {kind} has no option {name!r}; its options are {', '.join(known)}"
+                + did_you_mean(str(name), {option: option for option in known})
             )
         if _is_method(known[name]) and value is not None:
             options[name] = parse(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 from typing import Any
 
 from . import option_types as types
@@ -31,8 +32,15 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _version() -> str:
+    """Returns kvstore_ext's, which cannot be imported here."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "version.py")
+    return str(runpy.run_path(path)["__version__"])
+
+
 def _add_job(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add("--version", action="version", version=f"%(prog)s {_version()}")
     add("-n", "--num-workers", type=types.count, required=True, metavar="WORKERS")
     about = "default: as many as workers"
     add("-s", "--num-servers", type=types.count, metavar="SERVERS", help=about)

@@ -14,6 +14,7 @@ from .output import Sink
 from .processes import Process
 from .protocol import Link
 from .running import Running, StartError
+from .ssh import UNREACHABLE, trial
 
 # sshd begins to refuse connections when 10 of them have not logged in yet (MaxStartups).
 _STARTS_A_HOST = 4
@@ -58,7 +59,10 @@ class DirectStarter:
             await pump
             status = await child.wait()
             title = f"{process.name} on {process.host.name}"
-            how = f"{os.path.basename(command[0])} ended with exit status {status}"
+            program = os.path.basename(command[0])
+            how = f"{program} ended with exit status {status}"
+            if program == "ssh" and status == UNREACHABLE:
+                how = f"{how}; try: {trial(process.host)}"
             raise StartError(f"{title} could not be started: {how}", abs(status) or 1, sink)
 
     async def close(self) -> None:

@@ -31,6 +31,8 @@ _PROGRAMS = {
     "rsync": ("rsync", "rsync"),
 }
 
+_OTHER_LOGS = "choose another directory by --log-dir"
+
 
 def main(arguments: list[str]) -> int:
     """Returns 0, 2 for what is wrong before the start, or the status of the first failure."""
@@ -42,9 +44,13 @@ def main(arguments: list[str]) -> int:
         if options.dry_run:
             show(describe(options, plan(options, os.environ)))
             return 0
-        os.makedirs(options.log_dir, exist_ok=True)
     except OSError as error:
         note(str(error))
+        return 2
+    try:
+        os.makedirs(options.log_dir, exist_ok=True)
+    except OSError as error:
+        note(f"cannot make the log directory {options.log_dir}: {error.strerror}; {_OTHER_LOGS}")
         return 2
     return asyncio.run(run(options))
 
@@ -69,8 +75,8 @@ async def run(options: Options) -> int:
     try:
         starter = make_starter(options, len(processes), hosts_of(processes))
         job = Job(options, processes, starter)
-    except OSError as error:  # of a log file
-        note(str(error))
+    except OSError as error:
+        note(f"cannot write the log {error.filename}: {error.strerror}; {_OTHER_LOGS}")
         return 2
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import ipaddress
 import random
@@ -121,4 +122,8 @@ def free_port(address: str, wanted: int = 0, share: int = 0, shares: int = 1) ->
                 continue
             return port
     what = f"port {wanted}" if wanted else f"any of {_TRIES} ports from {ports[0]} to {ports[-1]}"
-    raise ValueError(f"{socket.gethostname()} cannot listen at {address} on {what}: {reason}")
+    taken = wanted and reason.errno == errno.EADDRINUSE
+    raise ValueError(
+        f"the host {socket.gethostname()} cannot listen at {address} on {what}: {reason.strerror}"
+        + ("; leave --port out for a free one" if taken else "")
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .arguments import make_parser
 from .hosts import Host, deal_workers, read_hostfile
-from .mistakes import check_command
+from .mistakes import check_command, check_store_options
 from .output import DEFAULT_LOGS
 from .worker_command import through_runner
 
@@ -65,7 +65,10 @@ def parse(arguments: list[str]) -> Options:
     trust = [word for module in found.trust for word in ("--trust", module)]
     server_command = [*(found.server_command or [python, "-m", "kvstore_run", "--serve"]), *trust]
     try:
-        check_command(command)
+        environment = {**dict(found.env), **dict(found.env_worker)}
+        check_command(command, launcher == "local", environment.get("PATH"))
+        for role in (found.env_worker, found.env_server):
+            check_store_options({**os.environ, **dict(found.env), **dict(role)})
         _check_rank(found.only_rank, found.num_workers)
         worker_command = through_runner(command, found.replace)
         hosts = hosts_for(launcher, found.hostfile, found.num_workers)

@@ -11,7 +11,7 @@ from .direct import DirectStarter, kill, spawn
 from .hosts import Host
 from .output import DEFAULT_LOGS
 from .running import Running, StartError
-from .ssh import ssh_command, ssh_program
+from .ssh import UNREACHABLE, ssh_command, ssh_program, trial
 
 
 class CopyingStarter(DirectStarter):
@@ -60,6 +60,8 @@ class CopyingStarter(DirectStarter):
             raise
         if status != 0:
             reason = complaints.replace("\n", "; ")
+            if status == UNREACHABLE:
+                reason = f"{reason}; try: {trial(host)}"
             raise StartError(
                 f"{directory} could not be copied to {self._destination} on {host.name}: rsync "
                 f"ended with exit status {status}: {reason}",

@@ -8,6 +8,8 @@ from typing import Sequence
 from .far_ends import supervisor_command
 from .hosts import Host
 
+UNREACHABLE = 255  # the status of ssh, and of rsync over it, where the host cannot be reached
+
 # BatchMode: fail rather than ask for a password, for which there is no terminal. ControlPath: a
 # connection of its own for each process, as sshd limits the sessions in a shared one.
 _OPTIONS = {
@@ -28,6 +30,12 @@ def ssh_program(host: Host, options: Sequence[str]) -> list[str]:
     if host.port is not None:
         command += ["-p", str(host.port)]
     return command
+
+
+def trial(host: Host) -> str:
+    """Returns the command by which a user finds out whether this host can be reached."""
+    port = ["-p", str(host.port)] if host.port is not None else []
+    return " ".join(["ssh", *port, host.name, "true"])
 
 
 def ssh_command(host: Host, python: str, options: Sequence[str]) -> list[str]:

@@ -39,6 +39,17 @@ def through_runner(command: Sequence[str], replacements: Sequence[str]) -> list[
     return [*interpreter, "-m", _RUNNER, *options, *rest]
 
 
+def script_of(command: Sequence[str]) -> str | None:
+    """Returns the file that Python would run; None where it runs a module, or is another program.
+    """
+    position = _end_of_options(command)
+    if position is not None and command[position] == "--":
+        position += 1
+    if position is None or position >= len(command):
+        return None
+    return None if command[position].startswith("-") else command[position]
+
+
 def _end_of_options(command: Sequence[str]) -> int | None:
     """Returns the place of the script, of "--" or of what has -m; None for other commands."""
     if not re.fullmatch(r"python(3(\.\d+)?)?", os.path.basename(command[0])):

@@ -7,6 +7,7 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     registry.py       the names by which mx.kv.create makes stores
     networks.py       which layer is the last of a network that they train
     store_names.py    refuses names of no store, and says which one was meant
+    listing.py        what kvstore-ext --list prints
     runner.py         kvstore-ext: scripts as they are
     as_main.py        runs a script as if the interpreter had been started on it
 

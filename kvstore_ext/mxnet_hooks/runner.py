@@ -12,11 +12,11 @@ from typing import List, Tuple
 
 from mxnet.kvstore import KVStoreBase
 
-from .. import compression, server
+from .. import server
 from ..config import role_of_process
 from ..launcher.output import show
 from ..spelling import did_you_mean
-from . import as_main
+from . import as_main, listing
 from .store_names import spellings_of_ours
 
 
@@ -27,7 +27,7 @@ def main(found: argparse.Namespace) -> None:
     is to be replaced by that of no store, before anything has run.
     """
     if found.list:
-        show(compression.describe())
+        show(listing.everything())
         return
     target, rest = (found.command or [""])[0], found.command[1:]
     if found.serve or role_of_process() in ("server", "scheduler"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import sys
 import threading
 
@@ -17,6 +18,16 @@ from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
 from .shutdown import failures, get_over_failures, open_stores
+
+
+@functools.lru_cache(maxsize=None)  # once a process
+def _note_alone() -> None:
+    print(
+        "kvstore_ext: no launcher has started this process (DMLC_ROLE is not set), so its stores "
+        "have one worker, which trains alone",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 class LaneStore(KVStore):
@@ -40,6 +51,8 @@ class LaneStore(KVStore):
             failures.append(error)
             report(failed=str(error))
             raise
+        if job is None:
+            _note_alone()
         super().__init__(self._lane.stock.handle)
         self._worker = self._lane.worker
 

@@ -20,6 +20,8 @@ from benchmarks.replay.job import Settings
 from benchmarks.replay.processes import Interpreters, JobError
 from benchmarks.replay.profile import profile
 from benchmarks.replay.trace import Layer, Trace, TraceError, digest, load
+from tests.support.paths import python_path
+from tests.support.processes import run_python
 from tests.support.system_packages import need
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -146,6 +148,28 @@ def test_a_measurement_goes_on_where_it_ended(
     table = list(summary.table(measurement.lines_of(runs, file)))
     assert table[0] == "| samples/s | 1 Gbit/s | 4 Gbit/s |"
     assert "| p3 | 19 (6 to 32) |" in table[2]
+
+
+def test_results_of_a_busy_machine_or_of_few_runs_are_doubted() -> None:
+    def lines(load: float, runs: int) -> list[dict[str, Any]]:
+        line = {"arm": "p3", "gigabits": 1.0, "seconds": 0.5}
+        return [{**line, "load": 0.5}] + [{**line, "load": load}] * (runs - 1)
+
+    assert summary.doubts(lines(2.0, 3), cores=2) == []
+    [busy] = summary.doubts(lines(30.0, 3), cores=2)
+    assert busy.startswith("warning: this machine was busy: a load of 0.5 to 30 on 2 cores")
+    [few] = summary.doubts(lines(2.0, 2), cores=2)
+    assert "medians of 2 runs" in few
+    assert summary.doubts([], cores=2) == []
+
+
+def test_a_missing_package_is_named_with_what_brings_it(tmp_path: Path) -> None:
+    (tmp_path / "tqdm.py").write_text("raise ModuleNotFoundError(name='tqdm')")
+    path = os.pathsep.join([str(tmp_path), python_path()])
+    command = ("-m", "benchmarks.replay", "profile", "--help")
+    ended = run_python(*command, status=1, environment={"PYTHONPATH": path})
+    said = "error: the package tqdm is not installed: pip install '.[examples]' brings it\n"
+    assert ended.stderr == said
 
 
 def test_results_can_be_kept_before_the_first_run(

@@ -17,6 +17,8 @@ from typing import IO, Callable
 
 import pytest
 
+from tests.support import ending
+
 LAUNCH = Path(__file__).resolve().parents[2] / "tools" / "launch.py"
 STOCK = str(Path(__file__).with_name("stock.py"))
 # In a shell's line: tells the launcher what the words after it say.
@@ -75,6 +77,7 @@ class Job:
             stderr=subprocess.PIPE,
             universal_newlines=True,
             start_new_session=True,
+            preexec_fn=ending.with_parent(),
         )
         for stream, take in (
             (self._launcher.stdout, self._output.put),

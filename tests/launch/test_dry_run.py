@@ -13,6 +13,7 @@ from .jobs import Job
 def test_this_host(job: Job) -> None:
     arguments = ["-n", "2", "-s", "1", "--env", "A=b c", "--env-worker", "OMP_NUM_THREADS:3"]
     arguments += ["--env-server", "OMP_NUM_THREADS=1", "python", "train.py", "two words"]
+    (job.directory / "train.py").write_text("")
     assert job.run("--dry-run", *arguments, environment={"PYTHONUNBUFFERED": "x"}) == 0
     assert job.errors == []
     assert not job.log_dir.exists()

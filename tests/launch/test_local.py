@@ -127,8 +127,11 @@ def test_server_killed_by_a_signal(job: Job) -> None:
     ],
 )
 def test_command_that_cannot_be_run(job: Job, command: str, status: int, reason: str) -> None:
-    assert job.run("-n", "1", "--server-command", STAY, command) == status
-    assert job.errors[1:] == [f"launch: worker 0 on localhost could not be started: {reason}"]
+    """Of servers, say: whether there is the workers' program is looked at before the start."""
+    assert job.run("-n", "1", "--server-command", command, "sleep", "1000") == status
+    [said] = job.errors[1:]
+    where = r"launch: (server|scheduler) 0 on localhost could not be started: "
+    assert re.fullmatch(where + re.escape(reason), said)
     job.assert_gone()
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
+import kvstore_ext
+import kvstore_run
 import pytest
+from kvstore_ext.launcher.arguments import make_parser
 from kvstore_ext.launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
+from kvstore_ext.launcher.network import free_port
 
 from .jobs import Job
 
@@ -25,12 +30,25 @@ from .jobs import Job
         ),
         (["-n", "1", "train.py", "--lr", "1"], "no program; did you mean: python train.py"),
         (["-n", "1", "python train.py --lr 1"], "did you mean: python train.py --lr 1"),
+        (["-n", "1", "python train.py"], "'python train.py' is no program; did you mean: python t"),
+        (["-n", "1", "pyhton", "train.py"], "no program; did you mean: python train.py"),
+        (["-n", "1", "--dry-run", "zzz", "train.py"], "'zzz' is no program here"),
+        (["-n", "1", "python3", "trian.py", "--lr", "1"], "; did you mean: train.py"),
+        (["-n", "1", "python3", "sub/train.py"], "there is no script 'sub/train.py' in "),
         (["-n", "1", "A=b", "python", "c"], "did you mean: --env A=b python c"),
         (["-n", "1", "--only-rank", "1", "true"], "--only-rank: found 1, allowed are 0 to 0"),
         (["-n", "1", "--env-worker", "KEY", "true"], "allowed are KEY=VALUE, KEY:VALUE"),
         (["-n", "1", "--env", "KEY", "true"], "argument --env: found 'KEY', allowed is KEY=VALUE"),
         (["-n", "1", "--env", "1K=2", "true"], "found '1K=2', allowed is KEY=VALUE"),
         (["-n", "1", "--env", "DMLC_ROLE=worker", "true"], "DMLC_ROLE is set by the launcher"),
+        (
+            ["-n", "1", "--env-server", "KVSTORE_EXT_OPTIONS=[]", "true"],
+            "KVSTORE_EXT_OPTIONS is '[]', which is no JSON object",
+        ),
+        (
+            ["-n", "1", "--env", "KVSTORE_EXT_OPTIONS={slice_bytes: 8}", "true"],
+            "which is no JSON object: Expecting property name",
+        ),
         (["-n", "1", "--port", "65536", "true"], "found '65536', allowed are 1 to 65535"),
         (["-n", "1", "--grace", "0", "true"], "found '0', allowed are seconds above 0"),
         (["-n", "1", "--server-command", "'", "true"], "No closing quotation"),
@@ -43,6 +61,7 @@ from .jobs import Job
 )
 def test_usage(job: Job, arguments: list[str], message: str) -> None:
     (job.directory / "hosts").write_text("one slots=1\ntwo:2222 slots=2\n")
+    (job.directory / "train.py").write_text("")
     assert job.run(*arguments) == 2
     assert message in job.errors[-1]
     assert "Traceback" not in "".join(job.errors)
@@ -53,13 +72,19 @@ def test_usage(job: Job, arguments: list[str], message: str) -> None:
 def test_log_directory_that_cannot_be_made(job: Job) -> None:
     (job.directory / "file").write_text("")
     assert job.run("--log-dir", "file/logs", "-n", "1", "true") == 2
-    assert "Not a directory" in job.errors[0]
+    assert job.errors == [
+        f"launch: cannot make the log directory {job.directory}/file/logs: Not a directory; "
+        "choose another directory by --log-dir"
+    ]
 
 
 def test_log_file_that_cannot_be_opened(job: Job) -> None:
     (job.log_dir / "worker-0.log").mkdir(parents=True)
     assert job.run("-n", "1", "true") == 2
-    assert job.errors == [f"launch: [Errno 21] Is a directory: '{job.log_dir}/worker-0.log'"]
+    assert job.errors == [
+        f"launch: cannot write the log {job.log_dir}/worker-0.log: Is a directory; "
+        "choose another directory by --log-dir"
+    ]
 
 
 def test_interpreter_that_is_not_there(job: Job) -> None:
@@ -101,6 +126,25 @@ def test_unusable_network(job: Job, arguments: list[str], message: str) -> None:
     assert job.run("-n", "1", *arguments, "true") == 1
     assert message in job.errors[1]
     assert job.lines == []
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match="Address already in use; leave --port out") as error:
+            free_port("127.0.0.1", port)
+    assert str(error.value).startswith(f"the host {socket.gethostname()} cannot listen at 127.0.0.")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for make in (make_parser, kvstore_run._parser):
+        with pytest.raises(SystemExit) as ended:
+            make().parse_args(["--version"])
+        assert ended.value.code == 0
+    versions = [f"{name} {kvstore_ext.__version__}" for name in ("kvstore-launch", "kvstore-ext")]
+    assert capsys.readouterr().out.splitlines() == versions
 
 
 def test_hostfile(tmp_path: Path) -> None:

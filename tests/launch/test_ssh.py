@@ -68,7 +68,8 @@ def test_host_that_refuses(job: Job, sshd: Sshd) -> None:
     arguments = ["-n", "2", "-s", "1", "--server-command", STAY, "sleep", "1000"]
     assert job.run(*options(sshd), "-H", str(hostfile), *arguments) == 255
     assert job.errors[1:] == [
-        "launch: worker 1 on 127.0.0.3 could not be started: ssh ended with exit status 255",
+        "launch: worker 1 on 127.0.0.3 could not be started: ssh ended with exit status 255; "
+        f"try: ssh -p {sshd.port} 127.0.0.3 true",
         f"launch: its last lines (all are in {job.log_dir}/worker-1.log):",
         f"    ssh: connect to host 127.0.0.3 port {sshd.port}: Connection refused",
     ]

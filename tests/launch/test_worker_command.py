@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kvstore_ext.launcher.worker_command import through_runner
+from kvstore_ext.launcher.worker_command import script_of, through_runner
 
 from .jobs import Job
 
@@ -63,6 +63,21 @@ def test_other_commands_stay(command: str) -> None:
         through_runner(command.split(), ["dist_sync=p3"])
 
 
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        ("python -u train.py --lr 1", "train.py"),
+        ("python -- train.py", "train.py"),
+        ("python --", None),
+        ("python -m pkg.train", None),
+        ("python -c pass", None),
+        ("sh train.py", None),
+    ],
+)
+def test_which_script_python_runs(command: str, script: str | None) -> None:
+    assert script_of(command.split()) == script
+
+
 @pytest.mark.parametrize("text", ["dist_sync", "=p3", "dist_sync=", "a=b=c", "dist sync=p3"])
 def test_a_malformed_replacement(job: Job, text: str) -> None:
     assert job.run("-n", "1", "--replace", text, "python", "train.py") == 2
@@ -78,6 +93,7 @@ def test_a_replacement_without_effect(job: Job) -> None:
 
 
 def test_workers_run_through_the_runner(job: Job, tmp_path: Path) -> None:
+    (job.directory / "train.py").write_text("")
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "kvstore_run.py").write_text(

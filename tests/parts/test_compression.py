@@ -115,6 +115,15 @@ def test_options_of_the_environment_are_shared_out(monkeypatch: pytest.MonkeyPat
         Options.from_dict({"clip": 1}, compression.option_names())
 
 
+def test_a_misspelt_option_is_answered_with_the_right_one() -> None:
+    known = compression.option_names()
+    for written, meant in (("slice_byte", "slice_bytes"), ("clip_sigmaa", "clip_sigma")):
+        with pytest.raises(OptionError, match=f"no option '{written}'.*; did you mean '{meant}'"):
+            Options.from_dict({written: 1}, known)
+    with pytest.raises(OptionError, match=r"no option 'clip_sigmaa'.*; did you mean 'clip_sigma'"):
+        compression.parse({"type": "terngrad", "clip_sigmaa": 1})
+
+
 def test_a_method_says_what_it_takes() -> None:
     def said(attribute: str) -> dict[str, Any]:
         return {name: getattr(kind, attribute) for name, kind in TYPES.items()}

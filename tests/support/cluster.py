@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from tests.support import forked
+from tests.support import ending, forked
 from tests.support.paths import ROOT, SCRIPTS, python_path
 from tests.support.processes import LIMIT
 
@@ -106,6 +106,7 @@ def _interpreter(
         encoding="utf-8",
         errors="replace",  # ps-lite prints messages as they are
         start_new_session=True,  # so that its children can be ended with it
+        preexec_fn=ending.with_parent(),
     )
 
 

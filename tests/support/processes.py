@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Mapping
 
-from tests.support import forked
+from tests.support import ending, forked
 from tests.support.paths import python_path
 
 LIMIT = forked.LIMIT
@@ -66,6 +66,7 @@ def _run_interpreter(
         text=True,
         timeout=seconds,
         check=False,
+        preexec_fn=ending.with_parent(),
     )
 
 
