@@ -90,7 +90,8 @@ def _script(command: str) -> Run | None:
     quick = f"{_small(command)} {QUICK[words[0]]}"
     if "--checkpoint-dir" not in words:
         return Run("", quick)
-    first = f"rm -rf {words[words.index('--checkpoint-dir') + 1]} && {quick.replace(' --resume', '')}"
+    directory = words[words.index("--checkpoint-dir") + 1]
+    first = f"rm -rf {directory} && {quick.replace(' --resume', '')}"
     # It goes on from what the same command without --resume has written.
     return Run("", f"{first} && {quick} --epochs 2" if "--resume" in words else first)
 
