@@ -6,11 +6,12 @@ import socket
 from pathlib import Path
 
 import kvstore_ext
-import kvstore_run
 import pytest
 from kvstore_ext.launcher.arguments import make_parser
 from kvstore_ext.launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
 from kvstore_ext.launcher.network import free_port
+
+import kvstore_run
 
 from .jobs import Job
 
