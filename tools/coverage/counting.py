@@ -1,4 +1,4 @@
-"""Has an interpreter count the lines that it runs: see measure.sh, whose .pth file calls `begin`."""
+"""Has an interpreter count the lines that it runs; the .pth file of measure.sh calls `begin`."""
 import ctypes
 import os
 import sys
@@ -12,7 +12,7 @@ def begin(checkout: str) -> None:
 
     os.environ["CHECKOUT"] = checkout
     os.environ["COVERAGE_PROCESS_START"] = f"{checkout}/tools/coverage/counting.ini"
-    coverage.process_startup()
+    coverage.process_startup()  # type: ignore[attr-defined,unused-ignore]
     end_at_once = os._exit
 
     def end(status: int) -> None:
