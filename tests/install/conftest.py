@@ -94,18 +94,18 @@ def installed(
     else:
         environment.pip("install", *WAYS[way], directory=checkout)
         keep_objects(checkout, objects)
-    if way == "bare":
-        _do_as_it_says(environment)
     places = {"empty": base / "empty", "own": base / "own", "checkout": checkout}
     (base / "empty").mkdir()
     (base / "own" / "kvstore_ext").mkdir(parents=True)
     (base / "own" / "kvstore_ext" / "__init__.py").write_text(STRANGER)
+    if way == "bare":
+        _do_as_it_says(environment, places["empty"])
     return Installed(version, way, environment, places)
 
 
-def _do_as_it_says(environment: Environment) -> None:
+def _do_as_it_says(environment: Environment, directory: Path) -> None:
     """Types what importing kvstore_ext without MXNet says; everything then has to work."""
-    ended = environment.run([environment.python, "-c", "import kvstore_ext"], None)
+    ended = environment.run([environment.python, "-c", "import kvstore_ext"], directory)
     said = ended.stderr.strip().splitlines()[-1]
     assert said.startswith("ImportError: kvstore_ext needs mxnet 1.9.1: pip install "), said
     typed = said.split(": ", 2)[2].split(" (")[0]
