@@ -1,6 +1,6 @@
-"""The share of waiting that examples show, where it is known: on a slow link, and beside a slow layer.
+"""The share of waiting that examples show, where it is known: on a slow link, beside a slow layer.
 
-In both the larger part is ten times the other one, so that no noise turns them round.
+In both the larger part is more than ten times the other one, so that no noise turns them round.
 """
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.support.system_packages import need
 
 
 def watch_steps(examples: str, width: str, seconds: str) -> None:
-    """A worker's: prints the share of waiting in steps of a layer of so many inputs and outputs, after
-    which another one computes for so long."""
-    import kvstore_ext  # noqa: F401 - before mxnet
+    """A worker's: prints the share of waiting in steps of a layer of so many inputs and outputs,
+    after which another one computes for so long."""
     import sys
     import time
 
+    import kvstore_ext  # noqa: F401 - before mxnet
     import mxnet as mx
     from mxnet import autograd, gluon
 
