@@ -1,7 +1,7 @@
 #!/bin/sh
 # Counts which lines tests run: `make test`, or some of it, and the core's own tests.
 #
-#     [COUNTS=kept] tools/coverage/measure.sh DIRECTORY [PYTEST_FLAG...]
+#     [COUNTS=kept] tools/count_lines/measure.sh DIRECTORY [PYTEST_FLAG...]
 #
 # With COUNTS=kept to those of the last run, of the same sources, some more are added.
 #
@@ -26,7 +26,7 @@ git init -q . && git add -A  # tests ask which files there are
 
 # The object has what the core lacks: a function that writes the counts before the process ends.
 mkdir -p build
-gcc -c -fPIC tools/coverage/write_counts.c -o build/write_counts.o
+gcc -c -fPIC tools/count_lines/write_counts.c -o build/write_counts.o
 flags="--coverage -fprofile-update=atomic"
 export CFLAGS="$flags" CXXFLAGS="$flags" LDFLAGS="--coverage $copy/build/write_counts.o"
 make -s ENVIRONMENT=.venv .venv/stamps/coverage .venv/stamps/package
@@ -39,7 +39,7 @@ if [ "${COUNTS:-}" != kept ]; then
 fi
 mkdir -p build/counts
 site=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
-cp tools/coverage/counting.py "$site/kvstore_ext_counting.py"
+cp tools/count_lines/counting.py "$site/kvstore_ext_counting.py"
 counting=$site/kvstore_ext_counting.pth
 trap 'rm -f "$counting"' EXIT
 echo "import kvstore_ext_counting; kvstore_ext_counting.begin('$copy')" >"$counting"
@@ -49,13 +49,13 @@ make -s ENVIRONMENT=.venv test PYTEST_FLAGS="$*" || status=$?
 make -s -f tests/core/sanitize.mk -j "$(nproc)" run-coverage || status=$?
 rm -f "$counting"
 
-settings="--rcfile=tools/coverage/counting.ini"
+settings="--rcfile=tools/count_lines/counting.ini"
 export CHECKOUT="$copy"
 .venv/bin/coverage combine -q --append $settings
 .venv/bin/coverage json -q $settings -o build/python.json
 .venv/bin/coverage report $settings -m --skip-covered >"$found/missed-python.txt"
 .venv/bin/gcovr -r . --filter kvstore_ext/csrc/ --json-summary build/core.json \
     --txt "$found/missed-core.txt" --gcov-ignore-parse-errors=negative_hits.warn build
-.venv/bin/python tools/coverage/report.py build/python.json build/core.json >"$found/coverage.md"
+.venv/bin/python tools/count_lines/report.py build/python.json build/core.json >"$found/coverage.md"
 cat "$found/coverage.md"
 exit $status

@@ -1,4 +1,4 @@
-"""Has an interpreter count the lines that it runs: see measure.sh, whose .pth file calls `begin`."""
+"""Has an interpreter count the lines that it runs: a .pth file by measure.sh calls `begin`."""
 import ctypes
 import os
 import sys
@@ -11,7 +11,7 @@ def begin(checkout: str) -> None:
     import coverage
 
     os.environ["CHECKOUT"] = checkout
-    os.environ["COVERAGE_PROCESS_START"] = f"{checkout}/tools/coverage/counting.ini"
+    os.environ["COVERAGE_PROCESS_START"] = f"{checkout}/tools/count_lines/counting.ini"
     coverage.process_startup()
     end_at_once = os._exit
 
