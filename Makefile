@@ -69,7 +69,8 @@ sanitize:
 
 # In a copy of the project. Only all of the tests, or more of them after that, make the page.
 coverage: packages-test
-	@COUNTS=$(COUNTS) tools/coverage/measure.sh build/coverage $(PYTEST_FLAGS)
+	@tools/system_packages.sh for sanitize
+	@COUNTS=$(COUNTS) tools/count_lines/measure.sh build/coverage $(PYTEST_FLAGS)
 	@$(if $(and $(PYTEST_FLAGS),$(filter-out kept,$(or $(COUNTS),none))),,cp build/coverage/coverage.md docs)
 
 peers: $(STAMPS)/peers

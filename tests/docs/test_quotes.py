@@ -14,7 +14,6 @@ FAILURES = ROOT / "docs" / "failures.md"
 MEASURED = [
     ROOT / "README.md",
     ROOT / "docs" / "figures.md",
-    ROOT / "docs" / "coverage.md",
     *ROOT.glob("benchmarks/*.md"),
 ]
 FIGURE = re.compile(r"\d(?:\.\d+)? ?(?:points|%|times|s\b|ms\b|min\b|MB/s|Mbit/s|Gbit/s|samples/s)")

@@ -1,6 +1,6 @@
-"""The share of waiting that examples show, where it is known: on a slow link, by a slow layer.
+"""The share of waiting that examples show, where it is known: on a slow link, beside a slow layer.
 
-In both the larger part is ten times the other one, so that no noise turns them round.
+In both the larger part is more than ten times the other one, so that no noise turns them round.
 """
 from __future__ import annotations
 

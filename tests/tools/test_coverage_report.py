@@ -17,7 +17,7 @@ def test_a_row_for_each_directory_and_one_for_all(tmp_path: Path) -> None:
         for path, (lines, run) in counts.items()}}))
     core.write_text(json.dumps({"files": [
         {"filename": "csrc/room/one.cc", "line_total": 3, "line_covered": 2}]}))
-    command = [sys.executable, str(ROOT / "tools" / "coverage" / "report.py"), python, core]
+    command = [sys.executable, str(ROOT / "tools" / "count_lines" / "report.py"), python, core]
     page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert [line for line in page.splitlines() if line.startswith("|") and "%" in line] == [
         "| `./*.py` | 5 | 5 | 0.0 % |",

@@ -172,7 +172,7 @@ class Worker {
   std::vector<uint64_t> order_;
   std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
   int open_operations_ = 0;
-  uint64_t questions_ = 0;      // asked so far
+  uint64_t questions_ = 0;         // asked so far
   std::map<uint64_t, int> asked_;  // servers, by the questions whose answers nobody has taken
   std::map<uint64_t, Answer> answers_;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the page that says which share of the lines has run, room by room: make coverage.
 
-Its arguments are what coverage.py and gcovr write as JSON.
+Its arguments are what coverage.py and gcovr have written as JSON.
 """
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ make coverage
 
 has written this page: the lines that `make test` and the core's own tests run, counted by
 coverage.py and gcov in all processes that they start. Not counted is what a process has run that
-was killed, and what only `make test-all` runs, above all the longer measurements of `benchmarks/`.
-Which lines they are stands in `build/coverage/missed-python.txt` and `missed-core.txt` afterwards.
+was killed, and what only `make test-all` runs, above all longer measurements of `benchmarks/`. The
+lines that nothing has run stand in `build/coverage/missed-python.txt` and `missed-core.txt`.
 
-`make coverage PYTEST_FLAGS=tests/launch` runs some tests, and prints the page without writing it
-here. After a run in which tests have failed, `make coverage COUNTS=kept PYTEST_FLAGS=--lf` adds
-what they run, and writes the page when they pass.
+`make coverage PYTEST_FLAGS=tests/launch` runs some tests and prints the page without writing it.
+After a run in which tests have failed, `make coverage COUNTS=kept PYTEST_FLAGS=--lf` adds what they
+run, and writes the page when they pass.
 """
+
+TABLE = ["| directory | lines | not run | run |", "| --- | ---: | ---: | ---: |"]
 
 
 def python_files(report: dict) -> Iterable[File]:
@@ -58,8 +60,7 @@ def table(files: Iterable[File]) -> str:
         for room in rooms
         if lines[room]
     ]
-    head = ["| directory | lines | not run | run |", "| --- | ---: | ---: | ---: |"]
-    return "\n".join([*head, *rows])
+    return "\n".join([*TABLE, *rows])
 
 
 def main() -> None:

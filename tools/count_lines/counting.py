@@ -1,4 +1,4 @@
-"""Has an interpreter count the lines that it runs; the .pth file of measure.sh calls `begin`."""
+"""Has an interpreter count the lines that it runs: a .pth file by measure.sh calls `begin`."""
 import ctypes
 import os
 import sys
@@ -11,8 +11,8 @@ def begin(checkout: str) -> None:
     import coverage
 
     os.environ["CHECKOUT"] = checkout
-    os.environ["COVERAGE_PROCESS_START"] = f"{checkout}/tools/coverage/counting.ini"
-    coverage.process_startup()  # type: ignore[attr-defined,unused-ignore]
+    os.environ["COVERAGE_PROCESS_START"] = f"{checkout}/tools/count_lines/counting.ini"
+    coverage.process_startup()
     end_at_once = os._exit
 
     def end(status: int) -> None:
