@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Dict, List
 
 from benchmarks.figures import style
@@ -58,18 +59,19 @@ def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
 
 def _text(lines: List[Dict[str, Any]]) -> List[str]:
     trace = load(NETWORK)
-    dilations = sorted({line["dilation"] for line in lines})
+    slower = " to ".join(f"{value:g}" for value in sorted({line["dilation"] for line in lines}))
     repeats = min(Counter((line["arm"], line["gigabits"]) for line in lines).values())
-    return [
-        *summary.table(lines),
-        "",
+    about = (
         f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "
-        f"ResNet-50 with {trace.batch} images a worker; medians of {repeats} runs, and their "
+        f"ResNet-50 with {trace.batch} images a worker: medians of {repeats} runs, and their "
         f"range. Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The "
-        "bound is the most that any scheme reaches that sends every gradient as float32.",
-        "",
-        "Made by `make figure-readme`, which replays the network over links of network namespaces: "
-        "gradients, stores and links are real, and computing is a wait of the length that it would "
-        f"take on a {trace.device}. So that two processors carry the cluster, everything, links "
-        f"and waits, is {dilations[0]:g} to {dilations[-1]:g} times slower than stated.",
-    ]
+        "bound is the most that any scheme reaches that sends every gradient as float32."
+    )
+    how = (
+        "makes it again. It replays the network: gradients, stores and links, which are those of "
+        "network namespaces, are real, and computing is a wait of the length that it would take on "
+        f"a {trace.device}. So that two processors carry the cluster, links and waits are "
+        f"{slower} times slower than stated."
+    )
+    command = ["```sh", "make figure-readme", "```"]
+    return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from benchmarks.figures import curves, style
+from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
 from benchmarks.training.recipe import Recipe, Settings
 from benchmarks.training.runs import Run
-from benchmarks.training.summary import Spread
 from benchmarks.training.tasks import TASKS
 
 NAME = "time-to-accuracy"

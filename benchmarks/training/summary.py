@@ -7,20 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Dict, List, Sequence, Tuple
 
+from benchmarks.replay.summary import Spread
+
 Curve = Sequence[Tuple[float, float, float]]  # steps, seconds, score
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The median of several seeds, and their range."""
-
-    median: float
-    least: float
-    most: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        return cls(median(values), min(values), max(values))
 
 
 @dataclass(frozen=True)

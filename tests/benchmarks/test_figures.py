@@ -86,6 +86,20 @@ def test_a_figure_is_put_into_its_place() -> None:
     assert document.shown(once, "one", "What it is") == once
 
 
+def test_the_first_page_has_a_figure_with_its_numbers() -> None:
+    text = "before\n\n<!-- figure: one -->\nOld.\n<!-- end of the figure -->\n\nafter\n"
+    once = document.shown_first(text, "one", "What it is", "Numbers.\n")
+    assert once == ("before\n\n<!-- figure: one -->\n\n![What it is](docs/figures/one.svg)\n\n"
+                    "Numbers.\n\n<!-- end of the figure -->\n\nafter\n")
+    assert document.shown_first(once, "one", "What it is", "Numbers.\n") == once
+    assert document.shown_first(text, "two", "What it is", "Numbers.\n") == text
+
+
+def test_the_first_page_has_the_numbers_that_were_measured() -> None:
+    numbers = ROOT / "docs" / "figures" / "readme.md"
+    assert not numbers.exists() or numbers.read_text() in (ROOT / "README.md").read_text()
+
+
 def test_the_first_pages_figure_shows_every_arm(tmp_path: Path) -> None:
     readme.draw(lines_of(readme.runs(), lambda run: SECONDS[run.arm] * (1 + run.repeat)), tmp_path)
     text = (tmp_path / "readme.md").read_text()

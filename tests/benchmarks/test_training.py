@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.figures import p3_accuracy, time_to_accuracy
 from benchmarks.replay.processes import Interpreters
+from benchmarks.replay.summary import Spread
 from benchmarks.training import job, summary
 from benchmarks.training.arms import ARMS, arm_of
 from benchmarks.training.images import Images
@@ -120,7 +121,7 @@ def test_the_time_to_a_score_is_that_of_the_first_test_that_has_it() -> None:
     slower = [[steps, 2 * seconds, score + 1] for steps, seconds, score in curve]
     band = summary.band([curve, slower, slower])
     assert band.seconds == [4, 6, 9]
-    assert band.scores[1] == summary.Spread(98, 97, 98)
+    assert band.scores[1] == Spread(98, 97, 98, 3)
 
 
 def test_the_table_has_what_each_arm_needs(tmp_path: Path) -> None:
