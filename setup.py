@@ -3,6 +3,7 @@
 A room, which is a directory of the core, is compiled as one file that includes all of its own:
 reading pybind11 and the standard library again for each of them took most of the time.
 """
+import hashlib
 import os
 import sys
 from glob import glob
@@ -86,6 +87,13 @@ def changed(target, source):
     )
 
 
+def own_flags():
+    """What tells objects apart that were compiled with flags of the user's."""
+    names = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+    flags = "".join(f"{name}={os.environ[name]}\n" for name in names if os.environ.get(name))
+    return f"-{hashlib.sha256(flags.encode()).hexdigest()[:8]}" if flags else ""
+
+
 class BuildCore(build_ext):
     """Compiles what has changed, and on all processors."""
 
@@ -94,7 +102,7 @@ class BuildCore(build_ext):
         # Where it is found again: pip builds elsewhere each time. Objects of one version of
         # pybind11, wherever that lies, do not fit those of another.
         tag = sys.implementation.cache_tag
-        self.build_temp = f"build/{tag}-pybind11-{pybind11.__version__}"
+        self.build_temp = f"build/{tag}-pybind11-{pybind11.__version__}{own_flags()}"
 
     def build_extension(self, ext):
         ext.sources = room_files(ext.sources, f"{self.build_temp}/rooms")

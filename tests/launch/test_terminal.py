@@ -47,7 +47,7 @@ def test_quiet(job: Job) -> None:
 
 @pytest.mark.parametrize(
     ("environment", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
 def test_colours(job: Job, environment: dict[str, str], coloured: bool) -> None:
     arguments = ["-n", "6", "-s", "1", "--server-command", "echo up", "echo", "up"]
