@@ -1,5 +1,4 @@
-"""Throughput against bandwidth of p3, TernGrad and their peers: the first page's table and picture.
-"""
+"""Throughput of p3, TernGrad and their peers at three bandwidths, for the first page."""
 from __future__ import annotations
 
 from collections import Counter
