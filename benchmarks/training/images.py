@@ -35,7 +35,6 @@ class Images:
     def make_network(self) -> mx.gluon.HybridBlock:
         """With weights of MXNet's random numbers."""
         self.network = get_model(self._recipe["model"], classes=self.data.classes)
-        # By inference, not by a first forward pass: see the worker.
         self.network.infer_shape(mx.nd.zeros((1, *self.data.image_shape)))
         self.network.initialize(mx.init.Xavier())
         self.network.hybridize()

@@ -28,8 +28,6 @@ def work(settings: str, result: str) -> None:
          **recipe["options"]},
     )
     clock, curve, steps = Clock(), Curve(), 0
-    # No test before the first step: it might leave weights in a layout of MKL-DNN's, and MXNet's
-    # own stores do not wait for such weights to reach the servers.
     trainer.meet()
     clock.go()
     for epoch in range(1, recipe["epochs"] + 1):
