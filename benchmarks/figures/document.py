@@ -31,4 +31,4 @@ def shown_first(text: str, name: str, what: str, numbers: str) -> str:
     if not found:
         return text
     _, _, after = rest.partition(_END)
-    return f"{before}{place}\n![{what}](docs/figures/{name}.svg)\n\n{numbers}\n{_END}{after}"
+    return f"{before}{place}\n![{what}](docs/figures/{name}.svg)\n\n{numbers}{_END}{after}"

@@ -64,13 +64,12 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
         f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "
         f"ResNet-50 with {trace.batch} images a worker: medians of {repeats} runs, and their "
         f"range. Without communication it would be {HOSTS * trace.batch / trace.compute:.0f}. The "
-        "bound is the most that any scheme reaches that sends every gradient as float32."
+        "bound is the most for any scheme that sends every gradient as float32."
     )
     how = (
-        "makes it again. It replays the network: gradients, stores and links, which are those of "
-        "network namespaces, are real, and computing is a wait of the length that it would take on "
-        f"a {trace.device}. So that two processors carry the cluster, links and waits are "
-        f"{slower} times slower than stated."
+        "makes it again: gradients, stores and links, those of network namespaces, are real, and "
+        f"computing is a wait as long as on a {trace.device}. So that two processors carry it, "
+        f"links and waits are {slower} times slower than stated."
     )
     command = ["```sh", "make figure-readme", "```"]
     return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]

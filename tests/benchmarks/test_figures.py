@@ -90,7 +90,7 @@ def test_the_first_page_has_a_figure_with_its_numbers() -> None:
     text = "before\n\n<!-- figure: one -->\nOld.\n<!-- end of the figure -->\n\nafter\n"
     once = document.shown_first(text, "one", "What it is", "Numbers.\n")
     assert once == ("before\n\n<!-- figure: one -->\n\n![What it is](docs/figures/one.svg)\n\n"
-                    "Numbers.\n\n<!-- end of the figure -->\n\nafter\n")
+                    "Numbers.\n<!-- end of the figure -->\n\nafter\n")
     assert document.shown_first(once, "one", "What it is", "Numbers.\n") == once
     assert document.shown_first(text, "two", "What it is", "Numbers.\n") == text
 
