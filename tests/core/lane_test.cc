@@ -72,6 +72,18 @@ TEST_P(Lane, AnAbortEndsEveryOperationEverywhere) {
   aborting.join();
 }
 
+TEST(SlimLane, ACoreOfKeysThatAreNeverPushedIsNotWaitedForForever) {
+  SlimServer server(0.2);
+  try {
+    server.AwaitSelection(0, 4, 1);
+    FAIL() << "nothing has been pushed";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "a core cannot be selected: round 4 of key ? is not complete within 0.2 s; keys "
+                 "that are never pushed belong into the option exclude");
+  }
+}
+
 TEST(Questions, AServerThatDoesNotAnswerIsNamed) {
   ClusterOptions options;
   options.timeout = 0.2;

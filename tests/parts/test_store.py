@@ -122,3 +122,18 @@ def test_without_priorities_all_slices_are_equals(priorities: bool, expected: se
         found |= {event[-1] for event in store.take_trace()}
     assert found - {0} == expected  # initial values have none
     store.close()
+
+
+def test_rows_of_several_keys_are_pulled_at_once() -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options())
+    for key, value in ((1, 1.0), (2, 2.0)):
+        store.init(key, mx.nd.full((4, 2), value).tostype("row_sparse"))
+    outs = [mx.nd.sparse.zeros("row_sparse", (4, 2)) for _ in range(2)]
+    rows = [mx.nd.array([1], dtype="int64"), mx.nd.array([0, 3], dtype="int64")]
+    store.row_sparse_pull([1, 2], out=outs, row_ids=rows)
+    assert [out.asnumpy()[:, 0].tolist() for out in outs] == [[0, 1, 0, 0], [2, 0, 0, 2]]
+    with pytest.raises(kvstore_ext.KVStoreError, match="got 2 keys, 2 arrays and 1 row_ids"):
+        store.row_sparse_pull([1, 2], out=outs, row_ids=rows[:1])
+    with pytest.raises(kvstore_ext.KVStoreError, match="'b' and 2 have the same number"):
+        store.init("b", outs[0])
+    store.close()
