@@ -58,7 +58,7 @@ export CHECKOUT="$copy"
 .venv/bin/coverage json -q $settings -o build/python.json
 .venv/bin/coverage report $settings -m --skip-covered >"$found/missed-python.txt"
 .venv/bin/gcovr -r . --filter kvstore_ext/csrc/ --json-summary build/core.json \
-    --txt "$found/missed-core.txt" --gcov-ignore-parse-errors=negative_hits.warn build
+    --merge-lines --txt "$found/missed-core.txt" --gcov-ignore-parse-errors=negative_hits.warn build
 .venv/bin/python tools/count_lines/report.py build/python.json build/core.json >"$found/coverage.md"
 cat "$found/coverage.md"
 exit $status
