@@ -5,21 +5,17 @@ One is added to a copy of the project, which compiles it and nothing else, and t
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
-import pybind11
 import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.paths import ROOT, python_path
-from tests.support.processes import Ended, run_python
+from tests.support.processes import LIMIT, Ended, run_python
 from tests.support.results import load_all
 
 METHOD = ROOT / "tests" / "support" / "toy_method"
-# As setup.py has them.
-OBJECTS = Path("build", f"{sys.implementation.cache_tag}-pybind11-{pybind11.__version__}")
 
 # Where the method's files go, and before which lines of the lists its own lines come.
 DIRECTORIES = {
@@ -42,23 +38,39 @@ ELEMENTS = 3000
 STEPS = 2
 
 
-def run(project: Path, *arguments: object) -> Ended:
+COMPILING = 600.0  # seconds until it must have ended, where no object was compiled before
+
+
+def run(project: Path, *arguments: object, seconds: float = LIMIT) -> Ended:
     """Runs Python, which finds the package in the copy."""
     path = {"PYTHONPATH": python_path(project)}
-    return run_python(*arguments, directory=project, environment=path)
+    return run_python(*arguments, directory=project, environment=path, seconds=seconds)
+
+
+def compile_core(project: Path) -> dict[Path, int]:
+    """Compiles what has changed; returns all objects' times."""
+    run(project, "setup.py", "build_ext", "--inplace", seconds=COMPILING)
+    return {file: file.stat().st_mtime_ns for file in (project / "build").rglob("*.o")}
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with the method, compiled."""
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project."""
     copy = tmp_path_factory.mktemp("project")
     # Copies keep the files' times, by which setup.py sees what has changed.
     for name in ("setup.py", "pyproject.toml", "README.md"):
         shutil.copy2(ROOT / name, copy)
     left_out = shutil.ignore_patterns("_core*.so", "__pycache__")
     shutil.copytree(ROOT / "kvstore_ext", copy / "kvstore_ext", ignore=left_out)
-    shutil.copytree(ROOT / OBJECTS, copy / OBJECTS)
+    return copy
 
+
+@pytest.fixture(scope="module")
+def compiled(copy: Path) -> set[str]:
+    """What is compiled once the method has come to the copy."""
+    for objects in (ROOT / "build").glob("*-pybind11-*"):  # one for each Python and its flags
+        shutil.copytree(objects, copy / "build" / objects.name)
+    before = compile_core(copy)
     for name, directory in DIRECTORIES.items():
         shutil.copy(METHOD / name, copy / directory)
     for name, lines in LINES.items():
@@ -67,17 +79,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert text.count(following) == 1
             text = text.replace(following, line + following)
         (copy / name).write_text(text)
-    run(copy, "setup.py", "build_ext", "--inplace")
+    changed = [file for file, time in compile_core(copy).items() if before.get(file) != time]
+    return {"/".join(file.relative_to(copy / "build").parts[1:]) for file in changed}
+
+
+@pytest.fixture
+def project(copy: Path, compiled: set[str]) -> Path:
+    """The copy with the method, compiled."""
     return copy
 
 
-def test_only_the_codec_and_the_list_of_codecs_are_compiled(project: Path) -> None:
-    def times(objects: Path) -> dict[str, int]:
-        files = objects.rglob("*.o")
-        return {str(file.relative_to(objects)): file.stat().st_mtime_ns for file in files}
-
-    before = times(ROOT / OBJECTS)
-    compiled = {name for name, time in times(project / OBJECTS).items() if before.get(name) != time}
+def test_only_the_codec_and_the_list_of_codecs_are_compiled(compiled: set[str]) -> None:
     codecs = "kvstore_ext/csrc/codecs"
     assert compiled == {f"{codecs}/topk.o", f"{codecs}/codec_list.o"}
 
