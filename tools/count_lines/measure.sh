@@ -34,6 +34,7 @@ mkdir -p build
 ${CC:-gcc} -c -fPIC tools/count_lines/write_counts.c -o build/write_counts.o
 flags="--coverage -fprofile-update=atomic"
 export CFLAGS="$flags" CXXFLAGS="$flags" LDFLAGS="--coverage $copy/build/write_counts.o"
+rm -f .venv/stamps/package  # the core lay beside its sources, which are new copies
 make -s ENVIRONMENT=.venv .venv/stamps/coverage .venv/stamps/package
 unset CFLAGS CXXFLAGS LDFLAGS
 
