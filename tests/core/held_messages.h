@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/batch.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -26,9 +27,17 @@ class HeldMessages : public Transport {
     return first;
   }
 
+  // Those of batches one by one.
   std::vector<Message> TakeAll() {
-    std::vector<Message> all(held_.begin(), held_.end());
-    held_.clear();
+    std::vector<Message> all;
+    while (!held_.empty()) {
+      Message first = TakeFirst();
+      if (first.header.type != MessageType::kBatch) {
+        all.push_back(std::move(first));
+        continue;
+      }
+      for (Message& message : Batch::Split(first)) all.push_back(std::move(message));
+    }
     return all;
   }
 

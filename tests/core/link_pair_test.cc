@@ -9,6 +9,7 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "cluster.h"
 #include "held_messages.h"
@@ -21,9 +22,9 @@ namespace {
 class Counted : public HeldMessages {
  public:
   void Send(const Message& message) override {
-    if (message.header.type == MessageType::kPush) {
-      in_flight_ += std::max(message.payload.size, sizeof(Header));
-      most_ = std::max(most_, in_flight_);
+    Count(message);
+    if (message.header.type == MessageType::kBatch) {
+      for (const Message& inside : Batch::Split(message)) Count(inside);
     }
     HeldMessages::Send(message);
   }
@@ -32,6 +33,12 @@ class Counted : public HeldMessages {
   size_t most() const { return most_; }
 
  private:
+  void Count(const Message& message) {
+    if (message.header.type != MessageType::kPush) return;
+    in_flight_ += std::max(message.payload.size, sizeof(Header));
+    most_ = std::max(most_, in_flight_);
+  }
+
   size_t in_flight_ = 0, most_ = 0;
 };
 
@@ -51,13 +58,13 @@ struct End {
     if (wire->empty()) return false;
     Message message = wire->TakeFirst();
     other->wire->TakeCredit(message.header.credit);
-    if (other->link.Receive(&message) && message.header.type == MessageType::kPush) {
-      const uint64_t key = message.header.key;
+    other->link.Receive(message, [this](const Message& whole) {
+      if (whole.header.type != MessageType::kPush) return;
+      const uint64_t key = whole.header.key;
       EXPECT_EQ(under_way.count(key), 1U) << "arrived twice";
-      EXPECT_TRUE(IsWhole(message, under_way[key]));
+      EXPECT_TRUE(IsWhole(whole, under_way[key]));
       under_way.erase(key);
-    }
-    other->link.Acknowledge();
+    });
     return true;
   }
 };
@@ -97,12 +104,12 @@ class RunningEnd {
     node_->Connect({other});
     link_.SetWindow({100, 1000});
     node_->Start([this](Message message) {
-      if (link_.Receive(&message) && message.header.type == MessageType::kPush) {
-        EXPECT_TRUE(IsWhole(message, SizeOf(message.header.key)));
+      link_.Receive(std::move(message), [this](const Message& whole) {
+        if (whole.header.type != MessageType::kPush) return;
+        EXPECT_TRUE(IsWhole(whole, SizeOf(whole.header.key)));
         std::lock_guard<std::mutex> lock(mutex_);
-        ++arrived_[message.header.key];
-      }
-      link_.Acknowledge();
+        ++arrived_[whole.header.key];
+      });
       changed_.notify_all();
     });
   }
@@ -122,10 +129,16 @@ class RunningEnd {
 
   Node* node() { return node_.get(); }
 
+  void Stop() {
+    sender_.Stop();
+    node_->Stop();
+  }
+
  private:
   const size_t expected_;
   const std::shared_ptr<Node> node_ = std::make_shared<Node>(0);
-  Link link_{node_, 0};
+  TaskThreads sender_{1};
+  Link link_{node_, 0, nullptr, nullptr, &sender_};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<uint64_t, int> arrived_;  // times by key
@@ -146,7 +159,7 @@ TEST(LinkPair, ManyThreadsMaySendAtATime) {
   }
   for (auto& thread : threads) thread.join();
   for (RunningEnd& end : ends) end.ExpectAllOnce();
-  for (RunningEnd& end : ends) end.node()->Stop();
+  for (RunningEnd& end : ends) end.Stop();
 }
 
 }  // namespace

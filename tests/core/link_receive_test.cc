@@ -21,11 +21,12 @@ TEST_F(OneEnd, PutsPartsTogetherInWhateverOrderTheyCome) {
   std::swap(parts[0], parts[7]);
   std::swap(parts[3], parts[15]);
   int whole = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (!link_.Receive(&parts[i])) continue;
-    ++whole;
-    EXPECT_TRUE(IsWhole(parts[i], parts[i].header.key == 1 ? 1050 : 950));
-    EXPECT_TRUE(parts[i].payload_is_ours);
+  for (const Message& part : parts) {
+    link_.Receive(part, [&whole](const Message& message) {
+      ++whole;
+      EXPECT_TRUE(IsWhole(message, message.header.key == 1 ? 1050 : 950));
+      EXPECT_TRUE(message.payload_is_ours);
+    });
   }
   EXPECT_EQ(whole, 2);
 }
@@ -43,7 +44,6 @@ TEST_F(OneEnd, GivesCreditOnceItIsWorthAMessage) {
   for (int i = 0; i < 100; ++i) {
     Receive(Part(0, 100, 100));
     received += 100;
-    link_.Acknowledge();
     for (const Message& message : wire_->TakeAll()) {
       EXPECT_EQ(message.header.type, MessageType::kCredit);
       EXPECT_GT(message.header.credit, 1000U) << "so few cost as many messages again";
@@ -59,7 +59,6 @@ TEST_F(OneEnd, GivesCreditAlongWithWhateverItSends) {
   link_.SendControl(ControlMessage(MessageType::kPull));
   Receive(Part(0, 200, 200));
   link_.Send(Push(1, 10));
-  link_.Acknowledge();
   const std::vector<Message> sent = wire_->TakeAll();
   ASSERT_EQ(sent.size(), 2U) << "no credit is left";
   EXPECT_EQ(sent[0].header.credit, 100U);
@@ -69,7 +68,6 @@ TEST_F(OneEnd, GivesCreditAlongWithWhateverItSends) {
 TEST_F(OneEnd, GivesNoCreditForControlMessages) {
   for (int i = 0; i < 1000; ++i) Receive(ControlMessage(MessageType::kPull));
   link_.SendControl(ControlMessage(MessageType::kLeave));
-  link_.Acknowledge();
   const std::vector<Message> sent = wire_->TakeAll();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].header.credit, 0U);

@@ -97,8 +97,7 @@ TEST_F(OneEnd, TellsOfAMessageJustBeforeItsFirstPartLeaves) {
   link.SendControl(ControlMessage(MessageType::kPull));
   link.Send(Push(3, 0));
   EXPECT_EQ(told, (std::vector<std::pair<uint64_t, size_t>>{{1, 0}, {2, 2}}));
-  Message credit = Credit(300);
-  link.Receive(&credit);
+  link.Receive(Credit(300), [](const Message&) {});
   EXPECT_EQ(told.back(), (std::pair<uint64_t, size_t>{3, 5}));
   EXPECT_EQ(told.size(), 3U);
 }
@@ -127,7 +126,6 @@ TEST_F(OneEnd, SendsNothingOnceHushed) {
   Receive(ControlMessage(MessageType::kPing));
   Receive(Part(0, 10000, 10000));
   Receive(Credit(100));
-  link_.Acknowledge();
   EXPECT_TRUE(wire_->empty());
 }
 

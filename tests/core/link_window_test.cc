@@ -5,6 +5,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "held_messages.h"
 #include "support/clock.h"
@@ -21,7 +22,11 @@ class Measured : public testing::Test {
   void ReceivePong(double seconds) {
     Message pong = ControlMessage(MessageType::kPong);
     pong.header.key = static_cast<uint64_t>((Now() - seconds) * 1e9);
-    link_.Receive(&pong);
+    Receive(pong);
+  }
+
+  void Receive(Message message) {
+    link_.Receive(std::move(message), [](const Message&) {});
   }
 
   size_t CountPings() {
@@ -50,8 +55,7 @@ TEST_F(Measured, DoesNotPingWhileTheLinkIsBusy) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // no two pings are closer
   link_.Measure();
   EXPECT_EQ(CountPings(), 0U);
-  Message credit = Credit(10000);
-  link_.Receive(&credit);
+  Receive(Credit(10000));
   link_.Measure();
   EXPECT_EQ(CountPings(), 1U);
 }
@@ -81,8 +85,7 @@ TEST_F(Measured, TellsTheEstimatorWhatIsAcknowledged) {
   estimator_->RoundTrip(0, 1e6);
   const double end = Now() + 60;
   while (changes_ == 0 && Now() < end) {
-    Message credit = Credit(100000000);
-    link_.Receive(&credit);
+    Receive(Credit(100000000));
   }
   EXPECT_GT(changes_, 0);
 }

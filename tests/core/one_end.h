@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "held_messages.h"
@@ -26,7 +27,12 @@ class OneEnd : public testing::Test {
     return keys;
   }
 
-  bool Receive(Message message) { return link_.Receive(&message); }
+  // Whether it is, or completes, a message.
+  bool Receive(Message message) {
+    bool whole = false;
+    link_.Receive(std::move(message), [&whole](const Message&) { whole = true; });
+    return whole;
+  }
 
   const std::shared_ptr<HeldMessages> wire_ = std::make_shared<HeldMessages>();
   Link link_{wire_, kPeer};

@@ -16,16 +16,15 @@ constexpr char kUneven[] = ": do all workers have the same number of batches?";
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options), transport_(std::move(transport)) {
   for (int worker = 0; worker < options_.workers; ++worker) {
-    links_.push_back(std::make_unique<Link>(transport_, worker));
+    links_.push_back(std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_));
   }
   transport_->Start([this](Message message) {
     Link& link = *links_[message.peer];
     try {
-      if (link.Receive(&message)) OnMessage(message);
+      link.Receive(std::move(message), [this](const Message& whole) { OnMessage(whole); });
     } catch (const std::exception& error) {
       Abort("server " + std::to_string(rank_) + ": " + error.what());
     }
-    link.Acknowledge();
   });
   watchdog_.Start(std::min(1.0, options_.timeout / 20), [this] { CheckDeadlines(); });
 }
@@ -264,6 +263,7 @@ void Server::Stop() {
   watchdog_.Stop();
   EndWaits();
   for (auto& link : links_) link->Close();
+  sender_.Stop();
   transport_->Stop();
 }
 

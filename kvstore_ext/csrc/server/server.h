@@ -15,6 +15,7 @@
 #include "support/dtype.h"
 #include "support/failure.h"
 #include "support/send_queue.h"
+#include "support/task_threads.h"
 #include "support/watchdog.h"
 #include "transport/link.h"
 #include "transport/transport.h"
@@ -171,7 +172,8 @@ class Server {
   double joining_since_ = 0;
   std::set<int> left_;
 
-  Watchdog watchdog_;  // last: its thread uses all of the above
+  TaskThreads sender_{1};  // the links'
+  Watchdog watchdog_;      // last: its thread uses all of the above
 };
 
 }  // namespace kvstore_ext

@@ -31,10 +31,12 @@ bool IsData(const Message& message) {
 }  // namespace
 
 Link::Link(std::shared_ptr<Transport> transport, int peer,
-           std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send)
+           std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send,
+           TaskThreads* sender)
     : transport_(std::move(transport)),
       peer_(peer),
       on_send_(std::move(on_send)),
+      sender_(sender),
       last_heard_(Now()),
       estimator_(std::move(estimator)) {
   SetWindow(Window());
@@ -53,6 +55,7 @@ void Link::SetWindow(const Window& window) {
 
 void Link::Send(Message message) {
   Measure();
+  const bool alone = queue_.Idle();
   const size_t most = part_bytes_;
   const Buffer whole = std::move(message.payload);
   const size_t parts = std::max<size_t>(1, (whole.size + most - 1) / most);
@@ -66,19 +69,38 @@ void Link::Send(Message message) {
     part.payload = whole.Range(begin, whole.size * (i + 1) / parts - begin);
     queue_.Push(part.priority, Weight(part), std::move(part));
   }
+  if (sender_ != nullptr && !alone && whole.size <= Batch::kMostSmall) return SendSoon();
   SendWhatFits();
+}
+
+void Link::SendSoon() {
+  if (sends_soon_.exchange(true)) return;
+  sender_->Run(0, [this] {
+    sends_soon_ = false;
+    SendWhatFits();
+  });
 }
 
 void Link::SendControl(Message message) {
   if (hushed_) return;
   message.peer = peer_;
+  CountSent(message.header.type, BytesOf(message));
   Dispatch(&message);
 }
 
 void Link::Dispatch(Message* message) {
   message->header.credit = owed_.exchange(0);
-  sent_[static_cast<size_t>(message->header.type)] += BytesOf(*message);
   transport_->Send(*message);
+}
+
+void Link::DispatchAll(Batch* batch) {
+  if (batch->empty()) return;
+  const size_t inside = batch->message_bytes();
+  Message message = batch->Take();
+  if (message.header.type == MessageType::kBatch) {
+    CountSent(MessageType::kBatch, BytesOf(message) - inside);
+  }
+  Dispatch(&message);
 }
 
 void Link::AddTo(Traffic* traffic) const {
@@ -88,8 +110,25 @@ void Link::AddTo(Traffic* traffic) const {
   }
 }
 
-bool Link::Receive(Message* message) {
+void Link::Receive(Message received, const std::function<void(const Message&)>& act) {
   last_heard_ = Now();
+  if (received.header.type == MessageType::kBatch) {
+    if (received.header.credit > 0) TakeCredit(received.header.credit);
+    size_t around = BytesOf(received);
+    for (Message& message : Batch::Split(received)) {
+      around -= BytesOf(message);
+      if (IsWhole(&message)) act(message);
+    }
+    received_[static_cast<size_t>(MessageType::kBatch)] += around;
+  } else if (IsWhole(&received)) {
+    act(received);
+  }
+  Acknowledge();
+}
+
+// Takes what concerns the link alone. False for all parts of a message but the last to come, which
+// becomes the message.
+bool Link::IsWhole(Message* message) {
   const Header& header = message->header;
   const auto type = static_cast<size_t>(header.type);
   if (type < kMessageTypes) received_[type] += BytesOf(*message);
@@ -143,11 +182,16 @@ void Link::Acknowledge() {
 }
 
 void Link::SendWhatFits() {
+  Batch batch;
   Message message;
   while (!hushed_ && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
-    Dispatch(&message);
+    CountSent(message.header.type, BytesOf(message));
+    const bool small = Batch::IsSmall(message);
+    if (!small || !batch.HasRoomFor(message)) DispatchAll(&batch);
+    small ? batch.Add(std::move(message)) : Dispatch(&message);
   }
+  if (!hushed_) DispatchAll(&batch);
 }
 
 // Only while nothing is under way does an answer's time tell the distance and not the queue's

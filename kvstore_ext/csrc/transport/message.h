@@ -33,11 +33,12 @@ enum class MessageType : uint8_t {
   kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker: all workers have left
   kAbort,     // either way: the job failed; text says why
+  kBatch,     // either way: several small messages, see batch.h
 };
-constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kAbort) + 1;
+constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kBatch) + 1;
 constexpr const char* kMessageNames[] = {
     "hello",  "join", "welcome", "init",   "push",   "pull",  "result", "credit",   "ping", "pong",
-    "window", "ask",  "answer",  "scaler", "method", "order", "leave",  "farewell", "abort"};
+    "window", "ask",  "answer",  "scaler", "method", "order", "leave",  "farewell", "abort", "batch"};
 static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
 
 // What the payload of a slice is.
@@ -62,7 +63,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760008;
+  static constexpr uint32_t kProtocol = 0x6b760009;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

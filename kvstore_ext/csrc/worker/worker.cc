@@ -28,12 +28,12 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
                                           [this](const Window& advice) { AnnounceWindow(advice); });
   }
   for (int server = 0; server < options_.servers; ++server) {
-    links_.push_back(
-        std::make_unique<Link>(transport_, server, estimator, [this](const Message& message) {
-          const Header& header = message.header;
-          trace_.Record("send", header.key, header.slice, header.round, message.priority);
-          if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
-        }));
+    const auto on_send = [this](const Message& message) {
+      const Header& header = message.header;
+      trace_.Record("send", header.key, header.slice, header.round, message.priority);
+      if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
+    };
+    links_.push_back(std::make_unique<Link>(transport_, server, estimator, on_send, &sender_));
   }
   transport_->Start([this](Message message) {
     try {
@@ -131,8 +131,7 @@ Answer Worker::AwaitAnswer(uint64_t question) {
 
 void Worker::OnMessage(Message message) {
   Link& link = *links_[message.peer];
-  if (link.Receive(&message)) ActUpon(message);
-  link.Acknowledge();
+  link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
 }
 
 void Worker::ActUpon(const Message& message) {
@@ -280,6 +279,7 @@ void Worker::Hush() {
 void Worker::Stop() {
   Hush();
   tasks_.Stop();
+  sender_.Stop();
   transport_->Stop();
 }
 

@@ -176,7 +176,8 @@ class Worker {
   std::map<uint64_t, int> asked_;  // servers, by the questions whose answers nobody has taken
   std::map<uint64_t, Answer> answers_;
 
-  TaskThreads tasks_;  // encode slices and write results; these use all of the above, and so does
+  TaskThreads sender_{1};  // the links'; these use all of the above
+  TaskThreads tasks_;      // encode slices and write results; these as well, and so does
   Watchdog watchdog_;
 };
 

@@ -1,0 +1,48 @@
+// Several small messages as one: what a message costs ps-lite, ZMQ and the kernel is then paid once.
+#pragma once
+
+#include <vector>
+
+#include "transport/message.h"
+
+namespace kvstore_ext {
+
+// Gathers messages to one peer in the order in which they shall arrive. Not thread-safe.
+class Batch {
+ public:
+  // Payloads of more bytes gain less than copying them costs.
+  static constexpr size_t kMostSmall = 4096;
+  // As much as is copied for one message; more would keep what follows from leaving.
+  static constexpr size_t kMostBytes = 16384;
+
+  // Whether a message may travel in a batch: a whole one with few bytes.
+  static bool IsSmall(const Message& message);
+
+  bool HasRoomFor(const Message& message) const {
+    return bytes_ + SizeOf(message) <= kMostBytes || messages_.empty();
+  }
+
+  void Add(Message message);
+
+  bool empty() const { return messages_.empty(); }
+
+  // What its messages would be without it: the bytes of all together.
+  size_t message_bytes() const { return message_bytes_; }
+
+  // The one message that was added, or one of type kBatch with all of them, as urgent as the first;
+  // the batch is empty again.
+  Message Take();
+
+  // What Take has put together, ranges of its bytes. Throws std::runtime_error for bytes that it
+  // did not make.
+  static std::vector<Message> Split(const Message& batch);
+
+ private:
+  static size_t SizeOf(const Message& message);
+
+  std::vector<Message> messages_;
+  size_t bytes_ = 0;  // as they will lie there
+  size_t message_bytes_ = 0;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,154 @@
+// Small messages that travel as one.
+#include "transport/batch.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "one_end.h"
+#include "support/task_threads.h"
+
+namespace kvstore_ext {
+namespace {
+
+Message Small(uint64_t key, size_t bytes, int priority = 0) {
+  Message message = Push(key, bytes, priority);
+  message.header.whole = static_cast<uint32_t>(bytes);
+  return message;
+}
+
+Message BatchOf(const std::vector<size_t>& sizes) {
+  Batch batch;
+  for (size_t i = 0; i < sizes.size(); ++i) batch.Add(Small(i, sizes[i], static_cast<int>(i) - 1));
+  return batch.Take();
+}
+
+TEST(Batch, ArrivesAsItWas) {
+  const std::vector<size_t> sizes = {100, 0, 7, 4000};
+  Message batch = BatchOf(sizes);
+  EXPECT_EQ(batch.header.type, MessageType::kBatch);
+  EXPECT_EQ(batch.priority, -1) << "of the first, the most urgent";
+  batch.peer = 2;
+  batch.payload_is_ours = true;
+  const std::vector<Message> messages = Batch::Split(batch);
+  ASSERT_EQ(messages.size(), sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_EQ(messages[i].header.key, i);
+    EXPECT_EQ(messages[i].peer, 2);
+    EXPECT_EQ(messages[i].priority, static_cast<int>(i) - 1);
+    EXPECT_TRUE(messages[i].payload_is_ours);
+    EXPECT_TRUE(IsWhole(messages[i], sizes[i]));
+  }
+}
+
+TEST(Batch, OfOneIsThatOne) {
+  Batch batch;
+  EXPECT_TRUE(batch.empty());
+  batch.Add(Small(5, 100));
+  EXPECT_FALSE(batch.empty());
+  const Message message = batch.Take();
+  EXPECT_TRUE(batch.empty());
+  EXPECT_EQ(message.header.key, 5U);
+  EXPECT_TRUE(IsWhole(message, 100));
+}
+
+TEST(Batch, HasRoomForAFewMessages) {
+  Batch batch;
+  size_t added = 0;
+  for (; batch.HasRoomFor(Small(added, 1000)); ++added) batch.Add(Small(added, 1000));
+  EXPECT_GT(added, 10U);
+  EXPECT_LE(batch.Take().payload.size, Batch::kMostBytes);
+}
+
+TEST(Batch, IsForWholeMessagesOfFewBytes) {
+  EXPECT_TRUE(Batch::IsSmall(Small(1, 0)));
+  EXPECT_TRUE(Batch::IsSmall(Small(1, 1000)));
+  EXPECT_FALSE(Batch::IsSmall(Small(1, 10000)));
+  EXPECT_FALSE(Batch::IsSmall(Part(0, 50, 100)));
+}
+
+TEST(Batch, RefusesOneThatIsCutOff) {
+  const Message batch = BatchOf({100, 200});
+  const size_t first = BatchOf({100, 0}).payload.size - BatchOf({0, 0}).payload.size / 2;
+  for (size_t bytes = 1; bytes < batch.payload.size; ++bytes) {
+    if (bytes == first) continue;
+    Message cut = batch;
+    cut.payload.size = bytes;
+    EXPECT_THROW(Batch::Split(cut), std::runtime_error) << bytes;
+  }
+}
+
+TEST(Batch, RefusesSizesBeyondItsEnd) {
+  Message batch = BatchOf({100, 200});
+  const uint32_t most = 0xffffffff;
+  for (const size_t offset : {4, 8}) {  // of the text, of the payload
+    Message wrong = batch;
+    wrong.payload = Buffer::Allocate(batch.payload.size);
+    std::memcpy(wrong.payload.data.get(), batch.payload.data.get(), batch.payload.size);
+    std::memcpy(wrong.payload.data.get() + offset, &most, sizeof most);
+    EXPECT_THROW(Batch::Split(wrong), std::runtime_error);
+  }
+}
+
+TEST_F(OneEnd, SendsWhatIsSmallTogetherAndInOrder) {
+  link_.SetWindow({10000, 10000});
+  link_.Send(Push(1, 10000));
+  link_.Send(Push(2, 1500, 1));
+  link_.Send(Push(3, 2000, 2));
+  link_.Send(Push(4, 6000, 0));
+  link_.Send(Push(5, 1500, -1));
+  EXPECT_EQ(TakeKeys(), Keys{1});
+  Receive(Credit(10000));
+  Message first = wire_->TakeFirst();
+  EXPECT_EQ(first.header.type, MessageType::kBatch);
+  EXPECT_EQ(first.priority, 2);
+  const std::vector<Message> inside = Batch::Split(first);
+  ASSERT_EQ(inside.size(), 2U);
+  EXPECT_EQ(inside[0].header.key, 3U);
+  EXPECT_EQ(inside[1].header.key, 2U);
+  EXPECT_EQ(TakeKeys(), (Keys{4, 5}));
+}
+
+TEST_F(OneEnd, TakesAndCountsWhatIsInABatch) {
+  Message batch = BatchOf({100, 0, 3000});
+  batch.header.credit = 17;
+  Keys keys;
+  link_.Receive(batch, [&keys](const Message& message) { keys.push_back(message.header.key); });
+  EXPECT_EQ(keys, (Keys{0, 1, 2}));
+  const std::vector<Message> sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].header.credit, 100 + sizeof(Header) + 3000);
+  Traffic traffic;
+  link_.AddTo(&traffic);
+  uint64_t received = 0;
+  for (const uint64_t bytes : traffic.received) received += bytes;
+  EXPECT_EQ(received, BytesOf(batch));
+}
+
+TEST(LinkWithASender, SendsWhatIsAloneAtOnceAndMoreTogether) {
+  const auto wire = std::make_shared<HeldMessages>();
+  TaskThreads sender(1);
+  Link link(wire, kPeer, nullptr, nullptr, &sender);
+  link.SetWindow({100000, 100000});
+  std::promise<void> may_go_on;
+  sender.Run(1, [&] { may_go_on.get_future().wait(); });  // as where processors are behind
+  link.Send(Push(0, 4000));
+  EXPECT_EQ(wire->TakeAll().size(), 1U);
+  for (uint64_t key = 1; key <= 3; ++key) link.Send(Push(key, 100));
+  EXPECT_TRUE(wire->empty());
+  std::promise<void> sent;
+  sender.Run(-1, [&] { sent.set_value(); });
+  may_go_on.set_value();
+  sent.get_future().wait();
+  const Message batch = wire->TakeFirst();
+  EXPECT_EQ(Batch::Split(batch).size(), 3U);
+  EXPECT_TRUE(wire->empty());
+  sender.Stop();
+}
+
+}  // namespace
+}  // namespace kvstore_ext
