@@ -1,14 +1,15 @@
 """Recipes: JSON files that hold the flags of an experiment.
 
-    python examples/train_image.py --recipe examples/recipes/terngrad-figure-3a.json
+    python examples/train_image.py --recipe examples/recipes/p3-figure-11.json --arm dgc
 
 A field is a flag's name with underscores, and its value the flag's. Besides there are:
 
 - stands_for: the table or figure of the paper;
 - workers: how many there have to be;
-- store_options: what KVSTORE_EXT_OPTIONS has to hold, if the store is one that servers serve.
+- store_options: what KVSTORE_EXT_OPTIONS has to hold, if the store is one that servers serve;
+- arms: by name, the fields in which the rows of that table differ. --arm names the one that trains.
 
-Flags on the command line override fields.
+An arm's fields override those that all share, and flags on the command line override both.
 """
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-OTHER_FIELDS = ("stands_for", "workers", "store_options")
+OTHER_FIELDS = ("stands_for", "workers", "store_options", "arms")
 
 
 class _RefusedError(Exception):
@@ -30,11 +31,18 @@ class _RefusedError(Exception):
 def parse_arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments, --recipe's included; `workers` is 0 without one. Ends where it is wrong."""
     parser.add_argument("--recipe", metavar="FILE", help="flags of an experiment; see recipe.py")
+    parser.add_argument("--arm", metavar="NAME", help="which of the recipe's arms")
     only_recipe = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     only_recipe.add_argument("--recipe")
-    path = only_recipe.parse_known_args()[0].recipe
+    only_recipe.add_argument("--arm")
+    chosen = only_recipe.parse_known_args()[0]
+    if chosen.arm and not chosen.recipe:
+        sys.exit(f"--arm {chosen.arm} needs --recipe, the file that has the arm")
+    flags: list[str] = []
+    workers = 0
     try:
-        flags, workers = read_recipe(path, parser) if path else ([], 0)
+        if chosen.recipe:
+            flags, workers = read_recipe(chosen.recipe, parser, chosen.arm)
     except (OSError, ValueError) as error:
         sys.exit(f"--recipe: {error}")
     args = parser.parse_args([*flags, *sys.argv[1:]])
@@ -42,8 +50,10 @@ def parse_arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     return args
 
 
-def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], int]:
-    """The flags of a recipe, and its number of workers (0: any).
+def read_recipe(
+    path: str, parser: argparse.ArgumentParser, arm: str | None = None
+) -> tuple[list[str], int]:
+    """The flags of a recipe, or of one of its arms, and its number of workers (0: any).
 
     Sets KVSTORE_EXT_OPTIONS where it is not set.
 
@@ -51,11 +61,33 @@ def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], 
     ------
     ValueError
         It is no JSON object, it has a field that is no flag or a value that the flag
-        does not admit, or KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says
-        where.
+        does not admit, it has no such arm or arms of which none is named, or
+        KVSTORE_EXT_OPTIONS differs from its `store_options`; FILE:LINE says where.
     OSError
         The file cannot be read.
     """
+    text, recipe = _read_json(path)
+    known = {action.dest: action for action in parser._actions
+             if action.option_strings and action.dest not in ("help", "recipe", "arm")}
+    flags = []
+    fields = _fields_of(recipe, arm, text, path)
+    for field, (value, line) in fields.items():
+        where = f"{path}:{line}"
+        if field == "workers" and (type(value) is not int or value < 1):
+            raise ValueError(f"{where}: workers is {value!r}; it must be an integer of at least 1")
+        if field == "store_options":
+            _settle_options(value, where)
+        if field in OTHER_FIELDS:
+            continue
+        if field not in known:
+            allowed = ", ".join(sorted([*known, *OTHER_FIELDS]))
+            raise ValueError(f"{where}: unknown field {field!r}; the fields allowed are {allowed}")
+        flags += _flag(known[field], value, where)
+    return flags, fields["workers"][0] if "workers" in fields else 0
+
+
+def _read_json(path: str) -> tuple[str, dict[str, Any]]:
+    """A recipe's text and the object in it."""
     data = Path(path).read_bytes()
     try:
         text = data.decode("utf-8")
@@ -67,22 +99,28 @@ def read_recipe(path: str, parser: argparse.ArgumentParser) -> tuple[list[str], 
         raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     if not isinstance(recipe, dict):
         raise ValueError(f"{path}:1: a recipe is a JSON object, this is a {type(recipe).__name__}")
-    known = {action.dest: action for action in parser._actions
-             if action.option_strings and action.dest not in ("help", "recipe")}
-    flags = []
-    for field, value in recipe.items():
-        where = f"{path}:{_line(text, field)}"
-        if field == "workers" and (type(value) is not int or value < 1):
-            raise ValueError(f"{where}: workers is {value!r}; it must be an integer of at least 1")
-        if field == "store_options":
-            _settle_options(value, where)
-        if field in OTHER_FIELDS:
-            continue
-        if field not in known:
-            allowed = ", ".join(sorted([*known, *OTHER_FIELDS]))
-            raise ValueError(f"{where}: unknown field {field!r}; the fields allowed are {allowed}")
-        flags += _flag(known[field], value, where)
-    return flags, recipe.get("workers", 0)
+    return text, recipe
+
+
+def _fields_of(
+    recipe: dict[str, Any], arm: str | None, text: str, path: str
+) -> dict[str, tuple[Any, int]]:
+    """By name the fields that hold for an arm: their values, and the lines where they stand."""
+    fields = {field: (value, _line(text, field)) for field, value in recipe.items()}
+    arms, line = fields.get("arms", ({}, 1))
+    if not isinstance(arms, dict) or not all(isinstance(own, dict) for own in arms.values()):
+        raise ValueError(f"{path}:{line}: arms is {arms!r}; it must be an object of objects")
+    if arm is None and arms:
+        raise ValueError(f"{path}:{line}: name one of its arms with --arm: {', '.join(arms)}")
+    if arm is not None and arm not in arms:
+        allowed = ", ".join(arms) or "none, it has no arms"
+        raise ValueError(f"{path}:{line}: --arm is {arm!r}; the arms allowed are {allowed}")
+    if arm is not None:
+        # Its own fields stand after its name, which stands after "arms".
+        begin = _place(text, arm, _place(text, "arms"))
+        for field, value in arms[arm].items():
+            fields[field] = value, _line(text, field, begin)
+    return fields
 
 
 def check_workers(workers: int, present: int) -> None:
@@ -92,10 +130,16 @@ def check_workers(workers: int, present: int) -> None:
                  f"tools/launch.py -n {workers}")
 
 
-def _line(text: str, field: str) -> int:
-    """The line of a field of a JSON object: where its name stands before a colon."""
-    found = re.search(re.escape(json.dumps(field, ensure_ascii=False)) + r"\s*:", text)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+def _place(text: str, field: str, begin: int = 0) -> int:
+    """Where a field's name stands before a colon, after `begin`; 0 where it does not."""
+    name = re.compile(re.escape(json.dumps(field, ensure_ascii=False)) + r"\s*:")
+    found = name.search(text, begin)
+    return found.start() if found else 0
+
+
+def _line(text: str, field: str, begin: int = 0) -> int:
+    """The line of a field of a JSON object."""
+    return text.count("\n", 0, _place(text, field, begin)) + 1
 
 
 def _flag(action: argparse.Action, value: Any, where: str) -> list[str]:

@@ -22,6 +22,11 @@ from tests.support.paths import EXAMPLES
 from tests.support.processes import run_python
 
 RECIPES = sorted((EXAMPLES / "recipes").glob("*.json"))
+ARMS = [
+    pytest.param(path, arm, id=f"{path.stem}-{arm}" if arm else path.stem)
+    for path in RECIPES
+    for arm in json.loads(path.read_text()).get("arms", [None])
+]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,6 +65,47 @@ def test_fields_are_flags_which_the_command_line_overrides(
     recipe.check_workers(args.workers, 2)
     with pytest.raises(SystemExit, match="for 2 workers, and there are 3"):
         recipe.check_workers(args.workers, 3)
+
+
+ARMED = """{"batch_size": 128, "lr_schedule": "step",
+ "arms": {
+  "small": {"batch_size": 32},
+  "resumed": {"resume": true, "workers": 2,
+   "batch_size": "many"}
+}}"""
+
+
+def test_an_arm_overrides_what_all_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text(ARMED)
+    args = arguments(monkeypatch, path, "--arm", "small")
+    assert (args.batch_size, args.lr_schedule, args.workers) == (32, "step", 0)
+    assert arguments(monkeypatch, path, "--arm", "small", "--batch-size", "8").batch_size == 8
+
+
+@pytest.mark.parametrize(
+    ("arm", "text", "message"),
+    [
+        (None, ARMED, "recipe.json:2: name one of its arms with --arm: small, resumed"),
+        ("smal", ARMED, "recipe.json:2: --arm is 'smal'; the arms allowed are small, resumed"),
+        ("small", "{}", "recipe.json:1: --arm is 'small'; the arms allowed are none, it has no"),
+        ("resumed", ARMED, "recipe.json:5: argument --batch-size: invalid positive value: 'many'"),
+        ("a", '{\n"arms": ["a"]}', "recipe.json:2: arms is .*; it must be an object of objects"),
+        ("a", '{\n"arms": {"a": 1}}', "recipe.json:2: arms is .*; it must be an object of objects"),
+    ],
+)
+def test_a_wrong_arm_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arm: str | None, text: str, message: str
+) -> None:
+    (tmp_path / "recipe.json").write_text(text)
+    with pytest.raises(SystemExit, match=message):
+        arguments(monkeypatch, tmp_path / "recipe.json", *(["--arm", arm] if arm else []))
+
+
+def test_an_arm_needs_a_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "--arm", "small"])
+    with pytest.raises(SystemExit, match="--arm small needs --recipe"):
+        recipe.parse_arguments(parser())
 
 
 @pytest.mark.parametrize(
@@ -112,13 +158,14 @@ def test_options_of_the_store_have_to_reach_the_servers(
         arguments(monkeypatch, path)
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_of_ours_names_what_there_is(path: Path) -> None:
+@pytest.mark.parametrize(("path", "arm"), ARMS)
+def test_every_recipe_of_ours_names_what_there_is(path: Path, arm: str | None) -> None:
     fields = json.loads(path.read_text())
     paper, figure = path.stem.split("-", 1)
     assert fields["stands_for"].lower().startswith(paper)
     assert figure.split("-")[0] in fields["stands_for"]
-    assert fields["batch_size"] % fields["workers"] == 0
+    fields.update(fields.get("arms", {}).get(arm, {}))
+    assert fields["batch_size"] % fields.get("workers", 1) == 0
     if "source" in fields:
         configuration(fields["model"])
     else:
@@ -126,9 +173,9 @@ def test_every_recipe_of_ours_names_what_there_is(path: Path) -> None:
         assert fields["dataset"] in datasets.NAMES
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("path", "arm"), ARMS)
 def test_every_recipe_of_ours_is_accepted_by_its_script(
-    monkeypatch: pytest.MonkeyPatch, path: Path
+    monkeypatch: pytest.MonkeyPatch, path: Path, arm: str | None
 ) -> None:
     # Its flags alone: importing it would train.
     name = "train_sockeye.py" if "source" in json.loads(path.read_text()) else "train_image.py"
@@ -137,9 +184,9 @@ def test_every_recipe_of_ours_is_accepted_by_its_script(
     names = {"argparse": argparse, "json": json, "script": script}
     exec(compile(text[start:end], name, "exec"), names)
     made = names["parser"]
-    flags, workers = recipe.read_recipe(str(path), made)
+    flags, workers = recipe.read_recipe(str(path), made, arm)
     args = made.parse_args(flags)
-    assert workers in (2, 4, 8, 16)
+    assert workers in (0, 2, 4, 8, 16)
     assert args.kv_store in KVStoreBase.kv_registry
     if args.compression:
         # Workers must be the ones to update, or parameters would travel back as floats.
