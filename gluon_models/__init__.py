@@ -16,8 +16,10 @@ from functools import partial
 from typing import Any, Callable
 
 from gluon_models.alexnet import AlexNet
+from gluon_models.alexnet_caffe import AlexNetCaffe
 from gluon_models.cifarnet import CifarNet
 from gluon_models.googlenet import GoogLeNet
+from gluon_models.googlenet_caffe import GoogLeNetCaffe
 from gluon_models.inception_v3 import InceptionV3
 from gluon_models.lenet import LeNet
 from gluon_models.nin import NIN
@@ -30,8 +32,10 @@ __all__ = [
     "NIN",
     "VGG",
     "AlexNet",
+    "AlexNetCaffe",
     "CifarNet",
     "GoogLeNet",
+    "GoogLeNetCaffe",
     "InceptionV3",
     "LeNet",
     "ResNet50",
@@ -42,11 +46,13 @@ __all__ = [
 
 _MODELS: dict[str, Callable[..., HybridBlock]] = {
     "alexnet": AlexNet,
+    "alexnet_caffe": AlexNetCaffe,
     "cifar_resnet20_v1": partial(ResNetCifar, 20),
     "cifar_resnet56_v1": partial(ResNetCifar, 56),
     "cifar_resnet110_v1": partial(ResNetCifar, 110),
     "cifarnet": CifarNet,
     "googlenet": GoogLeNet,
+    "googlenet_caffe": GoogLeNetCaffe,
     "inceptionv3": InceptionV3,
     "lenet": LeNet,
     "nin": NIN,
@@ -67,8 +73,8 @@ def model_names() -> list[str]:
 def get_model(name: str, classes: int = 1000, **options: Any) -> HybridBlock:
     """Make the network `name`, not yet initialised, with `classes` outputs.
 
-    `options` go to the network's class: `aux_logits` and `dropout` for GoogLeNet, `batch_norm` and
-    `dropout` for VGG, AlexNet and NIN, `dropout` for InceptionV3. The names of the networks that
+    `options` go to the network's class: `aux_logits` and `dropout` for the GoogLeNets, `batch_norm`
+    and `dropout` for VGG, the AlexNets and NIN, `dropout` for InceptionV3. Names of networks that
     gluoncv has too are gluoncv's.
 
     Raises

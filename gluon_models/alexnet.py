@@ -3,8 +3,8 @@
 "One weird trick for parallelizing convolutional neural networks",
 https://arxiv.org/abs/1404.5997; the network is that of "ImageNet Classification with Deep
 Convolutional Neural Networks" (Krizhevsky, Sutskever and Hinton 2012) without its division over two
-GPUs and without response normalisation. The last layer holds 6.7 % of the parameters, as in the
-TernGrad paper, which trains it with batch normalisation after the convolutions (its section 4.2).
+GPUs and without response normalisation. `alexnet_caffe.py` has the one that the TernGrad paper
+trains.
 
 Without batch normalisation, the parameters are those of gluoncv's `alexnet`.
 """
@@ -31,8 +31,7 @@ class AlexNet(HybridBlock):
     batch_norm
         Normalise after every convolution.
     dropout
-        The part of the features dropped after each hidden dense layer in training; the
-        TernGrad paper's table 2 has 0.5 for SGD and 0.2 for TernGrad.
+        The part of the features dropped after each hidden dense layer in training.
     """
 
     def __init__(self, classes: int = 1000, batch_norm: bool = True, dropout: float = 0.5) -> None:

@@ -10,21 +10,10 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from gluon_models.layers import chain
+from gluon_models.layers import ResponseNorm, chain
 from mxnet.gluon import HybridBlock, nn
 from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
-
-
-class ResponseNorm(HybridBlock):
-    """x / (1 + alpha * the sum of the squares of 9 neighbouring channels) ** 0.75.
-
-    Any shape (batch, channels, height, width); `alpha` is 0.001 / 9 as in the tutorial.
-    """
-
-    def hybrid_forward(self, F: ModuleType, x: NDArray | Symbol) -> NDArray | Symbol:
-        # MXNet divides alpha by nsize.
-        return F.LRN(x, nsize=9, alpha=0.001, beta=0.75, knorm=1)
 
 
 class CifarNet(HybridBlock):
@@ -45,9 +34,9 @@ class CifarNet(HybridBlock):
             self.features = chain(
                 nn.Conv2D(64, kernel_size=5, padding=2, activation="relu"),
                 nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True),
-                ResponseNorm(),
+                ResponseNorm(channels=9, alpha=0.001),
                 nn.Conv2D(64, kernel_size=5, padding=2, activation="relu"),
-                ResponseNorm(),
+                ResponseNorm(channels=9, alpha=0.001),
                 nn.MaxPool2D(pool_size=3, strides=2, ceil_mode=True),
             )
             self.head = chain(

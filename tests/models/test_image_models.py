@@ -14,7 +14,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from gluon_models import VGG, ResNetCifar, get_model, model_names
-from gluon_models.cifarnet import ResponseNorm
+from gluon_models.layers import ResponseNorm
 from gluoncv import model_zoo
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import HybridBlock
@@ -164,10 +164,14 @@ def test_number_of_trained_parameters(key: str, millions: float) -> None:
 # The smallest images that the docstrings promise.
 SMALLEST = [
     ("alexnet", {}, 63),
+    ("alexnet_caffe", {}, 55),
+    ("alexnet_caffe", {"batch_norm": True}, 55),
     ("cifar_resnet20_v1", {}, 1),
     ("cifarnet", {}, 6),
     ("googlenet", {}, 32),
     ("googlenet", {"aux_logits": True}, 80),
+    ("googlenet_caffe", {}, 47),
+    ("googlenet_caffe", {"aux_logits": True}, 80),
     ("inceptionv3", {}, 75),
     ("lenet", {}, 4),
     ("nin", {}, 6),
@@ -266,6 +270,45 @@ def test_network_in_network_has_nine_convolutions(
     assert [height for _, _, height, _ in kernels] == [shape[2] // 8 + 1 | 1, 1, 1] * 2 + [3, 1, 1]
 
 
+# The published bvlc_alexnet.caffemodel has so many; GoogLeNet's follow from table 1 of its paper.
+@pytest.mark.parametrize(("name", "options", "size", "count"), [
+    ("alexnet_caffe", {}, 227, 60_965_224),
+    ("googlenet_caffe", {}, 224, 6_998_552),
+    ("googlenet_caffe", {"aux_logits": True}, 224, 13_378_280),
+])
+def test_caffe_s_networks_have_as_many_parameters_as_its_files(
+    name: str, options: dict[str, Any], size: int, count: int
+) -> None:
+    net = get_model(name, **options)
+    net.infer_shape(images(size, batch=1))
+    trained = [p for p in parameters(net) if p.grad_req != "null"]
+    assert sum(int(np.prod(p.shape)) for p in trained) == count
+    for parameter in trained:
+        factors = (parameter.lr_mult, parameter.wd_mult)
+        assert factors == ((2, 0) if parameter.name.endswith("bias") else (1, 1))
+
+
+def test_the_last_layer_of_alexnet_is_as_large_as_the_terngrad_paper_says() -> None:
+    net = get_model("alexnet_caffe", batch_norm=True)
+    net.infer_shape(images(227, batch=1))
+    sizes = [int(np.prod(p.shape)) for p in parameters(net) if p.grad_req != "null"]
+    assert sum(sizes[-2:]) / sum(sizes) == pytest.approx(0.067, abs=5e-4)
+
+
+def test_caffe_s_googlenet_has_the_paper_s_kernels_and_begins_as_caffe() -> None:
+    net = get_model("googlenet_caffe", classes=3)
+    net.initialize()
+    net(images(64))
+    kernels = [p.shape[2] for p in parameters(net) if len(p.shape) == 4]
+    assert kernels == [7, 1, 3] + [1, 1, 3, 1, 5, 1] * 9
+    first = net.up_to_4a[0]
+    weights = first.weight.data().asnumpy()
+    limit = (3 / (3 * 7 * 7)) ** 0.5
+    assert 0.98 * limit < np.abs(weights).max() <= limit
+    assert (first.bias.data().asnumpy() == np.float32(0.2)).all()
+    assert not net.head[-1].bias.data().asnumpy().any()
+
+
 def test_cifarnet_has_the_tutorial_s_layers() -> None:
     net = get_model("cifarnet", classes=10)
     x = images(24)
@@ -277,7 +320,7 @@ def test_cifarnet_has_the_tutorial_s_layers() -> None:
 def test_response_norm_follows_its_formula() -> None:
     x = images(2).asnumpy() * 30
     x = np.concatenate([x] * 4, axis=1)  # 12 channels, of which 9 are neighbours
-    norm = ResponseNorm()
+    norm = ResponseNorm(channels=9, alpha=0.001)
     expected = np.empty_like(x)
     for channel in range(12):
         squares = (x[:, max(0, channel - 4) : channel + 5] ** 2).sum(axis=1)
