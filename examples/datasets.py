@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterator, Sequence, Tuple
 
 import numpy as np
 
-NAMES = ("digits", "mnist", "cifar10", "cifar10-24", "imagenet-rec")
+NAMES = ("digits", "mnist", "cifar10", "cifar10-24", "cifar100", "imagenet-rec")
 
 # Images (batch, channel, height, width) float32 and labels (batch,) float32; NumPy or NDArray.
 Batch = Tuple[Any, Any]
@@ -50,12 +50,13 @@ class Dataset:
 
 
 def load(name: str, data_dir: str, image_shape: tuple[int, ...], classes: int, seed: int,
-         threads: int) -> Dataset:
+         threads: int, augment: str = "inception", scale: float | None = None) -> Dataset:
     """Open a data set.
 
-    ``image_shape``, ``classes`` and ``threads`` (that decode) are used by ``imagenet-rec``
-    alone, the others know theirs. Raises ``FileNotFoundError`` naming the missing files and
-    ``ValueError`` where a file holds something else than its name promises.
+    ``image_shape``, ``classes``, ``threads`` (that decode), ``augment`` and ``scale`` are used by
+    ``imagenet-rec`` alone (image_records.py), the others know theirs. Raises ``FileNotFoundError``
+    naming the missing files and ``ValueError`` where a file holds something else than its name
+    promises, or an option does not fit.
     """
     if name == "digits":
         return digits(seed)
@@ -65,8 +66,12 @@ def load(name: str, data_dir: str, image_shape: tuple[int, ...], classes: int, s
         return cifar10(data_dir, seed)
     if name == "cifar10-24":
         return cifar10_24(data_dir, seed)
+    if name == "cifar100":
+        return cifar100(data_dir, seed)
     if name == "imagenet-rec":
-        return imagenet_rec(data_dir, image_shape, classes, seed, threads)
+        from image_records import imagenet_rec
+
+        return imagenet_rec(data_dir, image_shape, classes, seed, threads, augment, scale)
     raise ValueError(f"data set {name!r} is unknown; known are {', '.join(NAMES)}")
 
 
@@ -159,6 +164,32 @@ def cifar10_files(data_dir: str) -> Arrays:
     return np.concatenate(images[:5]), np.concatenate(labels[:5]), images[5], labels[5]
 
 
+def cifar100(data_dir: str, seed: int) -> Dataset:
+    """CIFAR-100, 3x32x32 in 100 classes: its binary version or its Python version, a pickle."""
+    mean = np.array([129.3, 124.1, 112.4], np.float32).reshape(3, 1, 1)
+    deviation = np.array([68.2, 65.4, 70.4], np.float32).reshape(3, 1, 1)
+    return from_arrays(*cifar100_files(data_dir), classes=100, seed=seed, augment=crop_and_flip,
+                       normalize=lambda images: (images - mean) / deviation)
+
+
+def cifar100_files(data_dir: str) -> Arrays:
+    """As `cifar10_files`; labels are the fine ones."""
+    folders = [data_dir] + [os.path.join(data_dir, folder)
+                            for folder in ("cifar-100-binary", "cifar-100-python")]
+    arrays: list[np.ndarray] = []
+    for name in ("train", "test"):
+        path = find([name + ".bin", name], folders, "cifar100")
+        if path.endswith(".bin"):
+            rows = np.fromfile(path, np.uint8).reshape(-1, 2 + 3072)
+            arrays += rows[:, 2:].reshape(-1, 3, 32, 32), rows[:, 1]
+        else:
+            with open(path, "rb") as file:
+                content = pickle.load(file, encoding="bytes")
+            arrays += (content[b"data"].reshape(-1, 3, 32, 32),
+                       np.array(content[b"fine_labels"], np.uint8))
+    return arrays[0], arrays[1], arrays[2], arrays[3]
+
+
 def find(names: Sequence[str], folders: Sequence[str], dataset: str) -> str:
     """The first of ``names`` that one of ``folders`` holds; ``FileNotFoundError`` if none does."""
     for folder in folders:
@@ -237,47 +268,3 @@ def from_arrays(train_images: np.ndarray, train_labels: np.ndarray, held_out_ima
 
     return Dataset(classes, train_images.shape[1:], len(train_images), train, validation)
 
-
-def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed: int,
-                 threads: int) -> Dataset:
-    """RecordIO files as MXNet's im2rec.py writes them: train.rec, train.idx, val.rec.
-
-    Each worker reads its own part of train.rec. The index says how many examples there are, so
-    that workers whose parts differ in size still make the same steps.
-    """
-    import mxnet as mx
-
-    paths = {name: find([name], [data_dir], "imagenet-rec")
-             for name in ("train.rec", "train.idx", "val.rec")}
-    with open(paths["train.idx"]) as index:
-        train_size = sum(1 for _ in index)
-    decoding = {"data_shape": image_shape, "preprocess_threads": threads,
-                "mean_r": 123.68, "mean_g": 116.78, "mean_b": 103.94,
-                "std_r": 58.4, "std_g": 57.12, "std_b": 57.38}
-
-    def train(epoch: int, batch_size: int, rank: int, num_workers: int) -> Iterator[Batch]:
-        if train_size < num_workers:
-            raise ValueError(f"{paths['train.rec']} holds {train_size} examples, too few for "
-                             f"{num_workers} workers")
-        reader = mx.io.ImageRecordIter(
-            path_imgrec=paths["train.rec"], path_imgidx=paths["train.idx"], shuffle=True,
-            seed=seed + epoch, seed_aug=seed + epoch, num_parts=num_workers, part_index=rank,
-            batch_size=batch_size // num_workers, random_resized_crop=True, min_random_area=0.08,
-            min_aspect_ratio=3 / 4, max_aspect_ratio=4 / 3, rand_mirror=True, **decoding)
-        steps = math.ceil(train_size / batch_size)
-        while steps > 0:
-            for batch in reader:
-                yield batch.data[0], batch.label[0]
-                steps -= 1
-                if steps == 0:
-                    break
-            reader.reset()
-
-    def validation(batch_size: int) -> Iterator[Batch]:
-        reader = mx.io.ImageRecordIter(path_imgrec=paths["val.rec"], batch_size=batch_size,
-                                       resize=math.ceil(image_shape[1] / 0.875), **decoding)
-        for batch in reader:
-            valid = batch_size - batch.pad
-            yield batch.data[0][:valid], batch.label[0][:valid]
-
-    return Dataset(classes, image_shape, train_size, train, validation)

@@ -45,6 +45,20 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def above_zero(text: str) -> float:
+    """A flag's number above 0."""
+    if not float(text) > 0:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0")
+    return float(text)
+
+
+def share(text: str) -> float:
+    """A flag's number above 0 and below 1."""
+    if not 0 < float(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0 and below 1")
+    return float(text)
+
+
 def find_devices(text: str) -> list[Any]:
     """The contexts that --devices names; ends where they are not there."""
     import mxnet as mx

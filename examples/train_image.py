@@ -31,12 +31,18 @@ parser.add_argument("--model", default="lenet", help="a name that gluon_models.g
 parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",
                     help="""of that model, e.g. '{"aux_logits": true}' for googlenet""")
 parser.add_argument("--dataset", default="digits",
-                    choices=("digits", "mnist", "cifar10", "cifar10-24", "imagenet-rec"))
+                    choices=("digits", "mnist", "cifar10", "cifar10-24", "cifar100",
+                             "imagenet-rec"))
 parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
 parser.add_argument("--classes", type=script.positive, default=1000,
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
 parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
+parser.add_argument("--augment", default="inception", choices=("inception", "caffe", "none"),
+                    help="of imagenet-rec: see image_records.py")
+parser.add_argument("--pixel-scale", type=script.above_zero, metavar="N",
+                    help="imagenet-rec's pixels are divided by it (default: by their deviation "
+                    "with --augment inception, else by 1)")
 parser.add_argument("--threads", type=script.positive, default=4,
                     help="that decode the images of a .rec")
 script.add_store_flags(parser)
@@ -49,6 +55,9 @@ parser.add_argument("--lr", type=float, default=0.05, help="learning rate after 
 parser.add_argument("--momentum", type=float, default=0.9, help="of sgd and nag")
 parser.add_argument("--wd", type=float, default=1e-4, help="weight decay")
 script.add_schedule_flags(parser, default="constant")
+parser.add_argument("--ema", type=script.share, metavar="DECAY",
+                    help="also evaluates and saves the parameters' exponential moving average, "
+                    "such as 0.9999: see moving_average.py")
 parser.add_argument("--seed", type=int, default=0)
 script.add_checkpoint_flags(parser)
 script.add_progress_flags(parser)
@@ -60,6 +69,7 @@ script.import_mxnet(args.kv_store)
 import datasets  # noqa: E402
 import gluon_models  # noqa: E402
 import mxnet as mx  # noqa: E402
+from moving_average import MovingAverage  # noqa: E402
 from mxnet import autograd, gluon  # noqa: E402
 from progress import CompressionReport, Progress, percent, print_line  # noqa: E402
 from waiting import Watch  # noqa: E402
@@ -75,7 +85,7 @@ if not args.benchmark:
     try:
         with script.packages():
             data = datasets.load(args.dataset, args.data_dir, image_shape, args.classes, args.seed,
-                                 args.threads)
+                                 args.threads, args.augment, args.pixel_scale)
     except (FileNotFoundError, ValueError) as error:
         sys.exit(str(error))
     classes, image_shape = data.classes, data.image_shape
@@ -93,8 +103,16 @@ def log(*words: object) -> None:
         print_line(*words)
 
 
+MANY_CLASSES = 100  # from which on the five likeliest are of interest
+SCALARS = {"validation accuracy": "accuracy/validation", "top 5": "accuracy/top_5",
+           "averaged": "accuracy/averaged", "averaged top 5": "accuracy/averaged_top_5"}
+
 # Slim-DP takes the mean of the workers' updates, the other stores the sum of their gradients.
-gradient_batch = args.batch_size // (kv.num_workers if kv.type == "dist_slim_dp" else 1)
+slim = kv.type == "dist_slim_dp"
+gradient_batch = args.batch_size // (kv.num_workers if slim else 1)
+if args.ema and slim:
+    sys.exit(f"--ema {args.ema} needs workers with the same parameters; with --kv-store "
+             f"{args.kv_store} each has its own")
 
 # Every worker starts from the same parameters.
 mx.random.seed(args.seed)
@@ -111,10 +129,14 @@ net.hybridize()
 first_epoch, updates = 0, 0
 if args.resume:
     checkpoint = saved.found[-1]
-    about = saved.about_last(vars(args), ("model", "dataset", "dtype", "batch_size",
-                                          "optimizer", "momentum", "wd"))
-    net.load_parameters(os.path.join(checkpoint, "parameters"), ctx=devices)
+    about = saved.about_last(vars(args), ("model", "dataset", "dtype", "batch_size", "optimizer",
+                                          "momentum", "wd", "ema"))
     first_epoch, updates = about["epoch"], about["updates"]
+    if args.ema:
+        net.load_parameters(os.path.join(checkpoint, "averaged"), ctx=devices)
+average = MovingAverage(net, args.ema, updates) if args.ema else None
+if args.resume:
+    net.load_parameters(os.path.join(checkpoint, "parameters"), ctx=devices)
 
 schedule = script.make_schedule(args, steps_per_epoch)
 optimizer_params = {"learning_rate": args.lr, "lr_scheduler": copy.copy(schedule), "wd": args.wd,
@@ -157,12 +179,15 @@ def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:
         autograd.backward(losses)
     with watch.update():
         trainer.step(gradient_batch)
+    if average:
+        average.update()
     return [loss.sum() for loss in losses]
 
 
-def validation_accuracy() -> float:
-    """Over the whole validation set, on every worker: then none waits long for another."""
-    accuracy = mx.metric.Accuracy()
+def accuracies() -> list[float]:
+    """The share of the validation set whose class is the likeliest, and with many classes the share
+    whose class is among the five likeliest. On every worker: then none waits long for another."""
+    metrics = [mx.metric.Accuracy()] + [mx.metric.TopKAccuracy(5)] * (classes >= MANY_CLASSES)
     with script.global_parameters(kv):
         for images, labels in data.validation(args.batch_size // kv.num_workers):
             some_devices = devices[:len(labels)]
@@ -170,14 +195,27 @@ def validation_accuracy() -> float:
                             gluon.utils.split_and_load(labels, some_devices, even_split=False)):
                 outputs = net(x.astype(args.dtype, copy=False))
                 main = outputs[0] if isinstance(outputs, (list, tuple)) else outputs
-                accuracy.update(y, main.astype("float32"))
-    return accuracy.get()[1]
+                for metric in metrics:
+                    metric.update(y, main.astype("float32"))
+    return [metric.get()[1] for metric in metrics]
+
+
+def validate() -> dict[str, float]:
+    """By what they are called in the table: accuracies, and those of the averaged parameters."""
+    found = dict(zip(("validation accuracy", "top 5"), accuracies()))
+    if average:
+        with average.in_place():
+            found.update(zip(("averaged", "averaged top 5"), accuracies()))
+    return found
 
 
 def save_checkpoint(epoch: int) -> None:
     def fill(folder: str) -> None:
         with script.global_parameters(kv):
             net.save_parameters(os.path.join(folder, "parameters"))
+        if average:
+            with average.in_place():
+                net.save_parameters(os.path.join(folder, "averaged"))
         about["states_not_saved"] = checkpoints.save_states(trainer, folder)
 
     about = {"updates": updates, "flags": vars(args)}
@@ -206,11 +244,15 @@ if args.benchmark:
     log(f"{args.benchmark} steps: {rate:.1f} samples/s{waiting}")
     sys.exit()
 
-accuracy = validation_accuracy() if first_epoch >= args.epochs else 0.0
+scores = validate() if first_epoch >= args.epochs else {}
 progress = Progress(args, shown=kv.rank == 0 or args.verbose, steps=steps_per_epoch,
                     epochs=range(first_epoch + 1, args.epochs + 1), samples=args.batch_size,
                     store=kv, waiting_share=watch.share)
-log("epoch  learning rate  training loss  validation accuracy  samples/s  waiting")
+more = [name for name in SCALARS if name != "validation accuracy"
+        and (classes >= MANY_CLASSES or "top 5" not in name)
+        and (average or "averaged" not in name)]
+log("epoch  learning rate  training loss  validation accuracy  samples/s  waiting",
+    *(f" {name:>6}" for name in more))
 for epoch in range(first_epoch + 1, args.epochs + 1):
     mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
     progress.begin_epoch(epoch)
@@ -228,14 +270,18 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
     mx.nd.waitall()
     progress.end_epoch()
     loss = total * kv.num_workers / args.batch_size / steps_per_epoch
-    accuracy = validation_accuracy()
-    progress.write({"loss/training": loss, "accuracy/validation": accuracy})
-    log(f"{epoch:5d}  {schedule(updates):13.5f}  {loss:13.4f}  {accuracy:19.4f}  "
-        f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}")
+    scores = validate()
+    progress.write({"loss/training": loss, **{SCALARS[name]: scores[name] for name in scores}})
+    log(f"{epoch:5d}  {schedule(updates):13.5f}  {loss:13.4f}  "
+        f"{scores['validation accuracy']:19.4f}  "
+        f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}",
+        *(f" {scores[name]:{max(6, len(name))}.4f}" for name in more))
     if compression.active:
         log(f"       {compression.text()}")
         saved.write_own(epoch, trainer, kv.rank)
     if args.checkpoint_dir and kv.rank == 0:
         save_checkpoint(epoch)
 progress.end()
-log(f"final validation accuracy {accuracy:.4f}")
+log(f"final validation accuracy {scores['validation accuracy']:.4f}")
+if average:
+    log(f"final validation accuracy of the averaged parameters {scores['averaged']:.4f}")

@@ -1,14 +1,13 @@
 """The examples' data sets: shards, files as they are published, augmentation."""
 from __future__ import annotations
 
-import gzip
-import pickle
-import struct
 from pathlib import Path
 
 import datasets
 import numpy as np
 import pytest
+
+from tests.support.made_up_data import draw, write_cifar10, write_cifar100, write_mnist
 
 
 @pytest.mark.parametrize(("size", "batch_size", "num_workers"), [
@@ -43,45 +42,41 @@ def test_splits_of_the_digits() -> None:
 
 
 def test_mnist_files(tmp_path: Path) -> None:
-    random = np.random.RandomState(0)
-    content = {}
-    for part, count in (("train", 20), ("t10k", 4)):
-        images = random.randint(0, 256, (count, 28, 28)).astype(np.uint8)
-        labels = random.randint(0, 10, count).astype(np.uint8)
-        content[part] = images, labels
-        with gzip.open(tmp_path / f"{part}-images-idx3-ubyte.gz", "wb") as file:
-            file.write(struct.pack(">4i", 2051, count, 28, 28) + images.tobytes())
-        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(
-            struct.pack(">2i", 2049, count) + labels.tobytes())
+    train, held_out = (draw(count, (1, 28, 28), 10, seed=count) for count in (20, 4))
+    write_mnist(tmp_path, train, held_out)
     data = datasets.mnist(str(tmp_path), seed=0)
     (images, labels), = data.validation(10)
-    np.testing.assert_allclose(images[:, 0] * 78.57 + 33.32, content["t10k"][0], atol=1e-3)
-    np.testing.assert_array_equal(labels, content["t10k"][1])
+    np.testing.assert_allclose(images * 78.57 + 33.32, held_out[0], atol=1e-3)
+    np.testing.assert_array_equal(labels, held_out[1])
     assert sorted(label for _, batch in data.train(1, 10, 0, 1) for label in batch) == sorted(
-        content["train"][1])
+        train[1])
 
 
-@pytest.mark.parametrize("version", ["binary", "python"])
-def test_cifar10_files(tmp_path: Path, version: str) -> None:
-    random = np.random.RandomState(0)
-    folder = tmp_path / ("cifar-10-batches-bin" if version == "binary" else "cifar-10-batches-py")
-    folder.mkdir()
-    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
-        pixels = random.randint(0, 256, (6, 3072)).astype(np.uint8)
-        labels = random.randint(0, 10, 6).astype(np.uint8)
-        if version == "binary":
-            np.column_stack([labels, pixels]).tofile(folder / f"{name}.bin")
-        else:
-            (folder / name).write_bytes(pickle.dumps({b"data": pixels, b"labels": list(labels)}))
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "python"])
+def test_cifar10_files(tmp_path: Path, binary: bool) -> None:
+    train, held_out = (draw(count, (3, 32, 32), 10, seed=count) for count in (30, 6))
+    write_cifar10(tmp_path, train, held_out, binary)
     data = datasets.cifar10(str(tmp_path), seed=0)
     assert data.train_size == 30
     assert data.image_shape == (3, 32, 32)
     (images, read_labels), = data.validation(10)
-    np.testing.assert_array_equal(read_labels, labels)
-    red = images[0, 0] * 63.0 + 125.3
-    np.testing.assert_allclose(red.ravel(), pixels[0, :1024], atol=1e-3)
+    np.testing.assert_array_equal(read_labels, held_out[1])
+    np.testing.assert_allclose(images[:, 0] * 63.0 + 125.3, held_out[0][:, 0], atol=1e-3)
     batches = list(data.train(1, 10, 0, 2))
     assert [images.shape for images, _ in batches] == [(5, 3, 32, 32)] * 3
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "python"])
+def test_cifar100_files(tmp_path: Path, binary: bool) -> None:
+    train, held_out = (draw(count, (3, 32, 32), 100, seed=count) for count in (30, 6))
+    write_cifar100(tmp_path, train, held_out, binary)
+    for found, written in zip(datasets.cifar100_files(str(tmp_path)), (*train, *held_out)):
+        np.testing.assert_array_equal(found, written)
+    data = datasets.load("cifar100", str(tmp_path), (), 0, 0, 1)
+    assert (data.classes, data.image_shape, data.train_size) == (100, (3, 32, 32), 30)
+    (images, labels), = data.validation(10)
+    np.testing.assert_array_equal(labels, held_out[1])
+    np.testing.assert_allclose(images[:, 2] * 70.4 + 112.4, held_out[0][:, 2], atol=1e-3)
 
 
 def test_cropping_moves_the_image_and_keeps_its_pixels() -> None:

@@ -8,11 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Callable
 
-import datasets
-import mxnet as mx
 import numpy as np
 import pytest
-import sklearn.datasets
 from checkpoints import Checkpoints
 from tensorboardX.proto import event_pb2
 
@@ -270,35 +267,3 @@ def test_resuming_needs_a_run_to_continue(tmp_path: Path, directory: str | None,
     with pytest.raises(SystemExit, match=message.format(tmp_path)):
         Checkpoints(None if directory is None else f"{tmp_path}/{directory}", resume=True)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture
-def records(tmp_path: Path) -> Path:
-    """Five photographs to train on and three to validate, in two classes, as im2rec packs them."""
-    photographs = Path(sklearn.datasets.__file__).parent / "images"
-    kinds = [(photographs / name).read_bytes() for name in ("china.jpg", "flower.jpg")]
-    for part, count in (("train", 5), ("val", 3)):
-        writer = mx.recordio.MXIndexedRecordIO(str(tmp_path / f"{part}.idx"),
-                                               str(tmp_path / f"{part}.rec"), "w")
-        for i in range(count):
-            header = mx.recordio.IRHeader(0, i % 2, i, 0)
-            writer.write_idx(i, mx.recordio.pack(header, kinds[i % 2]))
-        writer.close()
-    return tmp_path
-
-
-def test_imagenet_rec_trains(records: Path) -> None:
-    output = run(TRAIN_IMAGE, "--dataset", "imagenet-rec", "--data-dir", records, "--classes", 2,
-                 "--image-shape", "3,32,32", "--batch-size", 2, "--epochs", 2, "--threads", 1)
-    # Of three photographs, whatever the size of the last batch.
-    assert round(final_accuracy(output) * 3, 2) in (0, 1, 2, 3)
-
-
-def test_imagenet_rec_parts_make_equal_steps(records: Path) -> None:
-    data = datasets.imagenet_rec(str(records), (3, 32, 32), classes=2, seed=0, threads=1)
-    assert data.train_size == 5
-    labels = [[int(label) for _, batch in data.train(1, 2, rank, 2) for label in batch.asnumpy()]
-              for rank in range(2)]
-    assert [len(part) for part in labels] == [3, 3]
-    validated = [int(label) for _, batch in data.validation(2) for label in batch.asnumpy()]
-    assert validated == [0, 1, 0]
