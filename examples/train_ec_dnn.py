@@ -13,10 +13,12 @@ share of the examples take, those of compression included.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 
 import error_curves
+import recipe
 import script
 
 parser = argparse.ArgumentParser(description="Train an image classifier by EC-DNN.")
@@ -30,9 +32,18 @@ parser.add_argument("--beta", type=float, default=0.4, help="weight of compressi
 parser.add_argument("--wire", choices=("float16",), help="models travel in half the bytes")
 parser.add_argument("--model", default="nin_digits",
                     help="a name that gluon_models.get_model knows")
-parser.add_argument("--dataset", default="digits", choices=("digits", "mnist", "cifar10"),
-                    help="cifar10's images are cropped and flipped once, not at every pass")
+parser.add_argument("--model-options", type=json.loads, default={}, metavar="JSON",
+                    help="""of that model, e.g. '{"dropout": 0.4}' for googlenet_caffe""")
+parser.add_argument("--dataset", default="digits",
+                    choices=("digits", "mnist", "cifar10", "cifar10-mirrored", "cifar100-mirrored",
+                             "imagenet-rec"),
+                    help="see local_examples.py; cifar10's images are cropped and flipped once, "
+                    "not at every pass")
 parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
+parser.add_argument("--classes", type=script.positive, default=1000,
+                    help="with imagenet-rec; other data sets know theirs")
+parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
+                    help="with imagenet-rec; other data sets know theirs")
 parser.add_argument("--data", default="partitioned", choices=("partitioned", "shared"),
                     help="each worker has its part of the examples, or all of them")
 parser.add_argument("--kv-store", default="p3", help="a store of kvstore_ext")
@@ -45,15 +56,17 @@ parser.add_argument("--wd", type=float, default=5e-4, help="weight decay")
 script.add_schedule_flags(parser, default="polynomial")
 parser.add_argument("--seed", type=int, default=0)
 script.add_progress_flags(parser)
+parser.add_argument("--evaluate-every", type=script.positive, default=1, metavar="ROUNDS",
+                    help="errors are measured and printed in one of so many rounds, and the last")
 parser.add_argument("--picture", type=error_curves.picture, metavar="FILE.svg",
                     help="draws the errors over the time of training")
 parser.add_argument("--save", metavar="PREFIX",
                     help="writes PREFIX-local.params and PREFIX-global.params")
-args = parser.parse_args()
+args = recipe.parse_arguments(parser)
 
 script.import_mxnet(args.kv_store)
-import datasets  # noqa: E402
 import gluon_models  # noqa: E402
+import local_examples  # noqa: E402
 import mxnet as mx  # noqa: E402
 import numpy as np  # noqa: E402
 from kvstore_ext import KVStoreError, ec_dnn  # noqa: E402
@@ -67,17 +80,18 @@ try:
     method = ec_dnn.Method(args.method, tau=args.tau, p=args.p, mu=args.mu, alpha=args.alpha,
                            beta=args.beta, wire=args.wire)
     with script.packages():
-        data = datasets.load(args.dataset, args.data_dir, (), 0, args.seed, 1)
+        data = local_examples.load(
+            args.dataset, args.data_dir, args.seed,
+            tuple(int(size) for size in args.image_shape.split(",")), args.classes)
 except (KVStoreError, FileNotFoundError, ValueError) as error:
     sys.exit(str(error))
 device, = script.find_devices(args.devices)
 
 kv = mx.kv.create(args.kv_store)
+recipe.check_workers(args.workers, kv.num_workers)
 # Partitions are the same on all workers, which need not be told: the order depends on the seed.
-batches = list(data.train(1, data.train_size, 0, 1))
-part = slice(kv.rank, None, kv.num_workers) if args.data == "partitioned" else slice(None)
-images, labels = (np.concatenate(arrays)[part] for arrays in zip(*batches))
-test = tuple(np.concatenate(arrays) for arrays in zip(*data.validation(256)))
+shared = args.data == "shared"
+examples = data.part(slice(None) if shared else slice(kv.rank, None, kv.num_workers))
 
 
 def log(*words: object) -> None:
@@ -87,21 +101,21 @@ def log(*words: object) -> None:
 
 def make_network() -> mx.gluon.HybridBlock:
     try:
-        return gluon_models.get_model(args.model, classes=data.classes)
+        return gluon_models.get_model(args.model, classes=data.classes, **args.model_options)
     except (TypeError, ValueError) as error:
         sys.exit(f"--model {args.model}: {error}")
 
 
 def error_of(network: mx.gluon.HybridBlock) -> float:
     """The share of the test examples that it does not recognise."""
-    wrong = [network(mx.nd.array(test[0][begin:begin + 256], device)).asnumpy().argmax(axis=1)
-             != test[1][begin:begin + 256] for begin in range(0, len(test[1]), 256)]
+    wrong = [network(images.as_in_context(device)).asnumpy().argmax(axis=1) != labels.asnumpy()
+             for images, labels in mx.gluon.data.DataLoader(data.test, 256)]
     return float(np.concatenate(wrong).mean())
 
 
 def errors(share: float) -> str:
     """As a percentage, with the digits that so many test examples give."""
-    return f"{share:.{max(0, math.ceil(math.log10(len(test[1]))) - 2)}%}"
+    return f"{share:.{max(0, math.ceil(math.log10(len(data.test))) - 2)}%}"
 
 
 mx.random.seed(args.seed * 1000 + kv.rank)  # ensembles need networks that differ
@@ -109,7 +123,7 @@ net = make_network()
 net.initialize(mx.init.MSRAPrelu("in", 0), ctx=device)
 net.hybridize()
 
-share = data.train_size if args.data == "shared" else data.train_size // kv.num_workers
+share = data.size if shared else data.size // kv.num_workers
 steps_per_epoch = max(1, share // args.batch_size)
 length = method.tau + method.compression_steps
 rounds = max(1, round(args.epochs * steps_per_epoch / length))
@@ -126,10 +140,10 @@ def share_of(what: str) -> float | None:
 
 try:
     trainer = ec_dnn.Trainer(
-        net, (images, labels), "sgd",
+        net, examples, "sgd",
         {"learning_rate": args.lr, "momentum": args.momentum, "wd": args.wd,
          "lr_scheduler": schedule},
-        method=method, store=kv, batch_size=args.batch_size, evaluation=test, seed=args.seed,
+        method=method, store=kv, batch_size=args.batch_size, evaluation=data.test, seed=args.seed,
         on_step=progress.step)
 except KVStoreError as error:
     sys.exit(str(error))
@@ -137,28 +151,28 @@ together_is = {"s_dnn": "that network", "ma_dnn": "the average of these networks
     args.method, "the ensemble of these networks")
 log(f"{args.method}: {args.model} on {args.dataset}, {kv.num_workers} workers, {rounds} rounds of "
     f"{method.tau} local steps and {method.compression_steps} of compression")
-log(f"errors: the share of the {len(test[1])} test examples that is not recognised after a round's "
-    f"local steps;\n"
+log(f"errors: the share of the {len(data.test)} test examples that is not recognised after a "
+    f"round's local steps;\n"
     f"local: by a worker's network, mean of the workers; global: by {together_is}")
 log("round  steps  seconds  training loss  local error  global error  relabelling  waiting")
 curves: dict[str, list[tuple[float, float]]] = {"local, mean of the workers": [], "global": []}
 progress.begin_epoch(1)
-for report in trainer.rounds(rounds):
+for report in trainer.rounds(rounds, args.evaluate_every):
     progress.end_epoch()
     for what, spent in report.seconds.items():
         if what != "evaluate":
             seconds[what] = seconds.get(what, 0.0) + spent
     passed = sum(seconds.values())
     values = {"loss/training": report.training_loss}
-    row = f"{report.round:5d}  {report.steps:5d}  {passed:7.1f}  {report.training_loss:13.3f}"
     if report.global_error is not None and report.local_errors is not None:
         local_error = float(report.local_errors.mean())
         for points, found in zip(curves.values(), (local_error, report.global_error)):
             points.append((passed, found))
         values.update({"error/local": local_error, "error/global": report.global_error})
-        row += f"  {errors(local_error):>11}  {errors(report.global_error):>12}"
-    waiting = report.seconds.get("exchange", 0.0) / report.training_seconds
-    log(row + f"  {report.relabel_share:11.0%}  {waiting:7.0%}")
+        waiting = report.seconds.get("exchange", 0.0) / report.training_seconds
+        log(f"{report.round:5d}  {report.steps:5d}  {passed:7.1f}  {report.training_loss:13.3f}  "
+            f"{errors(local_error):>11}  {errors(report.global_error):>12}  "
+            f"{report.relabel_share:11.0%}  {waiting:7.0%}")
     progress.write(values)
     progress.begin_epoch(report.round + 1)
 progress.end()

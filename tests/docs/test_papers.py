@@ -44,7 +44,7 @@ def test_nothing_numbered_is_left_out(paper: str) -> None:
 
 def test_recipes_that_are_named_are_there() -> None:
     recipes = {path.stem for path in (ROOT / "examples" / "recipes").glob("*.json")}
-    named = set(re.findall(r"`((?:p3|terngrad|slim)-(?:figure|table)-[\w-]+)`", PAPERS))
+    named = set(re.findall(r"`((?:p3|terngrad|slim|ec-dnn)-(?:figure|table)-[\w-]+)`", PAPERS))
     assert named
     assert named == recipes
     for recipe in recipes:

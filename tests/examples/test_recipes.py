@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 import datasets
+import error_curves
+import local_examples
 import mxnet as mx
 import numpy as np
 import pytest
@@ -16,17 +19,14 @@ import recipe
 import script
 from gluon_models import get_model
 from gluon_models.sockeye import configuration
+from kvstore_ext import ec_dnn
 from mxnet.kvstore import KVStoreBase
 
+from tests.support import recipe_runs
 from tests.support.paths import EXAMPLES
 from tests.support.processes import run_python
 
-RECIPES = sorted((EXAMPLES / "recipes").glob("*.json"))
-ARMS = [
-    pytest.param(path, arm, id=f"{path.stem}-{arm}" if arm else path.stem)
-    for path in RECIPES
-    for arm in json.loads(path.read_text()).get("arms", [None])
-]
+ARMS = [pytest.param(path, arm, id=name) for name, path, arm in recipe_runs.all_arms()]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -161,16 +161,19 @@ def test_options_of_the_store_have_to_reach_the_servers(
 @pytest.mark.parametrize(("path", "arm"), ARMS)
 def test_every_recipe_of_ours_names_what_there_is(path: Path, arm: str | None) -> None:
     fields = json.loads(path.read_text())
-    paper, figure = path.stem.split("-", 1)
-    assert fields["stands_for"].lower().startswith(paper)
-    assert figure.split("-")[0] in fields["stands_for"]
+    named = re.fullmatch(r"(p3|terngrad|slim|ec-dnn)-((?:figure|table)-\d+).*", path.stem)
+    assert named
+    assert fields["stands_for"].lower().startswith(named[1])
+    what = fields["stands_for"].replace("tables 1 and", "table").replace("figures", "figure")
+    assert named[2].replace("-", " ") in what
     fields.update(fields.get("arms", {}).get(arm, {}))
     assert fields["batch_size"] % fields.get("workers", 1) == 0
     if "source" in fields:
         configuration(fields["model"])
     else:
         get_model(fields["model"], **fields.get("model_options", {}))
-        assert fields["dataset"] in datasets.NAMES
+        known = local_examples.NAMES if "method" in fields else datasets.NAMES
+        assert fields["dataset"] in known
 
 
 @pytest.mark.parametrize(("path", "arm"), ARMS)
@@ -178,17 +181,20 @@ def test_every_recipe_of_ours_is_accepted_by_its_script(
     monkeypatch: pytest.MonkeyPatch, path: Path, arm: str | None
 ) -> None:
     # Its flags alone: importing it would train.
-    name = "train_sockeye.py" if "source" in json.loads(path.read_text()) else "train_image.py"
+    name = recipe_runs.script_of(recipe_runs.fields_of(path, arm))
     text = (EXAMPLES / name).read_text()
     start, end = text.index("parser = "), text.index("args = recipe.parse")
-    names = {"argparse": argparse, "json": json, "script": script}
+    names = {"argparse": argparse, "error_curves": error_curves, "json": json, "script": script}
     exec(compile(text[start:end], name, "exec"), names)
     made = names["parser"]
     flags, workers = recipe.read_recipe(str(path), made, arm)
     args = made.parse_args(flags)
-    assert workers in (0, 2, 4, 8, 16)
+    assert workers in (0, 1, 2, 4, 8, 16)
     assert args.kv_store in KVStoreBase.kv_registry
-    if args.compression:
+    if name == "train_ec_dnn.py":
+        ec_dnn.Method(args.method, args.tau, args.p, args.mu, args.alpha, args.beta)
+        assert (workers == 1) == (args.method == "s_dnn")
+    elif args.compression:
         # Workers must be the ones to update, or parameters would travel back as floats.
         assert args.update_on_kvstore == "false" or args.kv_store == "slim_dp"
         mx.kv.create(args.kv_store).set_gradient_compression(args.compression)
