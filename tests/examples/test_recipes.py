@@ -200,6 +200,15 @@ def test_every_recipe_of_ours_is_accepted_by_its_script(
         mx.kv.create(args.kv_store).set_gradient_compression(args.compression)
 
 
+def test_recipes_and_arms_that_are_shown_are_there() -> None:
+    shown = []
+    for text in (recipe.__doc__, (EXAMPLES / "README.md").read_text()):
+        shown += re.findall(r"--recipe (examples/\S+\.json) --arm ([\w-]+)", text)
+    assert len(shown) >= 2
+    assert set(shown) <= {(f"examples/recipes/{path.name}", arm)
+                          for _, path, arm in recipe_runs.all_arms()}
+
+
 def test_a_recipe_trains(tmp_path: Path) -> None:
     path = tmp_path / "small.json"
     path.write_text(
