@@ -129,6 +129,7 @@ class Scalars:
         self._store = store
         self._step = step  # the last one that is written, or that was before this run
         self._bytes: dict[str, int] | None = None
+        self._zeros: dict[Any, tuple[int, int]] = {}  # counts by key
         if directory:
             with script.packages():
                 from tensorboardX import SummaryWriter
@@ -138,7 +139,8 @@ class Scalars:
         """Counts from the end of this step, where it is the first of this run: with that one the
         initial parameters travel, which belong to no step."""
         if self._writer is not None and self._bytes is None and hasattr(self._store, "stats"):
-            self._step, self._bytes = step, _bytes(self._store.stats())
+            stats = self._store.stats()
+            self._step, self._bytes, self._zeros = step, _bytes(stats), stats["zero_counts"]
 
     def write(self, step: int, values: dict[str, float | None]) -> None:
         """Adds what the store has done since the last step of which this was called."""
@@ -158,7 +160,22 @@ class Scalars:
         self._step, self._bytes = step, _bytes(stats)
         found = {f"communication/{way}_bytes_per_step": (self._bytes[way] - before[way]) / steps
                  for way in before}
-        return {**found, "communication/compression_ratio": stats["ratio"]}
+        return {**found, "communication/compression_ratio": stats["ratio"],
+                **self._new_zeros(stats["zero_counts"])}
+
+    def _new_zeros(self, counts: dict[Any, tuple[int, int]]) -> dict[str, float | None]:
+        """Shares of elements that compression has made 0 since the last call: of all keys that were
+        looked at, and of the largest one."""
+        before, self._zeros = self._zeros, counts
+        new = {key: (zeros - before.get(key, (0, 0))[0], seen - before.get(key, (0, 0))[1])
+               for key, (zeros, seen) in counts.items()}
+        if not counts:
+            return {}
+        zeros, seen = (sum(numbers) for numbers in zip(*new.values()))
+        largest = max(counts, key=lambda key: counts[key][1])
+        found = {"": (zeros, seen), "_of_largest_key": new[largest]}
+        return {f"communication/zeros{name}": zeros / seen
+                for name, (zeros, seen) in found.items() if seen}
 
     def close(self) -> None:
         if self._writer is not None:

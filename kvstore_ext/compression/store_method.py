@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, ContextManager, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -141,10 +141,16 @@ class StoreMethod:
 
     def zeros(self) -> float:
         """The share of compressed elements that came out as 0."""
-        keys = self._keys()
+        keys, counts = self._keys(), self.zero_counts()
         elements = sum(key.elements for key in keys)
-        zeros = sum(self.codecs[key.name].zeros() * key.elements for key in keys)
+        shares = {name: zeros / looked_at for name, (zeros, looked_at) in counts.items()}
+        zeros = sum(shares.get(key.name, 0.0) * key.elements for key in keys)
         return zeros / elements if elements else 0.0
+
+    def zero_counts(self) -> Dict[Key, Tuple[int, int]]:
+        """How many elements came out as 0, of how many that were looked at: of keys that were."""
+        counts = {key.name: self.codecs[key.name].zeros() for key in self._keys()}
+        return {name: count for name, count in counts.items() if count[1]}
 
     def scalers(self) -> Dict[Key, float]:
         """The last ones of the keys that have any."""

@@ -230,10 +230,11 @@ class P3Worker(MethodStore):
         dict
             sent, received: bytes by type of message, headers of the network apart; ratio: of the
             gradients' size to that in which they left; zeros: share of compressed elements that
-            came out as 0, from every sixteenth slice; scalers: a key's last one; excluded: dense
-            keys that a store with a method leaves uncompressed; non_finite: rounds of keys that did
-            not count; encode, queue, wire, decode: seconds, added up over slices, which wait and
-            travel at the same time; wire ends with the result's arrival.
+            came out as 0, from every sixteenth slice of a key; zero_counts: by key, how many did,
+            of how many that were looked at; scalers: a key's last one; excluded: dense keys that a
+            store with a method leaves uncompressed; non_finite: rounds of keys that did not count;
+            encode, queue, wire, decode: seconds, added up over slices, which wait and travel at the
+            same time; wire ends with the result's arrival.
         """
         return statistics(self._worker, self._router.method)
 

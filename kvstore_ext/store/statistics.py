@@ -16,6 +16,7 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
         "received": received,
         "ratio": totals.plain_bytes / totals.encoded_bytes if totals.encoded_bytes else 1.0,
         "zeros": method.zeros(),
+        "zero_counts": method.zero_counts(),
         "scalers": method.scalers(),
         "excluded": method.excluded(),
         "non_finite": totals.non_finite,

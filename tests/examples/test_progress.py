@@ -126,28 +126,33 @@ def test_a_terminal_gets_a_bar_and_a_log_lines(
         assert len(lines) == 4
 
 
-def test_bytes_of_a_step_are_without_those_of_the_initial_parameters(
+def test_scalars_of_a_step_are_without_what_was_before(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Bytes without those of the initial parameters, zeros as a share of what is new."""
     monkeypatch.setattr(progress, "SCALARS_EVERY", 0)
     sent = iter([1100, 1200, 1350])
+    zeros = iter([{"large": (10, 100)}, {"large": (60, 200), "small": (0, 50)},
+                  {"large": (60, 200), "small": (10, 100)}])
     store = SimpleNamespace(rank=0, stats=lambda: {
-        "sent": {"server": next(sent)}, "received": {"server": 0}, "ratio": 1.0})
+        "sent": {"server": next(sent)}, "received": {"server": 0}, "ratio": 1.0,
+        "zero_counts": next(zeros)})
     shows = progress.Progress(
         Namespace(progress="lines", tensorboard=str(tmp_path)), shown=False, epochs=range(1, 2),
         steps=3, samples=8, store=store)
-    found: list[tuple[float, int]] = []
+    found: dict[str, list[tuple[float, int]]] = {}
 
     def add(name: str, value: float, step: int) -> None:
-        if name == "communication/sent_bytes_per_step":
-            found.append((value, step))
+        found.setdefault(name, []).append((value, step))
 
     monkeypatch.setattr(shows._scalars._writer, "add_scalar", add)
     shows.begin_epoch(1)
     for _ in range(3):
         shows.step(None)
     shows.end()
-    assert found == [(100, 2), (150, 3)]
+    assert found["communication/sent_bytes_per_step"] == [(100, 2), (150, 3)]
+    assert found["communication/zeros"] == [(50 / 150, 2), (10 / 50, 3)]
+    assert found["communication/zeros_of_largest_key"] == [(50 / 100, 2)]
 
 
 def test_what_is_not_installed_is_said_in_a_line(tmp_path: Path) -> None:

@@ -8,7 +8,10 @@ namespace kvstore_ext {
 void BindKeyCodecs(py::module_* module) {
   py::class_<KeyCodec, std::shared_ptr<KeyCodec>>(*module, "KeyCodec")
       .def("scaler", &KeyCodec::scaler)
-      .def("zeros", &KeyCodec::zeros);
+      .def("zeros", [](const KeyCodec& codec) {
+        const ZeroCount count = codec.zeros();
+        return py::make_tuple(count.zeros, count.looked_at);
+      });
   py::class_<PlainCodec, KeyCodec, std::shared_ptr<PlainCodec>>(*module, "PlainCodec")
       .def(py::init<std::string>(), py::arg("specification") = "");
   py::class_<GradientCodec, KeyCodec, std::shared_ptr<GradientCodec>>(*module, "GradientCodec")

@@ -114,9 +114,11 @@ void GradientCodec::Decode(const Slice& slice, const Buffer& bytes, char* output
   Narrow(dtype, to, reinterpret_cast<const char*>(wide.data()), slice.length);
 }
 
-double GradientCodec::zeros() const {
-  const uint64_t sampled = sampled_;
-  return sampled == 0 ? 0 : static_cast<double>(zeros_) / static_cast<double>(sampled);
+ZeroCount GradientCodec::zeros() const {
+  ZeroCount count;
+  count.zeros = zeros_;  // first, so that it is not more than the other
+  count.looked_at = sampled_;
+  return count;
 }
 
 void GradientCodec::SetState(uint64_t rounds, std::vector<float> state) {

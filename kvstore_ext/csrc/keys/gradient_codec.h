@@ -36,7 +36,7 @@ class GradientCodec : public KeyCodec {
   void Discard() override { encoder_->Discard(); }
   void OnMessage(const Message& message) override;
   std::set<int> awaited() const override { return shared_.awaited(); }
-  double zeros() const override;
+  ZeroCount zeros() const override;
   float scaler() const override { return scaler_; }
 
   // What is carried over. This and the calls below not while a round is under way, and not before a

@@ -15,6 +15,11 @@
 
 namespace kvstore_ext {
 
+// How many elements came out as zero, of how many that were looked at.
+struct ZeroCount {
+  uint64_t zeros = 0, looked_at = 0;
+};
+
 // What a codec may ask of the worker that has its key. Thread-safe; lives as long as the worker.
 class KeyLane {
  public:
@@ -111,8 +116,8 @@ class KeyCodec {
   // The last scaler with which a slice was encoded; 0 for none.
   virtual float scaler() const { return 0; }
 
-  // Share of the elements encoded so far that came out as zero, from a sample of the slices.
-  virtual double zeros() const { return 0; }
+  // Of the elements encoded so far, from a sample of the slices.
+  virtual ZeroCount zeros() const { return {}; }
 
  protected:
   // Throws std::logic_error for a codec that no key has.

@@ -264,9 +264,26 @@ def stats_tell_what_travelled(_: KVStore) -> None:
     assert stats["received"]["result"] > before["received"].get("result", 0)
     assert stats["scalers"] == {"key": 1.0}
     assert 0.3 < stats["zeros"] < 0.7
+    zeros, looked_at = stats["zero_counts"]["key"]
+    assert zeros / looked_at == pytest.approx(stats["zeros"])
     assert stats["ratio"] > 1
     for seconds in ("encode", "queue", "wire", "decode"):
         assert stats[seconds] > before[seconds]
+    store.close()
+
+
+def zeros_are_counted_over_time(_: KVStore) -> None:
+    store = open_store("terngrad", clip_sigma=0)
+    store.init("key", mx.nd.zeros((1000,)))
+    assert store.stats()["zero_counts"] == {}
+    counts = []
+    for gradient in (np.ones(1000, np.float32), np.zeros(1000, np.float32)):
+        for value in [gradient] * 16:  # of a slice of which one is looked at
+            pushed(store, "key", value)
+        counts.append(store.stats()["zero_counts"]["key"])
+    (zeros, looked_at), (zeros_then, looked_at_then) = counts
+    assert zeros == 0 < looked_at
+    assert zeros_then == looked_at_then - looked_at > 0
     store.close()
 
 
@@ -291,5 +308,6 @@ CHECKS = {
         gradients_that_do_not_count_leave_nothing_behind,
         sums_that_overflow_do_no_lasting_harm,
         stats_tell_what_travelled,
+        zeros_are_counted_over_time,
     )
 }
