@@ -109,6 +109,23 @@ def add_checkpoint_flags(parser: argparse.ArgumentParser) -> None:
                         help="continue from the last checkpoint; every worker must see its folder")
 
 
+def add_snapshot_flags(parser: argparse.ArgumentParser) -> None:
+    """What the stores of kvstore_ext take."""
+    parser.add_argument("--snapshot", metavar="DIR",
+                        help="go on from the last snapshot there, and take further ones; every "
+                             "worker must see the directory")
+    parser.add_argument("--snapshot-every", type=positive, default=100, metavar="N",
+                        help="steps from one snapshot to the next (default %(default)s)")
+
+
+def restore(store: Any, directory: str) -> int:
+    """Has a store go on from the last snapshot in a directory; returns how many steps are done."""
+    if not hasattr(store, "restore"):
+        sys.exit(f"--snapshot: the store {store.type} takes none; those of kvstore_ext do")
+    step: int | None = store.restore(directory)
+    return step or 0
+
+
 def make_schedule(args: Any, steps_per_epoch: int) -> Any:
     """The learning rate of each step, by the flags that `add_schedule_flags` adds.
 

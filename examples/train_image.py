@@ -60,6 +60,7 @@ parser.add_argument("--ema", type=script.share, metavar="DECAY",
                     "such as 0.9999: see moving_average.py")
 parser.add_argument("--seed", type=int, default=0)
 script.add_checkpoint_flags(parser)
+script.add_snapshot_flags(parser)
 script.add_progress_flags(parser)
 parser.add_argument("--benchmark", type=script.positive, metavar="N",
                     help="time N steps on random images instead of training")
@@ -161,6 +162,12 @@ if args.resume:
                                         about["states_not_saved"], schedule)
     if complaint:
         log(complaint)
+done = 0  # steps of the first epoch that an interrupted run has made
+if args.snapshot:
+    updates = script.restore(kv, args.snapshot)
+    first_epoch, done = divmod(updates, steps_per_epoch)
+    if updates:
+        log(f"goes on from the snapshot of step {updates} in {args.snapshot}")
 
 
 def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:
@@ -254,22 +261,29 @@ more = [name for name in SCALARS if name != "validation accuracy"
 log("epoch  learning rate  training loss  validation accuracy  samples/s  waiting",
     *(f" {name:>6}" for name in more))
 for epoch in range(first_epoch + 1, args.epochs + 1):
-    mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
+    if not done:
+        mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
     progress.begin_epoch(epoch)
     watch.begin()
     total = 0.0
     pending: list = []
     for step, batch in enumerate(data.train(epoch, args.batch_size, kv.rank, kv.num_workers), 1):
+        if step <= done:
+            continue
         losses = train_step(*(mx.nd.array(part) for part in batch))
         # Wait for the step before, not for this one, which goes on beside the next.
         total += sum(loss.asscalar() for loss in pending)
-        progress.step(total * kv.num_workers / args.batch_size / (step - 1) if pending else None)
+        before = step - 1 - done
+        progress.step(total * kv.num_workers / args.batch_size / before if pending else None)
         pending = losses
         updates += 1
+        if args.snapshot:
+            kv.snapshot(args.snapshot, args.snapshot_every)
     total += sum(loss.asscalar() for loss in pending)
     mx.nd.waitall()
     progress.end_epoch()
-    loss = total * kv.num_workers / args.batch_size / steps_per_epoch
+    loss = total * kv.num_workers / args.batch_size / (steps_per_epoch - done)
+    done = 0
     scores = validate()
     progress.write({"loss/training": loss, **{SCALARS[name]: scores[name] for name in scores}})
     log(f"{epoch:5d}  {schedule(updates):13.5f}  {loss:13.4f}  "

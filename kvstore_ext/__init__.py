@@ -10,6 +10,7 @@ room whose docstring says what it promises, in which order to read it, and what 
     compression/, optimizer/               methods that make gradients small; who updates parameters
     server/                                what a server is made of, and its process
     lane/                                  how a store gets its worker
+    snapshots/                             a run, written beside training, and gone on from
     slim_dp/                               Slim-DP, a method of its own
     store/                                 the KVStore that a script sees
     mxnet_hooks/                           before and after MXNet's import, names, the runner

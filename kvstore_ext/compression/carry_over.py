@@ -63,14 +63,14 @@ class CarryOver:
         self._method = method
         self._codecs = codecs
 
-    def fetch(self) -> Dict[str, Any]:
+    def fetch(self, whole: bool = True) -> Dict[str, Any]:
         """An entry for a dictionary of states; none where nothing is compressed."""
         names = self._names()
         if not names:
             return {}
         mx.nd.waitall()
         here = {name: self._here(name) for name in names}
-        there = {name: self._on_servers(self._keys[name]) for name in names}
+        there = {name: self._on_servers(self._keys[name]) for name in names if whole}
         entry = {"method": self._method, "rank": self._rank, "worker": here, "servers": there}
         return {ENTRY: entry}
 

@@ -32,6 +32,7 @@ class StoreMethod:
         The method's options; None for a store without a method.
     """
 
+    trains_on_workers = False  # whether each worker has a model and an optimizer of its own
     gradient_divisor = 1  # what sums are divided by before an optimizer on the workers sees them
 
     def __init__(self, context: StoreContext, compression: Optional[Compression] = None) -> None:
@@ -101,6 +102,10 @@ class StoreMethod:
         """The policy of a key that the method trains itself; None for the others."""
         return None
 
+    def trains(self, name: Key) -> bool:
+        """Whether it trains a key itself, so that each worker has a value of its own."""
+        return False
+
     def plain(self, name: Key) -> bool:
         """Whether a key's next push travels uncompressed."""
         return self.excludes(name)
@@ -127,9 +132,10 @@ class StoreMethod:
         """The keys that are."""
         return [key.name for key in self._keys()]
 
-    def fetch(self) -> Dict[str, Any]:
-        """What is carried over: an entry for a dictionary of states, or none."""
-        return self._carries.fetch()
+    def fetch(self, whole: bool = True) -> Dict[str, Any]:
+        """What is carried over: an entry for a dictionary of states, or none; unless `whole`,
+        without what the servers have."""
+        return self._carries.fetch(whole)
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it; raises KVStoreError for what

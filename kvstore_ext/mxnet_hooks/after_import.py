@@ -15,6 +15,7 @@ from .networks import (
     remembering_network,
 )
 from .store_names import check_name
+from .trained_parameters import ModuleParameters, TrainerParameters
 
 
 def adopt(store_class: type) -> None:
@@ -39,7 +40,9 @@ def adopt(store_class: type) -> None:
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
     mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
-    mx.gluon.Trainer.__init__ = remembering_declaration(mx.gluon.Trainer.__init__)
+    mx.gluon.Trainer.__init__ = _introducing_made_trainer(
+        remembering_declaration(mx.gluon.Trainer.__init__), store_class
+    )
     mx.gluon.Trainer._init_kvstore = _introducing_trainer(
         mx.gluon.Trainer._init_kvstore, store_class
     )
@@ -95,12 +98,25 @@ def _rescaling(check: Callable[..., None], store_class: type) -> Callable[..., N
     return check_and_rescale_grad
 
 
+def _introducing_made_trainer(
+    begin: Callable[..., None], store_class: Any
+) -> Callable[..., None]:
+    def init(trainer: Any, *arguments: Any, **named: Any) -> None:
+        begin(trainer, *arguments, **named)
+        store: Any = trainer._kvstore_params["kvstore"]
+        if isinstance(store, store_class):
+            store.include_in_snapshots(TrainerParameters(trainer))
+
+    return init
+
+
 def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_kvstore(trainer: Any) -> None:
         init(trainer)
         store: Any = trainer._kvstore
         if not isinstance(store, store_class):
             return
+        store.include_in_snapshots(TrainerParameters(trainer))
         store.method.learn_last_layer(last_layer_of_trainer(trainer))
         if not trainer._update_on_kvstore:
             store.adopt_optimizer(trainer._optimizer)
@@ -118,6 +134,7 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         init(module, *arguments, **named)
         store: Any = module._kvstore
         if isinstance(store, store_class) and not known:
+            store.include_in_snapshots(ModuleParameters(module))
             store.method.learn_last_layer(last_layer_of_module(module))
             if not module._update_on_kvstore:
                 store.adopt_optimizer(module._optimizer)

@@ -59,6 +59,20 @@ class ServerStates:
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """All states, as MXNet's Updater.get_states. Any worker may ask, without the others."""
+        states, counts = self._fetch_all()
+        states.update(self._carries.fetch())
+        if not dump_optimizer:
+            return pickle.dumps(states)
+        self._count(counts)
+        return pickle.dumps((states, self.optimizer))
+
+    def collect(self) -> Dict[Key, Any]:
+        """The states alone, of which nothing changes any more; the optimizer gets their counts."""
+        states, counts = self._fetch_all()
+        self._count(counts)
+        return states
+
+    def _fetch_all(self) -> Tuple[Dict[Any, Any], Dict[Key, int]]:
         mx.nd.waitall()  # no update is under way then
         states: Dict[Any, Any] = {}
         counts = {}
@@ -66,12 +80,11 @@ class ServerStates:
             state, count = self._fetch(key)
             if count > 0:
                 states[name], counts[name] = state, count
-        states.update(self._carries.fetch())
-        if not dump_optimizer:
-            return pickle.dumps(states)
+        return states, counts
+
+    def _count(self, counts: Dict[Key, int]) -> None:
         self.optimizer._index_update_count.update(counts)
         self.optimizer.num_update = max([self.optimizer.num_update, *counts.values()])
-        return pickle.dumps((states, self.optimizer))
 
     def set_states(self, states: bytes) -> None:
         """Puts states back, and the optimizer if it was saved with them. Rank 0's hold for the job.
@@ -84,10 +97,15 @@ class ServerStates:
         loaded, optimizer = load_states(states)
         check_states(loaded, self._keys)
         self._carries.put_back(loaded)
-        mx.nd.waitall()
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts
             self._carries.adopt(optimizer)
+        self.resume(loaded)
+
+    def resume(self, loaded: Dict[Key, Any]) -> None:
+        """Goes on from states of the store's keys, and from where the optimizer is. Rank 0's hold
+        for the job."""
+        mx.nd.waitall()
         resend = self._resend()
         assert resend is not None, "the store is gone"
         resend(self.optimizer)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Mapping
+from typing import Any, Dict, Mapping
 
 import mxnet as mx
 
@@ -23,6 +23,15 @@ class CarryingUpdater(mx.optimizer.Updater):
         """As MXNet's."""
         states = {**self.states, **self._carries.fetch()}
         return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
+
+    def collect(self) -> Dict[Any, Any]:
+        """The states alone, as they are now."""
+        return dict(self.states)
+
+    def resume(self, states: Dict[Any, Any]) -> None:
+        """Goes on from states, and from where the optimizer is."""
+        self.states = dict(states)
+        self.states_synced = dict.fromkeys(states, False)
 
     def set_states(self, states: bytes) -> None:
         """As MXNet's; raises KVStoreError for what another compression has carried over."""

@@ -9,12 +9,16 @@ import mxnet as mx
 # such a file and leave the entry alone.
 ENTRY = "kvstore_ext: carried over"
 
+# In place of a rank in an entry: that of no worker, for one that begins with nothing of its own.
+NOBODY = -1
+
 
 class StatesEntry(Protocol):
     """What is saved among the states of an optimizer, under a key of its own."""
 
-    def fetch(self) -> Dict[str, Any]:
-        """An entry for a dictionary of states, or none."""
+    def fetch(self, whole: bool = True) -> Dict[str, Any]:
+        """An entry for a dictionary of states, or none; unless `whole`, without what the servers
+        have, which is put back from rank 0's."""
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it."""

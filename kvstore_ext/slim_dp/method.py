@@ -24,6 +24,8 @@ class SlimMethod(StoreMethod):
     """Keys that are excluded are updated on every worker by the mean of the gradients, as the
     others are by the worker's own."""
 
+    trains_on_workers = True
+
     def __init__(self, context: StoreContext, options: SlimDP) -> None:
         super().__init__(context, options)
         self.gradient_divisor = context.workers
@@ -50,6 +52,9 @@ class SlimMethod(StoreMethod):
             details = self._context.push_details
             self._policies[key.name] = TrainedLocally(key, self._training, details)
         return self._policies[key.name]
+
+    def trains(self, name: Key) -> bool:
+        return name in self._policies
 
     def train_with(self, updater: Any) -> None:
         self._training.updater = updater

@@ -12,7 +12,7 @@ from ..compression.store_context import StoreContext
 from ..errors import ClusterError, KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
-from ..protocol.carries import ENTRY
+from ..protocol.carries import ENTRY, NOBODY
 from ..protocol.questions import answer_to, ask
 from .core_selection import RESUME
 from .local_training import LocalTraining
@@ -38,7 +38,7 @@ class SlimStates:
         self._rank = context.rank
         self._context = context
 
-    def fetch(self) -> Dict[str, Any]:
+    def fetch(self, whole: bool = True) -> Dict[str, Any]:
         """An entry for a dictionary of states; none before the first step."""
         training = self._training
         if not training.steps:
@@ -56,7 +56,7 @@ class SlimStates:
             "cores": cores,
             "local": local,
             "base": {name: self._codecs[name].base() for name in training.keys},
-            "global": {name: self._global(key) for name, key in keys},
+            "global": {name: self._global(key) for name, key in keys if whole},
         }
         return {ENTRY: entry}
 
@@ -74,6 +74,9 @@ class SlimStates:
         if entry is None:
             return
         training = self._training
+        if entry.get("rank") == NOBODY:  # this worker is new, and begins with the global model
+            begin = entry["global"]
+            entry = {**entry, "rank": self._rank, "local": begin, "base": begin}
         found = (entry.get("method"), entry.get("rank"), set(entry.get("steps", ())))
         allowed = (repr(training.method), self._rank, set(training.keys))
         for what, one, other in zip(("method", "rank", "keys"), found, allowed):

@@ -9,11 +9,13 @@ core, or says so. In reading order:
     summed_key.py    policies of dense keys: updated on the servers, or on the workers
     pushes.py        what accompanies a push
     sparse_key.py    the policy of keys that travel through MXNet's own store
+    snapshot_store.py  how a script has its run written, and goes on from there
+    store_run.py     what of the run is the store's
     method_store.py  what a script sees of the store's method
     lane_store.py    how a store opens and closes
     broadcasts.py    one worker's arrays for all others
     statistics.py    what was sent, and where the time went
     shutdown.py      how a process leaves its job
 
-It imports errors, config, keys, protocol, compression, optimizer, lane and _core.
+It imports errors, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
 """

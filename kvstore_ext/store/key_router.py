@@ -33,7 +33,8 @@ class KeyRouter:
     def __init__(self, lane: Lane) -> None:
         self.number = lane.open_store()
         self.keys: Dict[Key, KeyArrays] = {}  # dense
-        self._policies: Dict[Key, KeyPolicy] = {}  # of all, in the order of their first values
+        self.policies: Dict[Key, KeyPolicy] = {}  # of all, in the order of their first values
+        self.states: Any = None  # what MXNet calls the store's updater
         self._lane = lane
         self._pushes = Pushes(decides=lane.rank == 0)
         self._sparse = SparseKeys(lane, self._pushes, self.number)
@@ -48,17 +49,25 @@ class KeyRouter:
             push_details=self._pushes.details,
         )
         self.method = StoreMethod(self._context)
-        self._states: Any = None  # what MXNet calls the store's updater
         # Where the optimizer runs: one of these, or neither without one.
         self.on_servers = False
         self._on_workers: Optional[WorkerUpdater] = None
         self._worker_states: Optional[WorkerStates] = None  # of an optimizer on the workers
 
+    @property
+    def steps(self) -> int:
+        """How often the key that was pushed most has been, in earlier jobs too."""
+        return self._pushes.steps
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self._pushes.steps = steps
+
     def compress(self, compression: Compression) -> None:
         """Gives the store a method; raises KVStoreError once there are keys."""
-        if self._policies:
+        if self.policies:
             raise KVStoreError(
-                f"set_gradient_compression comes too late: {len(self._policies)} keys are "
+                f"set_gradient_compression comes too late: {len(self.policies)} keys are "
                 "initialised; it must come before the first"
             )
         self.method = compression.in_store(self._context)
@@ -70,20 +79,20 @@ class KeyRouter:
             name: KeyArrays(self._lane.worker, name, identity(self.number, name), arrays[0])
             for name, arrays in values
         }
-        for position, (name, arrays) in enumerate(values, len(self._policies)):
-            if name in self._policies:
+        for position, (name, arrays) in enumerate(values, len(self.policies)):
+            if name in self.policies:
                 raise KVStoreError(f"key {name!r} is initialised already")
             if stype_of(arrays[0]) != "default":
                 self._sparse.number(name, position)  # raises where there is none
             for array in [*arrays, *outs.get(name, [])]:
                 begun[name].check(array, arrays[0].stype)
             self.method.check_new(name, arrays[0])
-        for position, (name, arrays) in enumerate(values, len(self._policies)):
+        for position, (name, arrays) in enumerate(values, len(self.policies)):
             if stype_of(arrays[0]) == "default":
                 policy = self._new_dense(begun[name])
             else:
                 policy = self._new_sparse(name, position, arrays[0])
-            self._policies[name] = policy
+            self.policies[name] = policy
             policy.begin(arrays[0], outs.get(name), priority)
 
     def push(self, values: Pairs, priority: int) -> None:
@@ -98,7 +107,7 @@ class KeyRouter:
         for name, arrays in outs:
             self.find(name).check_pull(arrays)
         for name, arrays in outs:
-            self._policies[name].pull(arrays, priority)
+            self.policies[name].pull(arrays, priority)
 
     def pushpull(self, values: Pairs, outs: Optional[Pairs], priority: int) -> None:
         """Pushes values, then pulls into outs; None for into the values. Returns at once."""
@@ -120,11 +129,11 @@ class KeyRouter:
 
     def find(self, name: Key) -> KeyPolicy:
         """A key's policy; raises KeyNotInitialised where there is no such key."""
-        found = self._policies.get(name)
+        found = self.policies.get(name)
         if found is None:
             raise KeyNotInitialised(
                 f"key {name!r} was never initialised; initialised are "
-                f"{', '.join(map(repr, self._policies)) or 'none'}"
+                f"{', '.join(map(repr, self.policies)) or 'none'}"
             )
         return found
 
@@ -140,11 +149,11 @@ class KeyRouter:
             key.wait()
         self.method.adopt(optimizer)
         if on_servers:
-            self._states = self._begin_on_servers(optimizer)
+            self.states = self._begin_on_servers(optimizer)
         else:
-            self._states = self._begin_on_workers(optimizer)
-        self._pushes.follow(self._states)
-        return self._states
+            self.states = self._begin_on_workers(optimizer)
+        self._pushes.follow(self.states)
+        return self.states
 
     def set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Updates whole parameters by updater(key, gradient, value), outside a cluster."""
@@ -182,25 +191,25 @@ class KeyRouter:
 
     def _change(self, policy: KeyPolicy) -> None:
         """Gives a key another policy, which goes on with its value."""
-        before = self._policies[policy.name]
+        before = self.policies[policy.name]
         if before is policy:
             return
         value = mx.nd.empty(before.shape, dtype=before.dtype)
         before.pull([value], 0)
         policy.resume(value)
-        self._policies[policy.name] = policy
+        self.policies[policy.name] = policy
 
     def _policy_for(self, name: Key, values: Values) -> KeyPolicy:
         """That of a key whose gradients are these: a dense key whose gradients turn out to be
         row-sparse becomes one of MXNet's store."""
         if stype_of(values[0]) != "default" and name in self.keys:
-            key, position = self.keys[name], list(self._policies).index(name)
+            key, position = self.keys[name], list(self.policies).index(name)
             self._sparse.number(name, position)  # raises where there is none
             del self.keys[name]
             self._pushes.forget(name)
             like = mx.nd.empty(key.shape, dtype=key.dtype)
             self._change(self._new_sparse(name, position, like))
-        return self._policies[name]
+        return self.policies[name]
 
     def _check_push(self, name: Key, values: Values, outs: Optional[Values]) -> None:
         self.find(name).check_push(values, outs)
@@ -212,7 +221,7 @@ class KeyRouter:
         return ServerStates(
             optimizer,
             self._lane.worker,
-            self._policies,
+            self.policies,
             weakref.WeakMethod(self._send_optimizer),
             self.method,
             decides=self._lane.rank == 0,
@@ -250,13 +259,13 @@ class KeyRouter:
         """Servers cannot stop to update, and do not have the values that workers have updated."""
         from_servers = self.on_servers and not on_servers
         from_workers = self._on_workers is not None and on_servers and len(self.keys) > 0
-        before = getattr(self._states, "optimizer", self._states)
+        before = getattr(self.states, "optimizer", self.states)
         another = self._pushes.step > 0 and before is not None
         if from_servers or from_workers or (another and type(before) is not type(optimizer)):
             self._refuse_change(type(optimizer).__name__)
 
     def _refuse_change(self, wanted: str) -> None:
-        before = type(getattr(self._states, "optimizer", self._states)).__name__
+        before = type(getattr(self.states, "optimizer", self.states)).__name__
         raise KVStoreError(
             f"the store's optimizer is {before}, which cannot be changed to {wanted} any more; "
             "open another store for it"

@@ -8,12 +8,11 @@ import mxnet as mx
 from ..config import Options
 from ..errors import KVStoreError
 from ..keys.names import Arrays, Key, pairs
-from .broadcasts import Broadcasts
-from .method_store import MethodStore
+from .snapshot_store import SnapshotStore
 from .statistics import statistics
 
 
-class P3Worker(MethodStore):
+class P3Worker(SnapshotStore):
     """Priority-based parameter propagation: `mx.kv.create('p3')`, or `'dist_sync_p3'`.
 
     Behaves as MXNet's `dist_sync`. Dense keys travel on the lane: cut into slices, the layers that
@@ -42,7 +41,6 @@ class P3Worker(MethodStore):
     def __init__(self, options: Optional[Options] = None) -> None:
         super().__init__(options)
         self._updater: Any = None  # MXNet's name for what has the optimizer's states
-        self._broadcasts = Broadcasts(self._lane, self._router.number)
         self._begin()
 
     # What stays the stock store's is not repeated here: save_optimizer_states and

@@ -22,6 +22,7 @@ class Pushes:
 
     def __init__(self, decides: bool) -> None:
         self.step = 0  # pushes of the key that has most
+        self._before = 0  # steps before those that are counted now
         self._decides = decides
         self._counts: Dict[Key, int] = {}
         # The object that holds the optimizer, ServerStates or WorkerStates; a script that loads
@@ -35,11 +36,21 @@ class Pushes:
 
     def begin_on_servers(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Counts from now on, when the servers get this optimizer for all keys."""
+        self._before += self.step
         self.step = 0
         self._counts.clear()
         self._on_servers = True
         self._first_update = optimizer.num_update
         self._watch = SettingsWatch(optimizer)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the run, those included that another optimizer or an earlier job has made."""
+        return self._before + self.step
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self._before = steps - self.step
 
     def begin_on_workers(self, optimizer: Optional[mx.optimizer.Optimizer]) -> None:
         """The workers update dense keys from now on, with this optimizer; None for a user's own

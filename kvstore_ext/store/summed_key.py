@@ -75,6 +75,10 @@ class UpdatedOnWorkers(SummedKey):
     def resume(self, value: mx.nd.NDArray) -> None:
         self._value = value
 
+    def overwrite(self, value: mx.nd.NDArray) -> None:
+        """Goes on from another value, which all workers have alike."""
+        value.copyto(self._value)
+
     def push(self, values: Values, priority: int) -> None:
         if self._sum is None:
             self._sum = mx.nd.zeros_like(self._value)

@@ -23,7 +23,7 @@ BATCH, FEATURES, CLASSES, EXAMPLES = 8, 4, 3, 48
 
 # What would take long, and what stands for it: numbers of rounds and steps.
 SHORT = {r"tau=100": "tau=2", r"rounds\(20\)": "rounds(2)", r"num_epoch=10": "num_epoch=1",
-         r"range\(done \+ 1, 11\)": "range(done + 1, 3)"}
+         r"range\(done \+ 1, 11\)": "range(done + 1, 3)", r"len\(loader\), 10\)": "len(loader), 2)"}
 
 
 def make_net() -> Any:

@@ -113,6 +113,22 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path
     assert_same_bits(parameters(tmp_path / "parts" / "epoch-0004"), whole)
 
 
+@pytest.mark.parametrize("updater", ["true", "false"])
+def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: str) -> None:
+    def train(name: str, epochs: int, snapshots: str) -> str:
+        return run(TRAIN_IMAGE, "--kv-store", "p3", "--update-on-kvstore", updater, "--epochs",
+                   epochs, "--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir",
+                   tmp_path / name, "--snapshot", tmp_path / snapshots, "--snapshot-every", 7)
+
+    train("whole", 3, "of whole")
+    train("first", 2, "of parts")
+    output = train("last", 3, "of parts")
+    assert "goes on from the snapshot of step 42 in" in output
+    assert [row[0] for row in rows_of(output)] == ["2", "3"]
+    whole = parameters(tmp_path / "whole" / "epoch-0003")
+    assert_same_bits(parameters(tmp_path / "last" / "epoch-0003"), whole)
+
+
 SCHEDULE = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]
 
 
@@ -250,6 +266,7 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
     (["--devices", "7"], "--devices 7: MXNet sees 0 GPUs"),
     (["--model", "lenett"], "unknown model 'lenett'"),
     (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
+    (["--kv-store", "local", "--snapshot", "{}"], "--snapshot: the store local takes none"),
     (["--dtype", "float16"], "float16 needs GPUs")])
 def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:
     flags = [flag.format(tmp_path) for flag in flags]

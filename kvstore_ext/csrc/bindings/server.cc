@@ -104,6 +104,14 @@ void BindServer(py::module_* module) {
             self.CarryOver({key, slice}, rounds, ToVector(values));
           },
           py::arg("key"), py::arg("slice"), py::arg("rounds"), py::arg("values"))
+      .def(
+          "set_value",
+          [](Server& self, uint64_t key, uint32_t slice, const py::bytes& value) {
+            const Buffer buffer = ToBuffer(value);
+            py::gil_scoped_release without_gil;
+            self.SetValue({key, slice}, buffer);
+          },
+          py::arg("key"), py::arg("slice"), py::arg("value"))
       .def("abort", &Server::Abort, WithoutGil())
       .def("await_failure", &Server::AwaitFailure, WithoutGil())
       .def("end_waits", &Server::EndWaits, WithoutGil())

@@ -59,6 +59,14 @@ class Reduction {
   virtual bool TakeGradient(Buffer*) { throw std::logic_error("no optimizer updates this slice"); }
   virtual Buffer value() const { return Buffer(); }
 
+  // Goes on from another value of an optimizer's, in the memory of the last one. Nobody may be
+  // waiting for that any more. Throws std::invalid_argument for one of another size, and where no
+  // optimizer makes the values.
+  virtual void SetValue(const Buffer&) {
+    throw std::invalid_argument("key " + context_.declaration.name +
+                                " has no value that could be set");
+  }
+
   // What a worker gets of the round that was finished last.
   virtual SliceAnswer AnswerTo(int worker) const = 0;
 

@@ -243,6 +243,11 @@ void Server::CarryOver(const SliceName& name, uint64_t rounds, std::vector<float
   slice.reduction->CarryOver(rounds, slice.round, std::move(values));
 }
 
+void Server::SetValue(const SliceName& name, const Buffer& value) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  SliceOf(name).reduction->SetValue(value);
+}
+
 size_t Server::held_bytes() const {
   std::lock_guard<std::mutex> lock(mutex_);
   size_t bytes = 0;

@@ -96,6 +96,10 @@ class Server {
   // std::invalid_argument for another number of elements than the slice has.
   void CarryOver(const SliceName& name, uint64_t rounds, std::vector<float> values);
 
+  // Goes on from another value of a slice that an optimizer updates, while none of its updates or
+  // answers is under way. Throws std::invalid_argument for one of another size.
+  void SetValue(const SliceName& name, const Buffer& value);
+
   // Has NextUpdate, NextQuestion and AwaitFailure return at once, now and later.
   void EndWaits();
 

@@ -14,6 +14,7 @@ class SumReduction : public Reduction {
   const std::set<int>& heard() const override { return sum_.heard(); }
   bool takes_optimizer() const override { return true; }
   Buffer value() const override { return value_; }
+  void SetValue(const Buffer& value) override;
   SliceAnswer AnswerTo(int) const override { return Value(); }
   SliceAnswer Value() const override { return {encoding_, value_}; }
   size_t held_bytes() const override { return value_.size + sum_.held_bytes(); }

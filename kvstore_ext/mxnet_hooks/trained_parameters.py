@@ -1,0 +1,178 @@
+"""What a Trainer or Module has of a run, for the snapshots of its store."""
+from __future__ import annotations
+
+import ast
+import weakref
+from typing import Any, Dict, List
+
+import mxnet as mx
+import numpy as np
+
+from ..optimizer.resumed import packed, resume
+from ..snapshots.part import About, Part, copied
+
+Parameters = Dict[Any, List[mx.nd.NDArray]]  # each an array a device
+
+
+class TrainedParameters(Part):
+    """The parameters that Trainer or Module trains, and an optimizer that it runs itself.
+
+    Those without gradients, such as running averages, are each worker's own. The others are those
+    of the store, where that updates them; where Trainer or Module does, all workers have them
+    alike.
+
+    Parameters
+    ----------
+    owner
+        The Trainer or Module. Its store has this part, so it is not kept alive.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self._owner: Any = weakref.ref(owner)
+
+    @property
+    def gone(self) -> bool:
+        return self._owner() is None
+
+    def trained(self) -> Parameters:
+        """Parameters with gradients, by the store's keys."""
+        raise NotImplementedError
+
+    def untrained(self) -> Parameters:
+        """The others, by names of any kind."""
+        raise NotImplementedError
+
+    def updaters(self) -> List[Any]:
+        """Those of an optimizer that it runs itself."""
+        raise NotImplementedError
+
+    def shared(self) -> Any:
+        updaters = self.updaters()
+        if not updaters:
+            return None
+        values = {name: arrays[0].copy() for name, arrays in self.trained().items()}
+        states = copied(updaters[0].collect())
+        return {"values": values, "states": states, "optimizer": packed(updaters[0].optimizer)}
+
+    def own(self, rank: int) -> Any:
+        return copied(self.untrained())
+
+    def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
+        for name, arrays in self.untrained().items():
+            for device, array in enumerate(arrays):
+                own[name][min(device, len(own[name]) - 1)].copyto(array)
+        store = self._owner()._kvstore
+        for name, arrays in self.trained().items():
+            if shared is not None:
+                for array in arrays:
+                    shared["values"][name].copyto(array)
+            elif not store.method.trains(name):
+                store.pull(name, out=arrays)
+        for updater in self.updaters():
+            resume(updater.optimizer, shared["optimizer"])
+            updater.resume(shared["states"])
+
+
+class TrainerParameters(TrainedParameters):
+    """Those of a Trainer, whose store has no keys before its first step."""
+
+    name = "Trainer"
+
+    def trained(self) -> Parameters:
+        return self._with_gradients(True)
+
+    def untrained(self) -> Parameters:
+        return self._with_gradients(False)
+
+    def _with_gradients(self, wanted: bool) -> Parameters:
+        return {
+            key: parameter.list_data()
+            for key, parameter in enumerate(self._owner()._params)
+            if (parameter.grad_req != "null") == wanted
+        }
+
+    def updaters(self) -> List[Any]:
+        trainer = self._owner()
+        return [] if trainer._update_on_kvstore else list(trainer._updaters)
+
+    def about(self) -> About:
+        trainer = self._owner()
+        told = {
+            f"parameter {key}": _described(parameter)
+            for key, parameter in enumerate(trainer._params)
+        }
+        return {**told, "an optimizer": type(trainer._optimizer).__name__}
+
+    def check(self, saved: About) -> None:
+        # A shape that a first forward pass would tell may become any of as many dimensions.
+        for key, parameter in enumerate(self._owner()._params):
+            told = saved.get(f"parameter {key}", "")
+            if parameter._deferred_init and told and _may_become(parameter, told):
+                saved = {**saved, f"parameter {key}": _described(parameter)}
+        super().check(saved)
+
+    def prepare(self, saved: About) -> None:
+        self.check(saved)
+        trainer = self._owner()
+        for key, parameter in enumerate(trainer._params):
+            if parameter._deferred_init:
+                parameter.shape = _shape_in(saved[f"parameter {key}"])
+                parameter._finish_deferred_init()
+        if not trainer._kv_initialized:
+            trainer._init_kvstore()
+        if trainer._params_to_init:
+            trainer._init_params()
+
+
+class ModuleParameters(TrainedParameters):
+    """Those of a Module, once it has an optimizer."""
+
+    name = "Module"
+
+    def trained(self) -> Parameters:
+        group = self._owner()._exec_group
+        arrays = zip(group.param_names, group.param_arrays, group.grad_arrays)
+        return {name: values for name, values, gradients in arrays if gradients[0] is not None}
+
+    def untrained(self) -> Parameters:
+        group = self._owner()._exec_group
+        trained = self.trained()
+        arrays = [
+            *zip(group.param_names, group.param_arrays),
+            *zip(group.aux_names, group.aux_arrays),
+        ]
+        return {name: values for name, values in arrays if name not in trained}
+
+    def updaters(self) -> List[Any]:
+        module = self._owner()
+        return [] if module._update_on_kvstore else [module._updater]
+
+    def about(self) -> About:
+        parameters = {**self.trained(), **self.untrained()}
+        told = {
+            f"parameter {name!r}": _text(arrays[0].shape, arrays[0].dtype)
+            for name, arrays in parameters.items()
+        }
+        return {**told, "an optimizer": type(self._owner()._optimizer).__name__}
+
+    def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
+        super().put_back(shared, own, is_own)
+        self._owner()._params_dirty = True  # for get_params
+
+
+def _described(parameter: mx.gluon.Parameter) -> str:
+    return _text(tuple(parameter.shape), parameter.dtype)
+
+
+def _text(shape: Any, dtype: Any) -> str:
+    return f"{np.dtype(dtype).name} {shape}"
+
+
+def _shape_in(text: str) -> Any:
+    return ast.literal_eval(text.split(" ", 1)[1])
+
+
+def _may_become(parameter: mx.gluon.Parameter, text: str) -> bool:
+    found, wanted = parameter.shape, _shape_in(text)
+    fits = len(found) == len(wanted) and all(a in (-1, 0, b) for a, b in zip(found, wanted))
+    return fits and text.startswith(np.dtype(parameter.dtype).name + " ")

@@ -1,0 +1,176 @@
+"""Takes snapshots of a store's run at common steps, and goes on from one."""
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Union
+
+from ..errors import KVStoreError
+from .choice import choose
+from .folder import Entry, entry, next_number
+from .manifest import Manifest, read_manifest
+from .part import Part, SnapshotError
+from .random_states import RandomStates
+from .sealed_files import read_sealed
+from .writing import SHARED, Contents, Writing, file_of
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class Snapshots:
+    """The snapshots of one store. Only the script's thread calls it, on all workers alike.
+
+    Parameters
+    ----------
+    rank, workers, timeout
+        The store's.
+    agree
+        Gives every worker rank 0's numbers, float64s: a list of the same length on all.
+    failure
+        Why the job has failed, if it has.
+    parts
+        What the run consists of, in the order in which it takes things back.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        workers: int,
+        timeout: float,
+        agree: Callable[[List[float]], List[float]],
+        failure: Callable[[], str],
+        parts: List[Part],
+    ) -> None:
+        self._rank = rank
+        self._workers = workers
+        self._agree = agree
+        self._parts = {part.name: part for part in [*parts, RandomStates()]}
+        self._writing = Writing(timeout, failure)
+        self._last = 0  # the step that was looked at last
+        self._next: Dict[Path, int] = {}  # numbers, by directory
+
+    def include(self, part: Part) -> None:
+        """Has the run consist of this part too; it takes the place of one of the same name."""
+        self._parts[part.name] = part
+
+    @property
+    def parts(self) -> Dict[str, Part]:
+        """By name, those that are left."""
+        self._parts = {name: part for name, part in self._parts.items() if not part.gone}
+        return self._parts
+
+    def take(self, directory: PathLike, every: int, keep: int, step: int) -> bool:
+        """Begins a snapshot after this step, if one is due; see P3Worker.snapshot."""
+        for name, value in (("every", every), ("keep", keep)):
+            if not isinstance(value, int) or value < 1:
+                raise KVStoreError(f"{name} is {value!r}; it must be a whole number 1 or more")
+        due = step // every > self._last // every
+        self._last = step
+        if not due:
+            return False
+        self._writing.join()
+        path = Path(directory)
+        target = entry(path, self._number(path), step)
+        files = {file_of(self._rank): self._collect(lambda part: part.own(self._rank))}
+        manifest = None
+        if self._rank == 0:
+            files[SHARED] = self._collect(lambda part: part.shared())
+            about = {name: part.about() for name, part in self.parts.items()}
+            manifest = Manifest(step=step, workers=self._workers, about=about)
+        self._writing.begin(Contents(target, files, manifest, keep))
+        return True
+
+    def restore(self, directory: PathLike) -> Optional[int]:
+        """Goes on from the newest snapshot that fits; see P3Worker.restore."""
+        self.join()
+        found = self._chosen(Path(directory))
+        if found is None:
+            return None
+        target, manifest = found
+        for name, part in self.parts.items():
+            part.prepare(manifest.about.get(name, {}))
+        for name, part in self.parts.items():
+            part.check(manifest.about.get(name, {}))  # what it has made, or other workers have not
+        is_own = self._rank < manifest.workers
+        own_file = file_of(self._rank if is_own else 0)
+        shared, own = [
+            read_sealed(target.path / name, manifest.files[name]) for name in (SHARED, own_file)
+        ]
+        for name, part in self.parts.items():
+            part.put_back(shared.get(name), own.get(name), is_own)
+        if self._rank == 0 and manifest.workers != self._workers:
+            print(
+                f"kvstore_ext: {target.path} was taken of {manifest.workers} workers; this run has "
+                f"{self._workers}, so that it goes on otherwise than that one would have",
+                file=sys.stderr,
+                flush=True,
+            )
+        self._last = manifest.step
+        return manifest.step
+
+    def join(self) -> None:
+        """Waits until all is written; raises KVStoreError where the last could not be."""
+        self._writing.join()
+
+    def _collect(self, ask: Callable[[Part], Any]) -> Dict[str, Any]:
+        return {name: ask(part) for name, part in self.parts.items()}
+
+    def _number(self, directory: Path) -> int:
+        """The next snapshot's, as rank 0 counts them."""
+        if directory not in self._next:
+            number = -1
+            if self._rank == 0:
+                try:
+                    directory.mkdir(parents=True, exist_ok=True)
+                except OSError as error:
+                    raise KVStoreError(
+                        f"snapshots cannot be written to {directory}: {error.strerror}"
+                    ) from None
+                number = next_number(directory)
+            self._next[directory] = int(self._agree([number])[0])
+        number = self._next[directory]
+        self._next[directory] += 1
+        return number
+
+    def _chosen(self, directory: Path) -> Optional[tuple[Entry, Manifest]]:
+        """Rank 0's choice, as this worker sees it."""
+        found, refused = None, None
+        if self._rank == 0:
+            try:
+                found = choose(directory, list(self.parts.values()))
+            except SnapshotError as error:
+                refused = error
+        told = [0.0, 0.0, 0.0, 0.0]
+        if found is not None:
+            told = [1.0, found[0].number, found[0].step, found[1].number]
+        elif refused is not None:
+            told = [2.0, 0.0, 0.0, 0.0]
+        kind, number, step, content = self._agree(told)
+        if kind == 0:
+            return None
+        if kind == 2:
+            raise refused or SnapshotError(
+                f"worker 0 can go on from no snapshot in {directory}, as it says"
+            )
+        if self._rank == 0:
+            return found
+        target = entry(directory, int(number), int(step))
+        manifest = self._read_as_rank_0(target, content)
+        return target, manifest
+
+    def _read_as_rank_0(self, target: Entry, content: float) -> Manifest:
+        try:
+            manifest = read_manifest(target.path)
+        except SnapshotError as error:
+            raise SnapshotError(
+                f"worker 0 goes on from {target.path}; worker {self._rank} finds that {error}: "
+                "all hosts must share the directory"
+            ) from None
+        if manifest.number != content:
+            raise SnapshotError(
+                f"worker 0 goes on from {target.path} of content {int(content):012x}; worker "
+                f"{self._rank} finds {int(manifest.number):012x}: all hosts must share the "
+                "directory"
+            )
+        return manifest

@@ -1,0 +1,111 @@
+"""Writes snapshots beside training: each worker its own files, rank 0 the manifest at last."""
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional
+
+from ..errors import KVStoreError
+from .folder import Entry, remove_others
+from .manifest import Manifest
+from .sealed_files import flush_directory, seal_of, write_sealed
+
+SHARED = "shared.states"
+
+
+def file_of(rank: int) -> str:
+    """The file of what a worker has by itself."""
+    return f"worker-{rank}.states"
+
+
+def files_of(workers: int) -> List[str]:
+    """All files of a snapshot but the manifest and the seals."""
+    return [SHARED, *map(file_of, range(workers))]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a worker writes: files with their contents, and on rank 0 the manifest of all."""
+
+    entry: Entry
+    files: Dict[str, Any]
+    manifest: Optional[Manifest]
+    keep: int
+
+
+class Writing:
+    """Writes one snapshot at a time on a thread of its own. The script's thread calls it.
+
+    Parameters
+    ----------
+    timeout
+        Seconds that rank 0 waits for the files of the others.
+    failure
+        Why the job has failed, if it has, so that nobody is waited for.
+    """
+
+    def __init__(self, timeout: float, failure: Callable[[], str]) -> None:
+        self._timeout = timeout
+        self._job_failure = failure
+        self._thread = threading.Thread()
+        self._failure = ""  # the thread's, until it has ended
+
+    def begin(self, contents: Contents) -> None:
+        """Begins to write, once the one before is written; returns at once after that."""
+        self.join()
+        self._thread = threading.Thread(
+            target=self._run, args=(contents,), daemon=True, name="write snapshot"
+        )
+        self._thread.start()
+
+    def join(self) -> None:
+        """Waits until all is written; raises KVStoreError where the last one could not be."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        failure, self._failure = self._failure, ""
+        if failure:
+            raise KVStoreError(failure)
+
+    def _run(self, contents: Contents) -> None:
+        try:
+            self._write(contents)
+        except Exception as error:
+            what = error if isinstance(error, KVStoreError) else f"{type(error).__name__}: {error}"
+            self._failure = (
+                f"the snapshot of step {contents.entry.step} could not be written to "
+                f"{contents.entry.path}: {what}"
+            )
+
+    def _write(self, contents: Contents) -> None:
+        directory = contents.entry.path
+        directory.mkdir(parents=True, exist_ok=True)
+        flush_directory(directory.parent)
+        for name, content in contents.files.items():
+            write_sealed(directory / name, content)
+        if contents.manifest is None:
+            return
+        manifest = self._completed(directory, contents.manifest)
+        manifest.write(directory)
+        remove_others(directory.parent, contents.keep)
+
+    def _completed(self, directory: Path, manifest: Manifest) -> Manifest:
+        """With the files of all workers, once they are there."""
+        names = files_of(manifest.workers)
+        latest = time.monotonic() + self._timeout
+        while True:
+            found = {name: seal_of(directory / name) for name in names}
+            seals = {name: seal for name, seal in found.items() if seal is not None}
+            missing = [name for name in names if name not in seals]
+            if not missing:
+                return dataclasses.replace(manifest, files=seals)
+            if self._job_failure():
+                raise KVStoreError(f"{', '.join(missing)} did not come: {self._job_failure()}")
+            if time.monotonic() > latest:
+                raise KVStoreError(
+                    f"{', '.join(missing)} did not come within {self._timeout:g} s; all workers "
+                    "must call snapshot after the same steps, with a directory that all hosts share"
+                )
+            time.sleep(0.05)

@@ -1,0 +1,124 @@
+"""How a script has its run written beside training, and goes on from there."""
+from __future__ import annotations
+
+import functools
+from typing import Callable, List, Optional
+
+import mxnet as mx
+
+from ..config import Options
+from ..errors import ClusterError, KVStoreError
+from ..snapshots import Part, Snapshots
+from ..snapshots.snapshots import PathLike
+from .broadcasts import Broadcasts
+from .method_store import MethodStore
+from .store_run import StoreRun
+
+
+class SnapshotStore(MethodStore):
+    """A store whose run can be interrupted."""
+
+    def __init__(self, options: Optional[Options] = None) -> None:
+        super().__init__(options)
+        self._broadcasts = Broadcasts(self._lane, self._router.number)
+        self._snapshots = Snapshots(
+            self._lane.rank,
+            self._lane.workers,
+            self._lane.timeout,
+            functools.partial(_of_rank_0, self._broadcasts, self._worker.failure),
+            self._worker.failure,
+            [StoreRun(self._router, self._lane)],
+        )
+
+    def snapshot(self, directory: PathLike, every: int = 100, keep: int = 2) -> bool:
+        """Has the run written to a directory, if that many steps have been; to be called by all
+        workers after each step, or at least after the same ones.
+
+        A snapshot has the keys' values, the optimizer's states, on servers or workers, what
+        compression and Slim-DP carry over, what a Trainer or Module of the store trains, and the
+        states of MXNet's, NumPy's and Python's random generators. The script waits while that is
+        copied, and for the last snapshot where that is not written yet. A job that is killed at any
+        time leaves whole snapshots behind.
+
+        Parameters
+        ----------
+        directory
+            Of this store's run alone, on a file system that all hosts share; it need not exist.
+        every
+            Steps from one to the next; a step is a push of every key.
+        keep
+            How many whole ones stay; older ones are removed.
+
+        Returns
+        -------
+        bool
+            Whether one was begun.
+
+        Raises
+        ------
+        KVStoreError
+            Where the last one could not be written: its reason. For numbers below 1, and for keys
+            with row-sparse arrays.
+        """
+        self._check_open()
+        return self._snapshots.take(directory, every, keep, self._router.steps)
+
+    def restore(self, directory: PathLike) -> Optional[int]:
+        """Goes on from the newest snapshot in a directory that is whole; to be called by all
+        workers before the first step. Servers may be another number than before, and so may
+        workers, where the method allows it.
+
+        Keys must have their first values, and the optimizer must be set, but for those of a
+        Trainer, which is made before.
+
+        Returns
+        -------
+        int or None
+            The step after which it was taken, so many as the run has behind it; None where there
+            is no snapshot.
+
+        Raises
+        ------
+        KVStoreError
+            Where there are snapshots, but all are damaged or another run's: what is wrong with
+            each. Where an older one is taken, standard error has the same of the newer ones.
+        """
+        self._check_open()
+        step = self._snapshots.restore(directory)
+        if step is not None:
+            self._router.steps = step
+        return step
+
+    def include_in_snapshots(self, part: Part) -> None:
+        """Has snapshots hold something of the script's too.
+
+        Parameters
+        ----------
+        part
+            Of a class that is derived from kvstore_ext.snapshots.Part, with a name of its own.
+        """
+        self._snapshots.include(part)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        failure = None
+        try:
+            self._snapshots.join()
+        except KVStoreError as error:
+            failure = error
+        super().close()
+        if failure is not None:
+            raise failure
+
+
+def _of_rank_0(
+    broadcasts: Broadcasts, job_failure: Callable[[], str], numbers: List[float]
+) -> List[float]:
+    """Rank 0's numbers, on every worker."""
+    array = mx.nd.array(numbers, dtype="float64")
+    try:
+        broadcasts.begin(0, [(f"kvstore_ext: {len(numbers)} numbers", [array])], 0)
+        return [float(number) for number in array.asnumpy()]
+    except mx.MXNetError as error:
+        raise ClusterError(job_failure() or str(error)) from None

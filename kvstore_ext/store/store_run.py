@@ -1,0 +1,126 @@
+"""A store's part of a run, for snapshots: its keys' values, its optimizer, its compression."""
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import mxnet as mx
+import numpy as np
+
+from ..errors import KVStoreError
+from ..keys.names import Key
+from ..lane.lane import Lane
+from ..optimizer.resumed import packed, resume
+from ..optimizer.server_values import put_value
+from ..protocol.carries import NOBODY
+from ..snapshots.part import About, Part, copied
+from .key_router import KeyRouter
+from .summed_key import UpdatedOnServers, UpdatedOnWorkers
+
+
+class StoreRun(Part):
+    """What a store has, here and on its servers.
+
+    Values are those of keys that it updates: without an optimizer they are sums, which the next
+    step overwrites. What servers have is fetched by rank 0, and put back by it, into whatever
+    servers there are; meanwhile the others wait for its next push.
+    """
+
+    name = "store"
+
+    def __init__(self, router: KeyRouter, lane: Lane) -> None:
+        self._router = router
+        self._lane = lane
+
+    def about(self) -> About:
+        router = self._router
+        found = {
+            f"key {name!r}": f"of shape {policy.shape}, {np.dtype(policy.dtype).name}"
+            for name, policy in router.policies.items()
+        }
+        found["compression"] = repr(router.method.compression)
+        found["an optimizer"] = "none" if router.states is None else _described(router)
+        return found
+
+    def check(self, saved: About) -> None:
+        # Before its first key a store can still become anything.
+        if self._router.policies:
+            super().check(saved)
+
+    def shared(self) -> Dict[str, Any]:
+        self._refuse_sparse()
+        method = self._router.method
+        found: Dict[str, Any] = {"values": self._values()}
+        if self._router.states is not None and not method.trains_on_workers:
+            found["optimizer"] = self._optimizer()
+        return found
+
+    def own(self, rank: int) -> Dict[str, Any]:
+        self._refuse_sparse()
+        method = self._router.method
+        found: Dict[str, Any] = {"carried": method.fetch(whole=rank == 0)}
+        if self._router.states is not None and method.trains_on_workers:
+            found["optimizer"] = self._optimizer()
+        return found
+
+    def put_back(self, shared: Dict[str, Any], own: Dict[str, Any], is_own: bool) -> None:
+        if not self._router.policies:
+            raise KVStoreError("restore comes too early: no key has its first value yet")
+        self._refuse_sparse()
+        self._put_values(shared["values"])
+        carried = own["carried"]
+        if not is_own:
+            carried = {name: {**entry, "rank": NOBODY} for name, entry in carried.items()}
+        self._router.method.put_back(dict(carried))
+        saved = shared.get("optimizer") or own.get("optimizer")
+        if saved is not None:
+            states, optimizer = saved
+            resume(self._router.states.optimizer, optimizer)
+            begins_anew = self._router.method.trains_on_workers and not is_own
+            self._router.states.resume({} if begins_anew else states)
+        self._lane.barrier()  # nobody pushes before the servers have it all
+
+    def _optimizer(self) -> Any:
+        states = self._router.states.collect()
+        return copied(states), packed(self._router.states.optimizer)
+
+    def _values(self) -> Dict[Key, mx.nd.NDArray]:
+        found = {}
+        for name, policy in self._router.policies.items():
+            if self._is_updated(policy):
+                found[name] = mx.nd.empty(policy.shape, dtype=policy.dtype)
+                policy.pull([found[name]], 0)
+        return found
+
+    def _put_values(self, values: Dict[Key, mx.nd.NDArray]) -> None:
+        on_servers = []
+        for name, value in values.items():
+            policy = self._router.policies[name]
+            if isinstance(policy, UpdatedOnWorkers):
+                policy.overwrite(value)
+            else:
+                on_servers.append(name)
+                # The last result, which nobody may have asked for, is no answer any more.
+                policy.pull([mx.nd.zeros_like(value)], 0)
+        mx.nd.waitall()
+        self._lane.barrier()
+        if self._lane.rank == 0:
+            for name in on_servers:
+                put_value(self._lane.worker, self._router.policies[name], values[name])
+        self._lane.barrier()
+
+    def _is_updated(self, policy: Any) -> bool:
+        on_servers = isinstance(policy, UpdatedOnServers) and self._router.on_servers
+        return on_servers or isinstance(policy, UpdatedOnWorkers)
+
+    def _refuse_sparse(self) -> None:
+        sparse = [name for name in self._router.policies if name not in self._router.keys]
+        if sparse:
+            raise KVStoreError(
+                f"a snapshot takes dense keys alone; this store has {', '.join(map(repr, sparse))} "
+                "with row-sparse arrays"
+            )
+
+
+def _described(router: KeyRouter) -> str:
+    where = "on the servers" if router.on_servers else "on the workers"
+    return f"{type(router.states.optimizer).__name__} {where}"

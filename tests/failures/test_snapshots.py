@@ -1,0 +1,232 @@
+"""Snapshots that are damaged, another run's, or cannot be written: nothing of them is taken."""
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, Callable
+
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext import KVStoreError
+from kvstore_ext.snapshots import Part
+
+SHAPE = (3, 50)
+
+
+def open_store(shape: tuple[int, ...] = SHAPE, optimizer: str = "adam", **compression: Any) -> Any:
+    """A store with one key, whose value is 0."""
+    store = mx.kv.create("p3")
+    if compression:
+        store.set_gradient_compression(compression)
+    store.set_optimizer(mx.optimizer.create(optimizer, learning_rate=0.1))
+    store.init("weight", mx.nd.zeros(shape))
+    return store
+
+
+def value(store: Any) -> np.ndarray:
+    out = mx.nd.empty(SHAPE)
+    store.pull("weight", out=out)
+    return out.asnumpy()
+
+
+def train(directory: Path, steps: int, every: int = 1, keep: int = 9) -> list[np.ndarray]:
+    """Makes steps with snapshots, and returns the values after each."""
+    store = open_store()
+    values = [value(store)]
+    for step in range(1, steps + 1):
+        store.push("weight", mx.nd.full(SHAPE, step))
+        values.append(value(store))
+        assert store.snapshot(directory, every=every, keep=keep) == (step % every == 0)
+    store.close()
+    return values
+
+
+def restored(directory: Path, **how: Any) -> tuple[int | None, np.ndarray]:
+    """The step that a new store goes on from, and its value then."""
+    store = open_store(**how)
+    step = store.restore(directory)
+    found = value(store)
+    store.close()
+    return step, found
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_where_there_is_no_snapshot_there_is_no_step(tmp_path: Path) -> None:
+    for directory in (tmp_path / "none", tmp_path):
+        assert restored(directory)[0] is None
+
+
+def test_the_newest_stay_and_their_seals_are_those_of_sha256sum(tmp_path: Path) -> None:
+    values = train(tmp_path, steps=7, every=2, keep=2)
+    assert names(tmp_path) == ["snapshot-000001-step-4", "snapshot-000002-step-6"]
+    step, found = restored(tmp_path)
+    assert step == 6
+    np.testing.assert_array_equal(found, values[6])
+    newest = tmp_path / "snapshot-000002-step-6"
+    seals = [path.name for path in newest.glob("*.sha256")]
+    assert len(seals) == 2
+    subprocess.run(["sha256sum", "--quiet", "-c", *seals], cwd=newest, check=True)
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size - 1)
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def renumber(file: Path) -> None:
+    text = file.read_text()
+    assert '"step": 2' in text
+    file.write_text(text.replace('"step": 2', '"step": 7'))
+
+
+def reformat(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 99}))
+
+
+DAMAGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "shorter": ("shared.states", cut, r"has \d+ bytes; the manifest says \d+"),
+    "other": ("shared.states", flip, r"has SHA-256 [0-9a-f]{64}; the manifest says [0-9a-f]{64}"),
+    "own": ("worker-0.states", flip, r"worker-0.states has SHA-256 .* manifest says"),
+    "gone": ("worker-0.states", os.unlink, "cannot be read: No such file"),
+    "no manifest": ("manifest.json", cut, "is no manifest"),
+    "changed": ("manifest.json", renumber, r"has SHA-256 [0-9a-f]{64}; it says [0-9a-f]{64}"),
+    "format": ("manifest.json", reformat, "format 99.*reads format 1"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_of_a_damaged_snapshot_the_one_before_is_taken(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], damage: str
+) -> None:
+    file, do, words = DAMAGES[damage]
+    values = train(tmp_path, steps=2)
+    newest, before = (tmp_path / f"snapshot-00000{n}-step-{n + 1}" for n in (1, 0))
+    do(newest / file)
+    step, found = restored(tmp_path)
+    assert step == 1
+    np.testing.assert_array_equal(found, values[1])
+    assert re.search(rf"{newest} is not taken: .*{words}.*before it is", capfd.readouterr().err)
+    do(before / file) if do is not renumber else cut(before / file)
+    with pytest.raises(KVStoreError, match=rf"{newest} is not taken.*{before} is not taken"):
+        restored(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"shape": (2, 2)}, r"\(3, 50\), float32; this run has of shape \(2, 2\), float32"),
+        ({"optimizer": "sgd"}, "Adam on the servers; this run has SGD on the servers"),
+        ({"optimizer": "lamb"}, "Adam on the servers; this run has LAMB on the workers"),
+        ({"type": "terngrad"}, "compression None; this run has TernGrad"),
+    ],
+)
+def test_another_run_is_told_with_both_values(
+    tmp_path: Path, other: dict[str, Any], words: str
+) -> None:
+    train(tmp_path, steps=1)
+    store = open_store(**other)
+    with pytest.raises(KVStoreError, match=words):
+        store.restore(tmp_path)
+    store.push("weight", mx.nd.ones(other.get("shape", SHAPE)))  # it goes on without
+    store.close()
+
+
+def test_what_an_end_in_the_midst_has_left_is_no_snapshot(tmp_path: Path) -> None:
+    train(tmp_path, steps=1)
+    half = tmp_path / "snapshot-000001-step-2"
+    half.mkdir()
+    (half / "worker-0.states.part").write_bytes(b"half")
+    assert restored(tmp_path)[0] == 1
+    train(tmp_path, steps=2, keep=1)
+    assert names(tmp_path) == ["snapshot-000003-step-2"]  # numbers are never used again
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store()
+
+    def no_space(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    words = "step 1 could not be written to .*No space left on device"
+    for _ in range(2):
+        store.push("weight", mx.nd.ones(SHAPE))
+        if _ == 0:
+            assert store.snapshot(tmp_path, every=1)
+    with pytest.raises(KVStoreError, match=words):
+        store.snapshot(tmp_path, every=1)
+    store.push("weight", mx.nd.ones(SHAPE))
+    assert store.snapshot(tmp_path, every=1)
+    with pytest.raises(KVStoreError, match="step 3 could not"):
+        store.close()
+
+
+def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = open_store()
+    store.push("weight", mx.nd.ones(SHAPE))
+    for wrong, words in (
+        ({"every": 0}, "every is 0; it must be a whole number 1 or more"),
+        ({"keep": 1.5}, "keep is 1.5"),
+    ):
+        with pytest.raises(KVStoreError, match=words):
+            store.snapshot(tmp_path, **wrong)
+    with pytest.raises(KVStoreError, match=r"cannot be written to .*file"):
+        store.snapshot(tmp_path / "file", every=1)
+    store.close()
+    store = mx.kv.create("p3")
+    train(tmp_path / "good", steps=1)
+    with pytest.raises(KVStoreError, match="too early: no key has its first value"):
+        store.restore(tmp_path / "good")
+    store.close()
+
+
+def test_row_sparse_keys_are_refused(tmp_path: Path) -> None:
+    store = open_store()
+    store.init("rows", mx.nd.zeros((4, 2)).tostype("row_sparse"))
+    store.push("weight", mx.nd.ones(SHAPE))
+    with pytest.raises(KVStoreError, match="dense keys alone; this store has 'rows'"):
+        store.snapshot(tmp_path, every=1)
+    store.close()
+
+
+class Place(Part):
+    """Where a script is in its data."""
+
+    name = "place"
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def own(self, rank: int) -> int:
+        return self.place
+
+    def put_back(self, shared: Any, own: int, is_own: bool) -> None:
+        self.place = own
+
+
+def test_a_script_has_its_own_part_and_steps_count_on(tmp_path: Path) -> None:
+    for first, place in ((0, 5), (3, 6)):
+        store = open_store()
+        part = Place(place)
+        store.include_in_snapshots(part)
+        assert store.restore(tmp_path) == (first or None)
+        assert part.place == 5
+        for step in range(first + 1, first + 4):
+            store.push("weight", mx.nd.ones(SHAPE))
+            assert store.snapshot(tmp_path, every=3) == (step % 3 == 0)
+        store.close()
+    assert names(tmp_path) == ["snapshot-000000-step-3", "snapshot-000001-step-6"]
