@@ -50,12 +50,17 @@ class TrainedParameters(Part):
         updaters = self.updaters()
         if not updaters:
             return None
-        values = {name: arrays[0].copy() for name, arrays in self.trained().items()}
+        values = {name: copied(arrays[0]) for name, arrays in self.trained().items()}
         states = copied(updaters[0].collect())
         return {"values": values, "states": states, "optimizer": packed(updaters[0].optimizer)}
 
     def own(self, rank: int) -> Any:
         return copied(self.untrained())
+
+    def at_hand(self) -> Dict[Any, mx.nd.NDArray]:
+        method = self._owner()._kvstore.method
+        of_store = {} if self.updaters() else self.trained()
+        return {name: arrays[0] for name, arrays in of_store.items() if not method.trains(name)}
 
     def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
         for name, arrays in self.untrained().items():

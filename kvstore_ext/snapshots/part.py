@@ -53,6 +53,10 @@ class Part:
         """What this worker, of this rank, has by itself."""
         return None
 
+    def at_hand(self) -> Dict[Any, mx.nd.NDArray]:
+        """Values of the store's keys that it has in any case, and which need not be fetched."""
+        return {}
+
     def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
         """Goes on from what `shared` and `own` returned. Without `is_own`, the snapshot's job had
         no worker of this rank, and `own` is rank 0's."""
@@ -69,8 +73,11 @@ def compare(saved: About, found: About) -> None:
 
 
 def copied(value: Any) -> Any:
-    """A copy that stays as it is; of MXNet's arrays, made in order with what computes them."""
-    if isinstance(value, (mx.nd.NDArray, np.ndarray)):
+    """A copy that stays as it is; of MXNet's arrays, made in order with what computes them, in the
+    host's memory."""
+    if isinstance(value, mx.nd.NDArray):
+        return value.copyto(mx.cpu())
+    if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, dict):
         return {name: copied(part) for name, part in value.items()}

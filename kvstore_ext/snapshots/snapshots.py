@@ -29,8 +29,6 @@ class Snapshots:
         Gives every worker rank 0's numbers, float64s: a list of the same length on all.
     failure
         Why the job has failed, if it has.
-    parts
-        What the run consists of, in the order in which it takes things back.
     """
 
     def __init__(
@@ -40,12 +38,12 @@ class Snapshots:
         timeout: float,
         agree: Callable[[List[float]], List[float]],
         failure: Callable[[], str],
-        parts: List[Part],
     ) -> None:
         self._rank = rank
         self._workers = workers
         self._agree = agree
-        self._parts = {part.name: part for part in [*parts, RandomStates()]}
+        # In the order in which they take things back.
+        self._parts: Dict[str, Part] = {RandomStates.name: RandomStates()}
         self._writing = Writing(timeout, failure)
         self._last = 0  # the step that was looked at last
         self._next: Dict[Path, int] = {}  # numbers, by directory
@@ -59,6 +57,13 @@ class Snapshots:
         """By name, those that are left."""
         self._parts = {name: part for name, part in self._parts.items() if not part.gone}
         return self._parts
+
+    def at_hand(self) -> Dict[Any, Any]:
+        """Values of the store's keys that parts have in any case."""
+        found: Dict[Any, Any] = {}
+        for part in self.parts.values():
+            found.update(part.at_hand())
+        return found
 
     def take(self, directory: PathLike, every: int, keep: int, step: int) -> bool:
         """Begins a snapshot after this step, if one is due; see P3Worker.snapshot."""

@@ -27,8 +27,9 @@ class SnapshotStore(MethodStore):
             self._lane.timeout,
             functools.partial(_of_rank_0, self._broadcasts, self._worker.failure),
             self._worker.failure,
-            [StoreRun(self._router, self._lane)],
         )
+        run = StoreRun(self._router, self._lane, self._snapshots.at_hand)
+        self._snapshots.include(run)
 
     def snapshot(self, directory: PathLike, every: int = 100, keep: int = 2) -> bool:
         """Has the run written to a directory, if that many steps have been; to be called by all

@@ -1,7 +1,7 @@
 """A store's part of a run, for snapshots: its keys' values, its optimizer, its compression."""
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 import mxnet as mx
 import numpy as np
@@ -23,13 +23,23 @@ class StoreRun(Part):
     Values are those of keys that it updates: without an optimizer they are sums, which the next
     step overwrites. What servers have is fetched by rank 0, and put back by it, into whatever
     servers there are; meanwhile the others wait for its next push.
+
+    Parameters
+    ----------
+    router, lane
+        The store's.
+    at_hand
+        Values that other parts have, by key.
     """
 
     name = "store"
 
-    def __init__(self, router: KeyRouter, lane: Lane) -> None:
+    def __init__(
+        self, router: KeyRouter, lane: Lane, at_hand: Callable[[], Dict[Key, mx.nd.NDArray]]
+    ) -> None:
         self._router = router
         self._lane = lane
+        self._at_hand = at_hand
 
     def about(self) -> About:
         router = self._router
@@ -84,9 +94,13 @@ class StoreRun(Part):
         return copied(states), packed(self._router.states.optimizer)
 
     def _values(self) -> Dict[Key, mx.nd.NDArray]:
-        found = {}
+        found, at_hand = {}, self._at_hand()
         for name, policy in self._router.policies.items():
-            if self._is_updated(policy):
+            if not self._is_updated(policy):
+                continue
+            if name in at_hand:
+                found[name] = copied(at_hand[name])
+            else:
                 found[name] = mx.nd.empty(policy.shape, dtype=policy.dtype)
                 policy.pull([found[name]], 0)
         return found
