@@ -84,6 +84,9 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
     found = parser.parse_args(arguments)
     if found.command[:1] == ["--"]:
         del found.command[0]
+    if found.every and not found.snapshot:
+        parser.error("argument --every: only with --snapshot DIR")
+    found.every = found.every or 100
     if not found.command and not found.list and not found.serve:
         parser.error(f"no {'module' if found.module else 'script'} to run")
     return found
@@ -92,7 +95,8 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kvstore-ext",
-        usage="%(prog)s [--replace NAME=STORE] [--trust MODULE] SCRIPT ... | -m MODULE ...\n"
+        usage="%(prog)s [--replace NAME=STORE] [--trust MODULE] [--snapshot DIR [--every STEPS]] "
+        "SCRIPT ... | -m MODULE ...\n"
         "       %(prog)s --serve [--trust MODULE]\n"
         "       %(prog)s --list\n"
         "       %(prog)s --check ...",
@@ -106,6 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--replace", type=_replacement, metavar="NAME=STORE", help=about, **repeated)
     about = "for servers: a module of optimizers that workers may send; may be repeated"
     add("--trust", metavar="MODULE", help=about, **repeated)
+    about = "go on from the last snapshot in this directory, which all workers see, and take others"
+    add("--snapshot", metavar="DIR", help=about)
+    about = "steps from one snapshot to the next; 100 unless given"
+    add("--every", type=_steps, metavar="STEPS", help=about)
     add("--serve", action="store_true", help="run the server or scheduler, without any script")
     add("--version", action="version", version=f"%(prog)s {_version()}")
     add("--list", action="store_true", help="list stores, their options, and ways to compress")
@@ -127,6 +135,12 @@ def _replacement(text: str) -> Tuple[str, str]:
         raise argparse.ArgumentTypeError(f"found '{text}', allowed is NAME=STORE")
     name, store = text.lower().split("=")
     return name, store
+
+
+def _steps(text: str) -> int:
+    if not re.fullmatch("[0-9]+", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found '{text}', allowed is a whole number 1 or more")
+    return int(text)
 
 
 if __name__ == "__main__":

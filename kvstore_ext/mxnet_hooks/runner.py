@@ -17,6 +17,7 @@ from ..config import role_of_process
 from ..launcher.output import show
 from ..spelling import did_you_mean
 from . import as_main, listing
+from .automatic_snapshots import AutomaticSnapshots
 from .store_names import spellings_of_ours
 
 
@@ -36,6 +37,8 @@ def main(found: argparse.Namespace) -> None:
         server.main([word for module in found.trust for word in ("--trust", module)])
         return
     _replace(found.replace)
+    if found.snapshot:
+        AutomaticSnapshots(found.snapshot, found.every).begin()
     run = as_main.run_module if found.module else as_main.run_script
     run(target, rest)
 

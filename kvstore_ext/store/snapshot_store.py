@@ -31,6 +31,11 @@ class SnapshotStore(MethodStore):
         run = StoreRun(self._router, self._lane, self._snapshots.at_hand)
         self._snapshots.include(run)
 
+    @property
+    def number(self) -> int:
+        """How many stores this process opened before it."""
+        return self._router.number
+
     def snapshot(self, directory: PathLike, every: int = 100, keep: int = 2) -> bool:
         """Has the run written to a directory, if that many steps have been; to be called by all
         workers after each step, or at least after the same ones.
