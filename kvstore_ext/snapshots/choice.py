@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Iterable, List, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 from .folder import Entry, complete
 from .manifest import Manifest, read_manifest
@@ -11,7 +11,18 @@ from .part import Part, SnapshotError
 from .sealed_files import check_sealed
 
 
-def choose(directory: Path, parts: Iterable[Part]) -> Optional[Tuple[Entry, Manifest]]:
+def check_parts(manifest: Manifest, parts: Mapping[str, Part]) -> None:
+    """Raises SnapshotError for a snapshot that a run of these parts cannot go on from."""
+    for name in manifest.about:
+        if name not in parts:
+            raise SnapshotError(
+                f"it has the part {name!r}; this run has {', '.join(map(repr, parts))}"
+            )
+    for name, part in parts.items():
+        part.check(manifest.about.get(name, {}))
+
+
+def choose(directory: Path, parts: Mapping[str, Part]) -> Optional[Tuple[Entry, Manifest]]:
     """The newest snapshot of a directory that these parts can go on from, or None where there was
     never one. Says on standard error what is wrong with newer ones.
 
@@ -24,8 +35,7 @@ def choose(directory: Path, parts: Iterable[Part]) -> Optional[Tuple[Entry, Mani
     for entry in complete(directory):
         try:
             manifest = read_manifest(entry.path)
-            for part in parts:
-                part.check(manifest.about.get(part.name, {}))
+            check_parts(manifest, parts)
             for name, seal in manifest.files.items():
                 check_sealed(entry.path / name, seal)
         except SnapshotError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from ..errors import KVStoreError
-from .choice import choose
+from .choice import check_parts, choose
 from .folder import Entry, entry, next_number
 from .manifest import Manifest, read_manifest
 from .part import Part, SnapshotError
@@ -95,15 +95,15 @@ class Snapshots:
         target, manifest = found
         for name, part in self.parts.items():
             part.prepare(manifest.about.get(name, {}))
-        for name, part in self.parts.items():
-            part.check(manifest.about.get(name, {}))  # what it has made, or other workers have not
+        check_parts(manifest, self.parts)  # with what was made meanwhile
         is_own = self._rank < manifest.workers
         own_file = file_of(self._rank if is_own else 0)
         shared, own = [
             read_sealed(target.path / name, manifest.files[name]) for name in (SHARED, own_file)
         ]
         for name, part in self.parts.items():
-            part.put_back(shared.get(name), own.get(name), is_own)
+            if name in own:  # not what a script has added since
+                part.put_back(shared[name], own[name], is_own)
         if self._rank == 0 and manifest.workers != self._workers:
             print(
                 f"kvstore_ext: {target.path} was taken of {manifest.workers} workers; this run has "
@@ -143,7 +143,7 @@ class Snapshots:
         found, refused = None, None
         if self._rank == 0:
             try:
-                found = choose(directory, list(self.parts.values()))
+                found = choose(directory, self.parts)
             except SnapshotError as error:
                 refused = error
         told = [0.0, 0.0, 0.0, 0.0]

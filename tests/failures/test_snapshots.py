@@ -59,6 +59,21 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
+class Place(Part):
+    """Where a script is in its data."""
+
+    name = "place"
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def own(self, rank: int) -> int:
+        return self.place
+
+    def put_back(self, shared: Any, own: int, is_own: bool) -> None:
+        self.place = own
+
+
 def test_where_there_is_no_snapshot_there_is_no_step(tmp_path: Path) -> None:
     for directory in (tmp_path / "none", tmp_path):
         assert restored(directory)[0] is None
@@ -144,6 +159,18 @@ def test_another_run_is_told_with_both_values(
     store.close()
 
 
+def test_a_run_that_lacks_a_part_is_told(tmp_path: Path) -> None:
+    store = open_store()
+    store.include_in_snapshots(Place(5))
+    store.push("weight", mx.nd.ones(SHAPE))
+    assert store.snapshot(tmp_path, every=1)
+    store.close()
+    store = open_store()
+    with pytest.raises(KVStoreError, match="it has the part 'place'; this run has 'random states"):
+        store.restore(tmp_path)
+    store.close()
+
+
 def test_what_an_end_in_the_midst_has_left_is_no_snapshot(tmp_path: Path) -> None:
     train(tmp_path, steps=1)
     half = tmp_path / "snapshot-000001-step-2"
@@ -201,21 +228,6 @@ def test_row_sparse_keys_are_refused(tmp_path: Path) -> None:
     with pytest.raises(KVStoreError, match="dense keys alone; this store has 'rows'"):
         store.snapshot(tmp_path, every=1)
     store.close()
-
-
-class Place(Part):
-    """Where a script is in its data."""
-
-    name = "place"
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-
-    def own(self, rank: int) -> int:
-        return self.place
-
-    def put_back(self, shared: Any, own: int, is_own: bool) -> None:
-        self.place = own
 
 
 def test_a_script_has_its_own_part_and_steps_count_on(tmp_path: Path) -> None:
