@@ -49,6 +49,10 @@ class Arm:
         KVSTORE_EXT_OPTIONS.
     updates : bool
         The store updates weights, rather than the worker.
+    momentum : float
+        Of the optimizer, where the store updates.
+    snapshots : int
+        Steps from one snapshot to the next; 0: none.
     apart : bool
         Gradients are pushed and sums pulled in two calls.
     share : float
@@ -63,6 +67,8 @@ class Arm:
     environment: Dict[str, str] = field(default_factory=dict)
     options: Dict[str, Any] = field(default_factory=dict)
     updates: bool = False
+    momentum: float = 0.0
+    snapshots: int = 0
     apart: bool = False
     share: float = 1.0
 
@@ -104,6 +110,10 @@ _STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
 ARMS: Dict[str, Arm] = {
     "p3": Arm("p3", OURS, "p3"),
+    "p3_updates": Arm("p3, updates on the servers", OURS, "p3", updates=True, momentum=0.9),
+    # Four times as often as by default: a run of 55 steps has two of them.
+    "p3_snapshots": Arm("p3, updates on the servers, snapshots", OURS, "p3", updates=True,
+                        momentum=0.9, snapshots=25),
     "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
     **{kind: _compressed(kind) for kind in _SHARES},
     "slim_dp": _slim("slim_dp", 0.3, 0.15),

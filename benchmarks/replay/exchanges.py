@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Optional
+from pathlib import Path
+from typing import Any, Dict, Optional
 
 import mxnet as mx
 
@@ -22,19 +23,27 @@ class StoreExchange:
         The store updates weights, as Trainer's `update_on_kvstore`.
     apart : bool
         Push and pull in two calls, as Module does: MXNet's own compression knows no pushpull.
+    momentum : float
+        Of the store's optimizer.
     """
 
-    def __init__(self, name: str, compression: str, updates: bool, apart: bool) -> None:
+    def __init__(
+        self, name: str, compression: str, updates: bool, apart: bool, momentum: float = 0.0
+    ) -> None:
         self._store = mx.kv.create(name)
         self._updates, self._apart = updates, apart
+        self._weights: Dict[int, mx.nd.NDArray] = {}
         if compression:
             self._store.set_gradient_compression(json.loads(compression))
         if updates:
-            self._store.set_optimizer(mx.optimizer.SGD(learning_rate=LEARNING_RATE))
+            self._store.set_optimizer(
+                mx.optimizer.SGD(learning_rate=LEARNING_RATE, momentum=momentum)
+            )
         self.rank = self._store.rank
 
     def begin(self, key: int, weight: mx.nd.NDArray) -> None:
         """Gives all workers the first one's weight."""
+        self._weights[key] = weight
         if self._apart:
             self._store.init(key, weight)
         else:
@@ -52,6 +61,15 @@ class StoreExchange:
             self._store.pushpull(key, gradient, out=out, priority=-key)
         if not self._updates:
             mx.nd.sgd_update(weight, total, lr=LEARNING_RATE, out=weight)
+
+    def snapshot(self, directory: Path, every: int) -> None:
+        """Takes one of ours, if it is due, for which weights are at hand as with Trainer."""
+        from kvstore_ext.snapshots import Part
+
+        part = Part()
+        part.name, part.at_hand = "weights", lambda: self._weights
+        self._store.include_in_snapshots(part)
+        self._store.snapshot(directory, every)
 
 
 class HorovodExchange:

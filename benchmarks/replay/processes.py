@@ -118,6 +118,8 @@ class _Job:
             "compression": json.dumps(self._arm.compression) if self._arm.compression else "",
             "updates": self._arm.updates,
             "apart": self._arm.apart,
+            "momentum": self._arm.momentum,
+            "snapshots": self._arm.snapshots,
         }
         for number, (host, own) in enumerate(zip(hosts, per_host)):
             arguments = [json.dumps({**settings, "host": number}), str(self._result(host))]

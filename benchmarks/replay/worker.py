@@ -47,7 +47,9 @@ def work(settings: str, result: str) -> None:
     exchange = (
         HorovodExchange()
         if how["store"] == "horovod"
-        else StoreExchange(how["store"], how["compression"], how["updates"], how["apart"])
+        else StoreExchange(
+            how["store"], how["compression"], how["updates"], how["apart"], how["momentum"]
+        )
     )
     device = Device()
     layers = [_ReplayedLayer(layer, keys, how["updates"], device) for layer in trace.layers]
@@ -67,6 +69,8 @@ def work(settings: str, result: str) -> None:
         last = _compute(layers)
         for parameter in parameters:
             exchange.step(*parameter)
+        if how["snapshots"]:
+            exchange.snapshot(Path(result).parent / "snapshots", how["snapshots"])
         _note_arrivals(layers)
         # As a script that reads the loss: it waits for the backward pass, not for communication.
         last.wait_to_read()

@@ -12,7 +12,8 @@ _WORKERS = {"ec_dnn_s": "benchmarks.training.models:work"}
 
 _DGC = arms.ARMS["dgc"]
 ARMS: Dict[str, Arm] = {
-    **arms.ARMS,
+    # But for those whose store updates, which Trainer decides here.
+    **{name: arm for name, arm in arms.ARMS.items() if not arm.momentum},
     # The networks here are small: of a thousandth of their elements, as in its paper, little is
     # left.
     "dgc": replace(_DGC, label="dgc, 1 %", compression={"type": "dgc", "ratio": 0.01}),
