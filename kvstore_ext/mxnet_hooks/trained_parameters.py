@@ -93,7 +93,8 @@ class TrainerParameters(TrainedParameters):
         return {
             key: parameter.list_data()
             for key, parameter in enumerate(self._owner()._params)
-            if (parameter.grad_req != "null") == wanted
+            # Rows of row-sparse ones come from the store with every forward pass.
+            if (parameter.grad_req != "null") == wanted and parameter._stype == "default"
         }
 
     def updaters(self) -> List[Any]:

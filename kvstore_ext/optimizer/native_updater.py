@@ -1,7 +1,7 @@
 """How MXNet's servers update sparse keys, which travel through its own store."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Set, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -13,9 +13,9 @@ from .settings import Multipliers, SettingsFollower
 class NativeUpdater:
     """What MXNet's server calls with a sparse key's number: the updater of the key's store.
 
-    All is called by one thread, MXNet's server's, but for `state` and `set_state`, which are the
-    question desk's: a worker asks for states once its pushes have ended, and puts them back before
-    anybody pushes again.
+    All is called by one thread, MXNet's server's, but for `state`, `set_state` and `assign`, which
+    are the question desk's: a worker asks for states once its pushes have ended, and puts them back
+    before anybody pushes again.
     """
 
     def __init__(self, abort: Callable[[str], None]) -> None:
@@ -23,6 +23,7 @@ class NativeUpdater:
         self._updaters: Dict[int, mx.optimizer.Updater] = {}
         self._masters: Dict[int, Any] = {}  # weights of float16 keys in float32, by number
         self._settings: Dict[int, SettingsFollower] = {}
+        self._assigned: Set[int] = set()  # numbers whose next update is a value
 
     def set_optimizer(
         self,
@@ -49,6 +50,10 @@ class NativeUpdater:
         updater.states[index], updater.states_synced[index] = state, True
         updater.optimizer._index_update_count[index] = count
 
+    def assign(self, place: Tuple[int, ...]) -> None:
+        """Takes the sum of the key's next pushes for its value, and makes no update of it."""
+        self._assigned.add(place[0])
+
     def apply(self, number: int, settings: str) -> None:
         """Takes over what a script has changed of the optimizer, before a key's next update."""
         store, index = store_and_key(number)
@@ -65,7 +70,8 @@ class NativeUpdater:
 
     def _update(self, number: int, gradient: Any, value: Any) -> None:
         store, index = store_and_key(number)
-        if store not in self._updaters:
+        if number in self._assigned or store not in self._updaters:
+            self._assigned.discard(number)
             gradient.copyto(value)
         elif value.dtype != np.float16 or not self._updaters[store].optimizer.multi_precision:
             self._updaters[store](index, gradient, value)

@@ -7,10 +7,12 @@ import mxnet as mx
 
 from .. import _core
 from ..keys.key_parts import Parted
-from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
+from ..protocol.question_desk import Answer, Answers, QuestionDesk, ServerHalf, server_half
 from ..protocol.questions import answer_to, ask
+from .native_updater import NativeUpdater
 
 _QUESTION = "slice value"
+ROWS = "rows value"
 
 
 def answer_on(server: _core.Server, desk: QuestionDesk) -> None:
@@ -22,6 +24,16 @@ def answer_on(server: _core.Server, desk: QuestionDesk) -> None:
         return {}, b""
 
     desk.register(_QUESTION, answer)
+
+
+def takes_rows(native: NativeUpdater) -> Answers:
+    """What has a server take the sum of a sparse key's next pushes for its value."""
+
+    def answer(asked: Dict[str, Any], _data: bytes) -> Answer:
+        native.assign(tuple(asked["place"]))
+        return {}, b""
+
+    return answer
 
 
 @server_half
@@ -38,5 +50,12 @@ def put_value(worker: _core.Worker, key: Parted, value: mx.nd.NDArray) -> None:
     for part in key.parts():
         data = whole[part.begin : part.begin + part.shape[0]].tobytes()
         asked.append(ask(worker, part.server, _QUESTION, {"place": part.place}, data))
+    for question in asked:
+        answer_to(worker, question)
+
+
+def expect_rows(worker: _core.Worker, key: Parted) -> None:
+    """Has servers take the sum of a sparse key's next pushes, one of each worker, for its value."""
+    asked = [ask(worker, part.server, ROWS, {"place": part.place}) for part in key.parts()]
     for question in asked:
         answer_to(worker, question)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from .. import _core
 from ..optimizer.native_updater import NativeUpdater
+from ..optimizer.server_values import ROWS, takes_rows
 from ..optimizer.slice_optimizer import OptimizerLoop
 from ..optimizer.state_answers import answers_of
 from ..protocol.question_desk import QuestionDesk, server_halves
@@ -32,6 +33,7 @@ class ServerParts:
         self._desk = QuestionDesk(self.core)
         self._desk.register("slice state", answers_of(self.loop))
         self._desk.register("rows state", answers_of(self.native))
+        self._desk.register(ROWS, takes_rows(self.native))
         for half in halves:
             half.answer_on(self.core, self._desk)
         self._desk.open()

@@ -202,14 +202,20 @@ class KeyRouter:
     def _policy_for(self, name: Key, values: Values) -> KeyPolicy:
         """That of a key whose gradients are these: a dense key whose gradients turn out to be
         row-sparse becomes one of MXNet's store."""
-        if stype_of(values[0]) != "default" and name in self.keys:
-            key, position = self.keys[name], list(self.policies).index(name)
-            self._sparse.number(name, position)  # raises where there is none
-            del self.keys[name]
-            self._pushes.forget(name)
-            like = mx.nd.empty(key.shape, dtype=key.dtype)
-            self._change(self._new_sparse(name, position, like))
+        if stype_of(values[0]) != "default":
+            self.turn_sparse(name)
         return self.policies[name]
+
+    def turn_sparse(self, name: Key) -> None:
+        """Has a dense key travel through MXNet's store from now on, if it does not yet."""
+        if name not in self.keys:
+            return
+        key, position = self.keys[name], list(self.policies).index(name)
+        self._sparse.number(name, position)  # raises where there is none
+        del self.keys[name]
+        self._pushes.forget(name)
+        like = mx.nd.empty(key.shape, dtype=key.dtype)
+        self._change(self._new_sparse(name, position, like))
 
     def _check_push(self, name: Key, values: Values, outs: Optional[Values]) -> None:
         self.find(name).check_push(values, outs)

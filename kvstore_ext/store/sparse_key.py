@@ -56,6 +56,18 @@ class SparseKey(KeyPolicy):
         value.wait_to_read()
         self.begin(value, None, 0)
 
+    def value(self) -> mx.nd.NDArray:
+        """All rows, as a dense array."""
+        found = mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype)
+        self.pull_rows(found, self._rows, 0)
+        return mx.nd.cast_storage(found, stype="default")
+
+    def overwrite(self, value: mx.nd.NDArray) -> None:
+        """Goes on from another value, rank 0's; to be called by all workers once servers expect
+        it."""
+        own = value if self._lane.rank == 0 else mx.nd.zeros_like(value)
+        KVStore.push(self._lane.stock, self._number, with_all_rows(own), 0)
+
     def parts(self) -> List[KeyPart]:
         """Which server has which rows."""
         width = math.prod(self.shape[1:])

@@ -1,7 +1,7 @@
 """A store's part of a run, for snapshots: its keys' values, its optimizer, its compression."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 import mxnet as mx
 import numpy as np
@@ -10,10 +10,11 @@ from ..errors import KVStoreError
 from ..keys.names import Key
 from ..lane.lane import Lane
 from ..optimizer.resumed import packed, resume
-from ..optimizer.server_values import put_value
+from ..optimizer.server_values import expect_rows, put_value
 from ..protocol.carries import NOBODY
 from ..snapshots.part import About, Part, copied
 from .key_router import KeyRouter
+from .sparse_key import SparseKey
 from .summed_key import UpdatedOnServers, UpdatedOnWorkers
 
 
@@ -59,7 +60,7 @@ class StoreRun(Part):
     def shared(self) -> Dict[str, Any]:
         self._refuse_sparse()
         method = self._router.method
-        found: Dict[str, Any] = {"values": self._values()}
+        found: Dict[str, Any] = {"values": self._values(), "sparse": self._sparse()}
         if self._router.states is not None and not method.trains_on_workers:
             found["optimizer"] = self._optimizer()
         return found
@@ -75,6 +76,8 @@ class StoreRun(Part):
     def put_back(self, shared: Dict[str, Any], own: Dict[str, Any], is_own: bool) -> None:
         if not self._router.policies:
             raise KVStoreError("restore comes too early: no key has its first value yet")
+        for name in shared["sparse"]:
+            self._router.turn_sparse(name)  # as its first row-sparse gradient did
         self._refuse_sparse()
         self._put_values(shared["values"])
         carried = own["carried"]
@@ -98,7 +101,9 @@ class StoreRun(Part):
         for name, policy in self._router.policies.items():
             if not self._is_updated(policy):
                 continue
-            if name in at_hand:
+            if isinstance(policy, SparseKey):
+                found[name] = policy.value()
+            elif name in at_hand:
                 found[name] = copied(at_hand[name])
             else:
                 found[name] = mx.nd.empty(policy.shape, dtype=policy.dtype)
@@ -106,11 +111,13 @@ class StoreRun(Part):
         return found
 
     def _put_values(self, values: Dict[Key, mx.nd.NDArray]) -> None:
-        on_servers = []
+        on_servers, sparse = [], []
         for name, value in values.items():
             policy = self._router.policies[name]
             if isinstance(policy, UpdatedOnWorkers):
                 policy.overwrite(value)
+            elif isinstance(policy, SparseKey):
+                sparse.append(policy)
             else:
                 on_servers.append(name)
                 # The last result, which nobody may have asked for, is no answer any more.
@@ -120,19 +127,31 @@ class StoreRun(Part):
         if self._lane.rank == 0:
             for name in on_servers:
                 put_value(self._lane.worker, self._router.policies[name], values[name])
+            for policy in sparse:
+                expect_rows(self._lane.worker, policy)
         self._lane.barrier()
+        for policy in sparse:
+            policy.overwrite(values[policy.name])
+        mx.nd.waitall()
 
     def _is_updated(self, policy: Any) -> bool:
-        on_servers = isinstance(policy, UpdatedOnServers) and self._router.on_servers
+        on_servers = isinstance(policy, (UpdatedOnServers, SparseKey)) and self._router.on_servers
         return on_servers or isinstance(policy, UpdatedOnWorkers)
 
+    def _sparse(self) -> List[Key]:
+        """Keys with row-sparse weights or gradients."""
+        return [name for name in self._router.policies if name not in self._router.keys]
+
     def _refuse_sparse(self) -> None:
-        sparse = [name for name in self._router.policies if name not in self._router.keys]
-        if sparse:
-            raise KVStoreError(
-                f"a snapshot takes dense keys alone; this store has {', '.join(map(repr, sparse))} "
-                "with row-sparse arrays"
-            )
+        """Their states lie with the servers alone, which keep those of float16 to themselves."""
+        policies = self._router.policies
+        for name in self._sparse():
+            if not self._router.on_servers or policies[name].dtype == np.float16:
+                raise KVStoreError(
+                    f"key {name!r} has row-sparse arrays of {np.dtype(policies[name].dtype).name}; "
+                    "a snapshot takes such keys of float32 and float64, with an optimizer on the "
+                    "servers"
+                )
 
 
 def _described(router: KeyRouter) -> str:

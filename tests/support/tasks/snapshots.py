@@ -129,6 +129,37 @@ class BareRun(Run):
         return {str(key): array.asnumpy() for key, array in enumerate(self.arrays)}
 
 
+class SparseRun(Run):
+    """Of a row-sparse weight, a dense one with row-sparse gradients, and a dense one."""
+
+    shape = (6, 3)
+
+    def __init__(self) -> None:
+        self.store = _open()
+        self.store.set_optimizer(mx.optimizer.create("adam", learning_rate=0.1))
+        self.dense = [mx.nd.ones(self.shape), mx.nd.ones(self.shape)]
+        self.store.init(0, mx.nd.ones(self.shape).tostype("row_sparse"))
+        for key, array in enumerate(self.dense, 1):
+            self.store.init(key, array)
+
+    def begin(self) -> None:
+        for key, array in enumerate(self.dense, 1):
+            self.store.pull(key, out=array)
+
+    def step(self) -> None:
+        rows = mx.nd.array(np.sort(np.random.permutation(6)[:3]), dtype="int64")
+        for key in range(3):
+            values = mx.nd.array(np.random.standard_normal((3, 3)))
+            gradient = mx.nd.sparse.row_sparse_array((values, rows), shape=self.shape)
+            self.store.push(key, gradient if key < 2 else gradient.tostype("default"))
+        self.begin()
+
+    def values(self) -> dict[str, np.ndarray]:
+        out = mx.nd.sparse.zeros("row_sparse", self.shape)
+        self.store.row_sparse_pull(0, out=out, row_ids=mx.nd.arange(6, dtype="int64"))
+        return {"0": out.asnumpy(), **{str(k): a.asnumpy() for k, a in enumerate(self.dense, 1)}}
+
+
 class SlimRun(Run):
     """A model of each worker's own."""
 
@@ -156,6 +187,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "module": ModuleRun,
     "bare": lambda: BareRun("adam"),
     "whole": lambda: BareRun("lamb"),  # whose updates need whole parameters
+    "sparse": SparseRun,
     "slim": lambda: SlimRun(core_delay=1),
 }
 
