@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, await_failure
 from tests.support.results import assert_same_bits, load
 from tests.support.tasks.snapshots import RUNS
 
@@ -132,3 +132,38 @@ def test_another_number_of_workers_begins_where_the_killed_job_was(
                 own = {key[len("global ") :]: value for key, value in globals_.items()}
                 expected = {**own, **globals_}
             assert_same_bits(found, expected, f"of {kind}, rank {rank}")
+
+
+def train_apart(directory: str) -> None:
+    """Takes a snapshot to a directory of all workers, then one to a directory of each."""
+    import time
+
+    import kvstore_ext
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD())
+    store.init(0, mx.nd.ones((2,)))
+    together, apart = f"{directory}/together", f"{directory}/{store.rank}"
+    for place in (together, apart):
+        store.push(0, mx.nd.ones((2,)))
+        store.snapshot(place, every=1)
+    if store.rank == 1:
+        time.sleep(6)  # while rank 0 waits for its file
+    else:
+        try:
+            store.restore(together)
+        except kvstore_ext.KVStoreError as error:
+            print(error, flush=True)
+    store.restore(together if store.rank == 0 else apart)
+
+
+@pytest.mark.all_only
+def test_a_directory_that_hosts_do_not_share_is_told(cluster: Cluster) -> None:
+    job = cluster.start(train_apart, cluster.directory, options={"timeout": 5})
+    job.await_output("worker-1.states did not come within 5 s; all workers must call snapshot")
+    job.await_output(
+        "worker 0 goes on from .*; worker 1 finds that manifest.json cannot be read: .*: all hosts "
+        "must share the directory"
+    )
+    await_failure(*job.workers)
