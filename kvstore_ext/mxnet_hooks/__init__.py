@@ -2,14 +2,16 @@
 
 What this room promises: all that is changed of MXNet is changed here. In reading order:
 
-    before_import.py  engine settings, and what newer Pythons lack
-    after_import.py   what Trainer and Module have to know of stores that are not MXNet's
-    registry.py       the names by which mx.kv.create makes stores
-    networks.py       which layer is the last of a network that they train
-    store_names.py    refuses names of no store, and says which one was meant
-    listing.py        what kvstore-ext --list prints
-    runner.py         kvstore-ext: scripts as they are
-    as_main.py        runs a script as if the interpreter had been started on it
+    before_import.py        engine settings, and what newer Pythons lack
+    after_import.py         what Trainer and Module have to know of stores that are not MXNet's
+    registry.py             the names by which mx.kv.create makes stores
+    networks.py             which layer is the last of a network that they train
+    trained_parameters.py   what they have of a run, for its snapshots
+    store_names.py          refuses names of no store, and says which one was meant
+    listing.py              what kvstore-ext --list prints
+    runner.py               kvstore-ext: scripts as they are
+    automatic_snapshots.py  snapshots of such scripts
+    as_main.py              runs a script as if the interpreter had been started on it
 
 before_import.py and as_main.py import nothing of kvstore_ext; the others may import everything.
 """

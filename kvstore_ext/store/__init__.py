@@ -4,18 +4,18 @@ What this room promises: everything is checked before anything is sent, calls re
 method is named here. One thread calls a store at a time, the script's; what others need is in the
 core, or says so. In reading order:
 
-    p3_worker.py     the KVStore: takes keys and arrays, and hands them to the router
-    key_router.py    the store's keys: finds each one's policy, and calls it
-    summed_key.py    policies of dense keys: updated on the servers, or on the workers
-    pushes.py        what accompanies a push
-    sparse_key.py    the policy of keys that travel through MXNet's own store
+    p3_worker.py       the KVStore: takes keys and arrays, and hands them to the router
+    key_router.py      the store's keys: finds each one's policy, and calls it
+    summed_key.py      policies of dense keys: updated on the servers, or on the workers
+    pushes.py          what accompanies a push
+    sparse_key.py      the policy of keys that travel through MXNet's own store
     snapshot_store.py  how a script has its run written, and goes on from there
-    store_run.py     what of the run is the store's
-    method_store.py  what a script sees of the store's method
-    lane_store.py    how a store opens and closes
-    broadcasts.py    one worker's arrays for all others
-    statistics.py    what was sent, and where the time went
-    shutdown.py      how a process leaves its job
+    store_run.py       what of the run is the store's
+    method_store.py    what a script sees of the store's method
+    lane_store.py      how a store opens and closes
+    broadcasts.py      one worker's arrays for all others
+    statistics.py      what was sent, and where the time went
+    shutdown.py        how a process leaves its job
 
 It imports errors, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
 """
