@@ -16,6 +16,7 @@ core, or says so. In reading order:
     broadcasts.py      one worker's arrays for all others
     statistics.py      what was sent, and where the time went
     shutdown.py        how a process leaves its job
+    exit_status.py     whether its script has failed
 
 It imports errors, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
 """

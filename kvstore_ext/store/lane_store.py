@@ -17,7 +17,7 @@ from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
-from .shutdown import failures, get_over_failures, open_stores
+from .shutdown import close_alone, failures, get_over_failures, open_stores
 
 
 @functools.lru_cache(maxsize=None)  # once a process
@@ -65,16 +65,9 @@ class LaneStore(KVStore):
         with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone
             if threading.current_thread().daemon:
                 # Closing waits for the lane's own threads, of which this may be one.
-                threading.Thread(target=self._close_alone, name="close store").start()
+                threading.Thread(target=close_alone, args=[self], name="close store").start()
             else:
-                self._close_alone()
-
-    def _close_alone(self) -> None:
-        try:
-            self.close()
-        except KVStoreError as error:  # nobody could catch it here
-            failures.append(error)
-            print(f"kvstore_ext: {error}", file=sys.stderr)
+                close_alone(self)
 
     @property
     def rank(self) -> int:

@@ -13,9 +13,11 @@ import mxnet as mx
 
 from ..errors import KVStoreError
 from ..launch_reports import report
+from .exit_status import ExitStatus
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
+_exit_status = ExitStatus()
 
 
 def get_over_failures() -> None:
@@ -37,29 +39,40 @@ def get_over_failures() -> None:
 
 def _close_at_exit() -> None:
     """Leaves the job in order; a script that failed tells the others, lest they wait for it."""
+    status = _exit_status()
     crash = getattr(sys, "last_value", None)
     for store in list(open_stores):
-        _close(store, crash)
+        if crash is None:
+            close_alone(store)
+        else:
+            error = traceback.format_exception_only(type(crash), crash)[-1].strip()
+            _close(store, f"its script failed: {error}")
     if failures:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(1)
+        os._exit(status or 1)
 
 
-def _close(store: Any, crash: Any) -> None:
+def close_alone(store: Any) -> None:
+    """Closes a store that the script has not closed: at exit, or with its last reference, which may
+    go before that where a script ends by sys.exit."""
+    status = _exit_status.of_exit()
+    _close(store, f"its script ended with status {status}" if status else "")
+
+
+def _close(store: Any, crash: str) -> None:
     if store.closed:
         return
-    if crash is not None and not store._worker.failure():
-        words = traceback.format_exception_only(type(crash), crash)[-1].strip()
+    if crash and not store._worker.failure():
         # The launcher first: once the other workers know, they may end before this one.
-        report(failed=f"worker {store.rank}: its script failed: {words}")
-        store.fail(f"its script failed: {words}")
+        report(failed=f"worker {store.rank}: {crash}")
+        store.fail(crash)
     try:
         store.close()
     except KVStoreError as error:
         failures.append(error)
-        if crash is None:
+        if not crash:
             print(f"kvstore_ext: {error}", file=sys.stderr)
 
 

@@ -130,7 +130,7 @@ def lost(module_cluster: Cluster) -> Lost:
         ("interrupted", "worker 1: its script failed: KeyboardInterrupt"),
         ("cannot compute", "worker 1: its script failed: mxnet.base.MXNetError: "),
         ("leaves", "worker 1 has left, but worker 0 pushed key 'last', round 4" + UNEVEN),
-        ("gives up", "worker 1 has left, but worker 0 pushed key 'last', round 4"),
+        ("gives up", "worker 1: its script ended with status 1"),
     ],
 )
 def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, words: str) -> None:

@@ -53,5 +53,6 @@ PYBIND11_MODULE(_core, module) {
   BindKeyCodecs(&module);
   BindWorker(&module);
   BindServer(&module);
+  BindSystemExit(&module);
   BindSlim(&module);
 }
