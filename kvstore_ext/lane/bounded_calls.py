@@ -1,16 +1,14 @@
 """What MXNet may do for ever, given up after a time: calls, and operations of its own store."""
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
 import sys
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
-import mxnet as mx
-
+from .. import _core
 from ..errors import ClusterError
 from ..launch_reports import report
 
@@ -33,12 +31,14 @@ class BoundedCalls:
         call: Callable[[], Any],
         on_timeout: Callable[[], str],
         failure: Callable[[], str] = lambda: "",
+        seconds: Optional[float] = None,
     ) -> Any:
-        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end.
+        """The call's result; raises what it raised, or ClusterError(on_timeout()) in the end: after
+        so many seconds, if given, else as many as all calls may take.
 
         It is given up, too, as soon as failure() returns a reason.
         """
-        latest = time.monotonic() + self._seconds
+        latest = time.monotonic() + (self._seconds if seconds is None else seconds)
         outcome: queue.SimpleQueue = queue.SimpleQueue()
         self._calls.put((call, outcome))
         while True:
@@ -63,42 +63,31 @@ class BoundedCalls:
                 outcome.put((None, error))
 
 
-# Seconds in which operations end that wait for nobody.
-_LAST_MOMENT = 5.0
+# Seconds in which what is on its way still comes, and a script hears of a failure if it can.
+LAST_MOMENT = 3.0
 
 
-def exit_when_stuck(
-    failure: Callable[[], str], seconds: float, left: threading.Event
-) -> None:
-    """Watches a job in which MXNet's own store has operations: nothing can end those once a server
-    is gone, nor wake a script that waits for one.
+def exit_when_stuck(worker: _core.Worker, left: threading.Event) -> None:
+    """Watches a job in which MXNet's own store has operations: after a failure nothing can end
+    those, nor wake a script that waits for one.
 
-    Ends the process with status 1 if so many seconds after failure() has returned a reason not all
-    operations have ended. The script has heard of the failure by then, if it can. Ends with `left`.
+    Ends the process with status 1 if then one that was counted has not ended. Ends with `left`.
     """
 
     def watch() -> None:
-        while not failure():
+        while not worker.failure():
             if left.wait(0.5):
                 return
-        if left.wait(seconds):
+        if left.wait(LAST_MOMENT) or not worker.stock_operations():
             return
-        ended = threading.Event()
-
-        def wait_for_all() -> None:
-            with contextlib.suppress(mx.MXNetError):
-                mx.nd.waitall()
-            ended.set()
-
-        threading.Thread(target=wait_for_all, daemon=True, name="last operations").start()
-        if not ended.wait(_LAST_MOMENT):
-            report(failed=failure())
-            print(
-                f"kvstore_ext: {failure()}; operations on sparse keys have not ended within "
-                f"{seconds:g} s after that",
-                file=sys.stderr,
-                flush=True,
-            )
-            os._exit(1)
+        reason = worker.failure()
+        report(failed=reason)
+        print(
+            f"kvstore_ext: {reason}; operations on sparse keys have not ended within "
+            f"{LAST_MOMENT:g} s after that",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="sparse keys").start()

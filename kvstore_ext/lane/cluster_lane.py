@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
@@ -20,8 +20,9 @@ from ..launch_reports import report
 from ..optimizer.slice_optimizer import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
+from ..protocol.scheduler_watch import SchedulerWatch
 from ..stock_store import stock_store
-from .bounded_calls import BoundedCalls, exit_when_stuck
+from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
 
 _MULTI_PRECISION = 1  # the head of a command that MXNet's servers understand themselves
@@ -67,7 +68,9 @@ class ClusterLane(Lane):
         self._stores = 0  # open
         self._opened = 0
         self._watched = False
+        self._barriers = 0  # so far
         self._left = threading.Event()
+        self.stuck = False  # a thread of MXNet's has stayed behind
         self._bounded = BoundedCalls(options.timeout)
         report(joining=True)
         self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
@@ -93,7 +96,13 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
+        self._scheduler = SchedulerWatch(self.worker.scheduler(), job.scheduler, options.timeout)
+        threading.Thread(target=self._look, daemon=True, name="scheduler").start()
         report(joined=True, rank=self.rank)
+
+    def _look(self) -> None:
+        while not self._left.wait(0.5):
+            self._scheduler.look(f"worker {self.rank}")
 
     def _cluster_incomplete(self) -> str:
         job = self._job
@@ -111,30 +120,49 @@ class ClusterLane(Lane):
 
     def _greet(self) -> None:
         """Finds out whether the servers have a lane before anything is sent to it."""
-        self.command(command(GREET, self.rank))
+        try:
+            # Sooner than a living server says that the workers have not opened their stores.
+            self.command(command(GREET, self.rank), seconds=0.8 * self._options.timeout)
+        except ClusterError as error:
+            reason, missing = str(error), self.worker.await_servers(0)
+            if missing:
+                who = f"{_names('server', missing)} {'has' if len(missing) == 1 else 'have'}"
+                limit = f"within {self._options.timeout:g} s"
+                reason = f"worker {self.rank}: {who} not answered a greeting {limit}"
+            self.worker.abort(reason)
+            self._let_go()
+            raise ClusterError(self.worker.failure()) from None
         missing = self.worker.await_servers(min(10.0, self._options.timeout))
         if missing:
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
-                self._free()
-            *others, last = map(str, missing)
-            found = f"server {last} of this job is not a P3Server"
-            if others:
-                found = f"servers {', '.join(others)} and {last} of this job are not P3Servers"
+                self._free(self._options.timeout)
+            who = _names("server", missing)
+            found = "is not a P3Server" if len(missing) == 1 else "are not P3Servers"
+            found = f"{who} of this job {found}"
             raise ClusterError(
                 f"{found}: start servers with kvstore-ext --serve, or the job with "
                 "kvstore-launch"
             )
 
-    def command(self, body: str, head: int = HEAD) -> None:
+    def command(self, body: str, head: int = HEAD, seconds: Optional[float] = None) -> None:
         """Has all servers execute a command, on the stock store's channel."""
-        self._bounded(
+        self.ask_servers(
             lambda: check_call(
                 _LIB.MXKVStoreSendCommmandToServers(self._native, head, body.encode())
             ),
-            lambda: f"not all of {self._job.servers} servers have answered a command within "
-            f"{self._options.timeout:g} s",
+            seconds,
+        )
+
+    def ask_servers(self, call: Callable[[], Any], seconds: Optional[float] = None) -> Any:
+        """What a call returns that waits for all servers; raises ClusterError after `timeout`, or
+        as many seconds."""
+        return self._bounded(
+            call,
+            lambda: f"worker {self.rank}: not all of {self._job.servers} servers have answered a "
+            f"command within {self._options.timeout:g} s",
             self.worker.failure,
+            seconds,
         )
 
     def open_store(self) -> int:
@@ -184,26 +212,46 @@ class ClusterLane(Lane):
         """To be called before the first sparse key."""
         if not self._watched:
             self._watched = True
-            exit_when_stuck(self.worker.failure, self._options.timeout, self._left)
+            exit_when_stuck(self.worker, self._left)
 
     def sparse_settings(self, number: int, settings: str) -> None:
         """Has the servers update a sparse key with these settings from now on."""
         self.command(command(SPARSE_SETTINGS, number, settings))
 
-    def call(self, call: Callable[[], Any], what: str) -> Any:
-        """What the call returns; raises ClusterError where the other workers do not do likewise."""
+    def call_together(self, call: Callable[[], Any], what: str) -> Any:
+        """What a call of MXNet's returns that waits for all workers, through the scheduler; raises
+        ClusterError where the others do not do likewise, or the scheduler is gone."""
+
+        def failure() -> str:
+            if self._scheduler.gone:
+                return f"worker {self.rank} has not {what}: the scheduler {self._scheduler.gone}"
+            return self.worker.failure()
+
+        self.worker.meet(what, waits=False)
         return self._bounded(
             call,
-            lambda: f"not all of {self.workers} workers have {what} within "
-            f"{self._options.timeout:g} s",
-            self.worker.failure,
+            lambda: f"worker {self.rank} has not {what} within {self._options.timeout:g} s",
+            failure,
         )
 
     def barrier(self) -> None:
-        """Waits for all workers; raises ClusterError after the option `timeout`."""
-        self.call(
-            lambda: check_call(_LIB.MXKVStoreBarrier(self._native)), "come to the barrier"
-        )
+        """Waits for all workers; raises ClusterError after the option `timeout`.
+
+        The lane's own: MXNet's needs the scheduler.
+        """
+        self._barriers += 1
+        what = f"come to barrier {self._barriers}"
+        latest = time.monotonic() + self._options.timeout
+        self.worker.meet(what, waits=True)
+        try:
+            while not self.worker.await_meeting(what, 0.2):
+                if time.monotonic() > latest:
+                    self.worker.abort(
+                        f"worker {self.rank}: server 0 has not answered within "
+                        f"{self._options.timeout:g} s that all workers have {what}"
+                    )
+        except RuntimeError as error:
+            raise ClusterError(str(error)) from None
 
     def close(self) -> None:
         """Closes a store. The last one waits for the other workers, then ends ps-lite; after a
@@ -220,17 +268,19 @@ class ClusterLane(Lane):
             raise ClusterError(str(error)) from None
         sent, received = self.worker.traffic()
         report(traffic={"sent": sum(sent.values()), "received": sum(received.values())})
-        self._free()
+        self._let_go()
 
     def _let_go(self) -> None:
-        """Ends ps-lite without the barriers in which the others might be missing."""
+        """Ends ps-lite without its barriers, for which the scheduler and everybody else would have
+        to be alive. After a farewell the others need this worker no more; and after a failure."""
         check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self._native, 0))
         try:
-            self._free()
+            self._free(LAST_MOMENT)
         except ClusterError:
+            self.stuck = True
             time.sleep(1.0)  # for the news to leave for the other processes
 
-    def _free(self) -> None:
+    def _free(self, seconds: float) -> None:
         self._left.set()
         # ps-lite must find the customer of every message that it still receives, so ours goes last.
         self.worker.hush()
@@ -244,10 +294,16 @@ class ClusterLane(Lane):
 
         self._bounded(
             free,
-            lambda: f"the scheduler at {self._job.scheduler} has not let this worker go within "
-            f"{self._options.timeout:g} s",
+            lambda: f"ps-lite has not ended within {seconds:g} s",
+            seconds=seconds,
         )
         self.worker.stop()
+
+
+def _names(role: str, ranks: List[int]) -> str:
+    """As errors name processes: "server 1", "servers 0 and 1"."""
+    *others, last = map(str, ranks)
+    return f"{role}s {', '.join(others)} and {last}" if others else f"{role} {last}"
 
 
 def _rank_and_size(handle: Any) -> Tuple[int, int]:

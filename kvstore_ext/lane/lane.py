@@ -28,6 +28,8 @@ class Lane(ABC):
         The worker's rank, and how many there are.
     timeout
         Seconds that anything may wait for another process.
+    stuck
+        Whether ps-lite could not be ended, so that the interpreter cannot be wound down either.
     """
 
     worker: _core.Worker
@@ -37,6 +39,7 @@ class Lane(ABC):
     rank: int
     workers: int
     timeout: float
+    stuck = False
 
     @abstractmethod
     def open_store(self) -> int:
@@ -62,8 +65,13 @@ class Lane(ABC):
         """Has the servers update a sparse key with these settings from now on."""
 
     @abstractmethod
-    def call(self, call: Callable[[], Any], what: str) -> Any:
-        """What the call returns; raises ClusterError where the other workers do not do likewise."""
+    def ask_servers(self, call: Callable[[], Any]) -> Any:
+        """What a call returns that waits for all servers; raises ClusterError after `timeout`."""
+
+    @abstractmethod
+    def call_together(self, call: Callable[[], Any], what: str) -> Any:
+        """What a call returns that waits for all workers; raises ClusterError where the others do
+        not do likewise: `what`, in words that go behind "has"."""
 
     @abstractmethod
     def barrier(self) -> None:

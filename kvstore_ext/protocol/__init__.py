@@ -3,11 +3,12 @@
 What this room promises: it knows how things are asked, answered and written down, and nothing of
 what they mean. Who answers a question, or executes a command, registers it here. In reading order:
 
-    commands.py       what workers command all servers to do
-    questions.py      what a worker asks one server, and how it waits for the answer
-    question_desk.py  a server's thread that hands each question to who answers it
-    carries.py        what a store's method adds to saved states
-    state_format.py   an optimizer's state as an outline and bytes
+    commands.py         what workers command all servers to do
+    questions.py        what a worker asks one server, and how it waits for the answer
+    question_desk.py    a server's thread that hands each question to who answers it
+    scheduler_watch.py  what a worker or server says when the scheduler is gone
+    carries.py          what a store's method adds to saved states
+    state_format.py     an optimizer's state as an outline and bytes
 
 It imports errors, config and _core, and nothing else of kvstore_ext.
 """

@@ -7,11 +7,9 @@ import os
 import sys
 import threading
 import time
-from contextlib import contextmanager
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 import mxnet as mx
-from mxnet.base import _LIB, check_call
 from mxnet.kvstore.kvstore_server import KVStoreServer
 
 from .. import _core
@@ -21,8 +19,11 @@ from ..errors import ClusterError, OptionError
 from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, Commands
-from ..stock_store import native_store
+from ..protocol.scheduler_watch import SchedulerWatch
+from ..stock_store import cluster_stands, native_store
+from .ending import ending_with_job
 from .parts import ServerParts
+from .scheduler import incomplete, run_scheduler
 
 
 class P3Server(KVStoreServer):
@@ -59,30 +60,49 @@ class P3Server(KVStoreServer):
             self._parts.loop, self._parts.native, kvstore._set_updater, trusted_modules
         )
         optimizers.register(self._commands)
-        # What the thread that watches for failures looks at.
+        # What the thread that watches for the end looks at.
+        self._scheduler = SchedulerWatch(self._lane.scheduler(), job.scheduler, options.timeout)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
 
     def run(self) -> None:
-        """Serves until the workers are done. A job that fails ends the process with status 1."""
-        with ending_on_failure(self._failure, self._lane.end_waits):
+        """Serves until the workers are done; then the process ends, mostly from in here."""
+        with ending_with_job(self._failure, self._lane.over, self._finish, self._fail):
             super().run()
-        self._parts.join()
         self._lane.stop()
 
     def _failure(self, seconds: float) -> str:
         reason = self._lane.await_failure(seconds)
-        if not reason and not self._greeted.is_set() and time.monotonic() > self._latest:
-            return _incomplete(self._job, self._timeout)
+        if self._greeted.is_set():
+            self._scheduler.look(f"server {self.kvstore.rank}")
+        elif not reason and time.monotonic() > self._latest:
+            return self._never_greeted()
         return reason
+
+    def _never_greeted(self) -> str:
+        if not cluster_stands(self.kvstore.handle):
+            return incomplete(self._job, self._timeout)
+        reason = (
+            f"server {self.kvstore.rank}: all have come to the scheduler, but within "
+            f"{self._timeout:g} s no worker has opened its store"
+        )
+        self._lane.scheduler().abort(reason)
+        return reason
+
+    def _fail(self, reason: str) -> None:
+        self._lane.abort(f"server {self.kvstore.rank}: {reason}")
+
+    def _finish(self) -> None:
+        self._lane.end_waits()
+        self._parts.join()
 
     def _controller(self) -> Callable[[int, bytes, Optional[ctypes.c_void_p]], None]:
         def control(_head: int, body: bytes, _: Optional[ctypes.c_void_p]) -> None:
             self._lane.set_rank(self.kvstore.rank)
             try:
                 self._execute(body.decode())
-            except Exception as error:
-                self._lane.abort(f"server {self.kvstore.rank}: {type(error).__name__}: {error}")
+            except (Exception, SystemExit) as error:
+                self._fail(f"{type(error).__name__}: {error}")
 
         return control
 
@@ -99,77 +119,6 @@ class P3Server(KVStoreServer):
         self._greeted.set()
         report(joined=True)
         self._lane.greet(int(rank))
-
-
-def run_scheduler(job: Job, options: Options) -> None:
-    """Serves as the job's scheduler, which is MXNet's own, until all have left."""
-    stock = native_store("dist")
-    listener = _core.Listener(
-        _core.PsLiteTransport(role=_core.Role.SCHEDULER, peers=job.workers, copies=job.resends)
-    )
-    no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
-        lambda *_: None
-    )
-    latest = time.monotonic() + options.timeout
-    stands = False
-
-    def failure(seconds: float) -> str:
-        nonlocal stands
-        reason = listener.await_failure(seconds)
-        if reason or stands or time.monotonic() < latest:
-            return reason
-        stands = _all_have_come(stock)
-        return "" if stands else _incomplete(job, options.timeout)
-
-    with ending_on_failure(failure, listener.end_waits):
-        check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
-    listener.stop()
-
-
-def _all_have_come(stock: Any) -> bool:
-    """Whether the cluster of a scheduler stands."""
-    # The number of nodes that were silent for longer than -1 s is that of all nodes, or 0 before.
-    nodes = ctypes.c_int()
-    workers_and_servers, seconds = 6, -1
-    check_call(
-        _LIB.MXKVStoreGetNumDeadNode(stock, workers_and_servers, ctypes.byref(nodes), seconds)
-    )
-    return nodes.value > 0
-
-
-def _incomplete(job: Job, timeout: float) -> str:
-    return (
-        f"within {timeout:g} s not all of {job.workers} workers and {job.servers} servers have "
-        f"come to the scheduler at {job.scheduler}"
-    )
-
-
-@contextmanager
-def ending_on_failure(
-    await_failure: Callable[[float], str], end_waits: Callable[[], None]
-) -> Iterator[None]:
-    """Ends the process with status 1 once await_failure(seconds) returns a reason.
-
-    It is asked until the end, when end_waits() has it return at once.
-    The thread in MXNet's server loop waits for the workers, and nothing else can wake it.
-    """
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            reason = await_failure(0.2)
-            if reason:
-                report(failed=reason)
-                print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
-                time.sleep(1.0)  # for the news to leave for the other processes
-                os._exit(1)
-
-    watcher = threading.Thread(target=watch, daemon=True, name="end on failure")
-    watcher.start()
-    yield
-    done.set()
-    end_waits()
-    watcher.join()
 
 
 def main(arguments: Optional[List[str]] = None) -> None:

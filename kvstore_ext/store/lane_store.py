@@ -17,7 +17,7 @@ from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
-from .shutdown import close_alone, failures, get_over_failures, open_stores
+from .shutdown import close_alone, failures, get_over_failures, left_behind, open_stores
 
 
 @functools.lru_cache(maxsize=None)  # once a process
@@ -90,9 +90,8 @@ class LaneStore(KVStore):
     def _send_command_to_servers(self, head: int, body: str) -> None:
         """Has the servers' controller execute a command; raises ClusterError after `timeout`."""
         self._check_open()
-        self._lane.call(
-            lambda: KVStore._send_command_to_servers(self._lane.stock, head, body),
-            "answered a command",
+        self._lane.ask_servers(
+            lambda: KVStore._send_command_to_servers(self._lane.stock, head, body)
         )
 
     def get_num_dead_node(self, node_id: int, timeout: int = 60) -> int:
@@ -126,6 +125,9 @@ class LaneStore(KVStore):
             # Here, not at exit, where a store that is closed has nothing more to say.
             report(failed=str(error))
             raise
+        finally:
+            if self._lane.stuck:
+                left_behind.append(self._lane)
 
     def _finish(self) -> None:
         """Waits for what goes on beside the operations; called once, by `close`."""

@@ -17,6 +17,7 @@ from .exit_status import ExitStatus
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
+left_behind: List[object] = []  # lanes whose ps-lite could not be ended
 _exit_status = ExitStatus()
 
 
@@ -47,11 +48,11 @@ def _close_at_exit() -> None:
         else:
             error = traceback.format_exception_only(type(crash), crash)[-1].strip()
             _close(store, f"its script failed: {error}")
-    if failures:
+    if failures or left_behind:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status or 1)
+        os._exit(status or (1 if failures else 0))
 
 
 def close_alone(store: Any) -> None:

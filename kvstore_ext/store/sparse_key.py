@@ -41,12 +41,13 @@ class SparseKey(KeyPolicy):
         self._pushes = pushes
         self._number = number
         self._value_stype = value.stype
+        self._rounds = 0  # pushed
         self._rows = mx.nd.arange(value.shape[0], dtype="int64")
         self._pulled: Any = None  # all rows, for a dense value; until `begin`
 
     def begin(self, value: mx.nd.NDArray, outs: Optional[Values], priority: int) -> None:
         everything = with_all_rows(value.tostype("default").as_in_context(mx.cpu()))
-        self._lane.call(
+        self._lane.call_together(
             lambda: KVStore.init(self._lane.stock, self._number, everything),
             f"initialised key {self.name!r}",
         )
@@ -82,6 +83,9 @@ class SparseKey(KeyPolicy):
         if settings:
             mx.nd.waitall()  # what was pushed before is to be updated as before
             self._lane.sparse_settings(self._number, settings)
+        self._rounds += 1
+        pushed = f"pushed key {self.name!r}, round {self._rounds}"
+        self._lane.worker.push_after(values[0].handle.value, pushed)
         KVStore.push(self._lane.stock, self._number, values, priority)
 
     def pull(self, outs: Values, priority: int) -> None:
@@ -95,6 +99,10 @@ class SparseKey(KeyPolicy):
 
     def pull_rows(self, out: Any, rows: Any, priority: int) -> None:
         KVStore.row_sparse_pull(self._lane.stock, self._number, out, priority, rows)
+        for array in out if isinstance(out, (list, tuple)) else [out]:
+            self._lane.worker.count_stock_until(
+                array.handle.value, f"answered a pull of key {self.name!r}"
+            )
 
     def check_push(self, values: Values, outs: Optional[Values]) -> None:
         for array in values:

@@ -88,6 +88,7 @@ TEST(Questions, AServerThatDoesNotAnswerIsNamed) {
   ClusterOptions options;
   options.timeout = 0.2;
   Cluster cluster(options);  // in which no Python answers
+  cluster.Join({});
   Worker& worker = cluster.worker(0);
   const uint64_t question = worker.Ask(1, "", {});
   try {

@@ -14,6 +14,9 @@ AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
 
 # A module of optimizers beside the script.
 OPTIMIZERS = """
+import os
+import time
+
 import mxnet as mx
 
 
@@ -43,6 +46,12 @@ class CannotCompute(Ascent):
         super().update(index, weight, grad, state)
         if index == "key":
             weight[:] = mx.nd.random.normal(0, -1, shape=weight.shape)
+
+
+class Hangs(Ascent):
+    def update(self, index, weight, grad, state):
+        if os.environ["DMLC_ROLE"] == "server":
+            time.sleep(30)
 
 
 class Guesses(Ascent):
@@ -122,6 +131,30 @@ def test_an_optimizer_that_draws_random_numbers_is_refused(cluster: Cluster) -> 
     job = cluster.start(train_with, "Guesses", servers=1, options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
     assert any("Guesses gives another result each time" in w.output for w in job.workers)
+
+
+def train_rows_with(name: str) -> None:
+    """A step of 2 workers on a sparse key with an optimizer of the module."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import user_optimizers
+
+    store = mx.kv.create("p3")
+    value = mx.nd.zeros((4, 2)).tostype("row_sparse")
+    store.init("rows", value)
+    store.set_optimizer(getattr(user_optimizers, name)())
+    store.push("rows", mx.nd.ones((4, 2)).tostype("row_sparse"))
+    store.row_sparse_pull("rows", out=value, row_ids=mx.nd.arange(4, dtype="int64"))
+    value.wait_to_read()
+
+
+def test_an_optimizer_that_hangs_on_sparse_keys_ends_the_job(cluster: Cluster) -> None:
+    how = {"options": {"timeout": 3}, **trusting(cluster)}
+    job = cluster.start(train_rows_with, "Hangs", servers=1, **how)
+    await_failure(*job.processes)
+    words = r"worker [01]: MXNet's own servers have not answered a pull of key 'rows' within 3 s"
+    for process in job.processes:
+        process.await_output(words)
 
 
 def update_differently(rate_of_1: str, class_of_1: str) -> None:

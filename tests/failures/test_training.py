@@ -77,10 +77,11 @@ def of_rank(job: Job, rank: int) -> Process:
     return next(process for process in job.workers if f"of worker {rank}" in process.output)
 
 
-def train_sparse() -> None:
-    """Trains a sparse key for ever; worker 1 is killed in the fourth step."""
+def train_sparse(mishap: str) -> None:
+    """Trains a sparse key for ever; worker 1 is killed in the fourth step, or hangs."""
     import os
     import signal
+    import threading
 
     import kvstore_ext  # noqa: F401
     import mxnet as mx
@@ -95,8 +96,10 @@ def train_sparse() -> None:
         value.wait_to_read()
         if step < 3:
             print("step", step, "of worker", store.rank)
-        elif store.rank == 1:
+        elif store.rank == 1 and mishap.startswith("killed"):
             os.kill(os.getpid(), signal.SIGKILL)
+        elif store.rank == 1:
+            threading.Event().wait()
 
 
 Lost = dict  # what happened -> the job, and its workers of rank 0 and 1
@@ -111,12 +114,17 @@ def lost(module_cluster: Cluster) -> Lost:
         ("hangs", train, 1, TIMEOUT),
         ("server killed", train, 2, TIMEOUT),
         ("all workers killed", train, 1, TIMEOUT),
+        ("all but the scheduler killed", train, 1, {"timeout": 3}),
         ("killed with sparse keys", train_sparse, 1, {"timeout": 3}),
+        ("hangs with sparse keys", train_sparse, 1, {"timeout": 3}),
     ):
-        mishap = [what] if script is train else []
-        job = module_cluster.start(script, *mishap, servers=servers, options=options)
+        job = module_cluster.start(script, what, servers=servers, options=options)
         found[what] = job, of_rank(job, 0), of_rank(job, 1)
-        doomed = {"server killed": job.servers[:1], "all workers killed": job.workers}
+        doomed = {
+            "server killed": job.servers[:1],
+            "all workers killed": job.workers,
+            "all but the scheduler killed": [*job.workers, *job.servers],
+        }
         for process in doomed.get(what, []):
             process.send(signal.SIGKILL)
     return found
@@ -157,6 +165,29 @@ def wait_for_the_other() -> None:
     if store.rank == 1:
         raise LookupError("no more batches")
     store.barrier()
+
+
+def miss_a_barrier() -> None:
+    """Rank 1 comes to a barrier less than rank 0, and has more to do."""
+    import threading
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    store.barrier()
+    if store.rank == 1:
+        threading.Event().wait(30)
+    store.barrier()
+
+
+def test_who_does_not_come_to_a_barrier_is_named(cluster: Cluster) -> None:
+    job = cluster.start(miss_a_barrier, servers=1, options={"timeout": 2})
+    words = "worker 1 has not come to barrier 2, which worker 0 did, within 2 s"
+    for process in [*job.servers, *job.scheduler]:
+        process.await_output(words)
+    await_failure(*job.servers, *job.scheduler)
+    job.await_output(f"ClusterError: .*{words}")
 
 
 def test_a_failed_script_ends_a_barrier_at_once(cluster: Cluster) -> None:
@@ -200,9 +231,18 @@ def test_all_workers_killed_ends_the_servers(lost: Lost) -> None:
         assert "worker" in server.output
 
 
-def test_a_killed_worker_ends_a_job_of_sparse_keys_too(lost: Lost) -> None:
-    job, survivor, victim = lost["killed with sparse keys"]
+def test_a_scheduler_ends_when_all_others_are_gone(lost: Lost) -> None:
+    job, *_ = lost["all but the scheduler killed"]
+    await_failure(*job.scheduler)
+    words = "the scheduler has not heard of any worker or server for 3 s: all of them are gone"
+    assert words in job.scheduler[0].output
+
+
+@pytest.mark.parametrize("mishap", ["killed", "hangs"])
+def test_a_worker_lost_in_a_round_of_sparse_keys_is_named(lost: Lost, mishap: str) -> None:
+    job, survivor, victim = lost[f"{mishap} with sparse keys"]
     await_failure(survivor, *job.servers)
-    assert victim.wait() == -signal.SIGKILL
-    assert "worker 1 has not been heard of for 3 s" in survivor.output
+    assert (victim.wait(0) == -signal.SIGKILL) is (mishap == "killed")
+    words = "worker 1 has not pushed key 'rows', round 5, which worker 0 did, within 3 s"
+    assert words in survivor.output
     assert "operations on sparse keys have not ended" in survivor.output

@@ -149,8 +149,7 @@ def test_lost_messages_that_are_sent_again_change_nothing(
     )
     job.await_output("Drop message .* app_id=1,")
     (tmp_path / "stop").touch()
-    for worker in job.workers:  # which do not end by themselves: ps-lite cannot with PS_RESEND
-        worker.await_output("trained")
+    job.wait()
     for rank in range(2):
         for key, value in load(tmp_path, "runs", rank).items():
             run, name = key.split("/")

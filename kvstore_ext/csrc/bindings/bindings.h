@@ -60,6 +60,7 @@ void BindKeyCodecs(py::module_* module);
 // The worker, and the server with its optimizer's updates and its questions.
 void BindWorker(py::module_* module);
 void BindServer(py::module_* module);
+void BindScheduler(py::module_* module);
 void BindSystemExit(py::module_* module);
 
 // What Slim-DP has beside them, and its parts.

@@ -5,9 +5,9 @@
 // runtime_error a RuntimeError. No thread of the core calls into Python.
 #include "bindings/bindings.h"
 #include "keys/slicer.h"
-#include "transport/listener.h"
 #include "transport/local_transport.h"
 #include "transport/pslite.h"
+#include "transport/scheduler_link.h"
 
 namespace kvstore_ext {
 namespace {
@@ -41,11 +41,15 @@ PYBIND11_MODULE(_core, module) {
       .def(py::init<Role, int, bool>(), py::kw_only(), py::arg("role"), py::arg("peers"),
            py::arg("copies"));
   module.def("use_one_heap", &UseOneHeap);
-  py::class_<Listener>(module, "Listener")
-      .def(py::init<std::shared_ptr<Transport>>())
-      .def("await_failure", &Listener::AwaitFailure, WithoutGil())
-      .def("end_waits", &Listener::EndWaits, WithoutGil())
-      .def("stop", &Listener::Stop, WithoutGil());
+  py::class_<SchedulerLink>(module, "SchedulerLink")
+      .def("silence", &SchedulerLink::silence)
+      .def(
+          "abort",
+          [](SchedulerLink& self, const std::string& reason) {
+            self.Send(ControlMessage(MessageType::kAbort, reason));
+          },
+          WithoutGil())
+      .def("close", &SchedulerLink::Close);
   py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
       .def_static("make_pair", &LocalTransport::MakePair);
   BindSlicer(&module);
@@ -53,6 +57,7 @@ PYBIND11_MODULE(_core, module) {
   BindKeyCodecs(&module);
   BindWorker(&module);
   BindServer(&module);
+  BindScheduler(&module);
   BindSystemExit(&module);
   BindSlim(&module);
 }

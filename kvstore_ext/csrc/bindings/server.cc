@@ -6,6 +6,7 @@
 #include "bindings/bindings.h"
 #include "engine/dlpack.h"
 #include "engine/engine.h"
+#include "server/scheduler.h"
 
 namespace kvstore_ext {
 namespace {
@@ -115,10 +116,22 @@ void BindServer(py::module_* module) {
       .def("abort", &Server::Abort, WithoutGil())
       .def("await_failure", &Server::AwaitFailure, WithoutGil())
       .def("end_waits", &Server::EndWaits, WithoutGil())
+      .def("over", &Server::Over, WithoutGil())
+      .def("scheduler", &Server::scheduler, py::return_value_policy::reference_internal)
       .def("held_bytes", &Server::held_bytes, WithoutGil())
       .def("stop", &Server::Stop, WithoutGil());
   BindUpdates(module, &server);
   BindQuestions(module, &server);
+}
+
+void BindScheduler(py::module_* module) {
+  py::class_<Scheduler>(*module, "Scheduler")
+      .def(py::init<std::shared_ptr<Transport>, int, double>(), py::arg("transport"), py::kw_only(),
+           py::arg("servers"), py::arg("timeout"))
+      .def("await_failure", &Scheduler::AwaitFailure, WithoutGil())
+      .def("over", &Scheduler::Over, WithoutGil())
+      .def("end_waits", &Scheduler::EndWaits, WithoutGil())
+      .def("stop", &Scheduler::Stop, WithoutGil());
 }
 
 }  // namespace kvstore_ext

@@ -82,6 +82,31 @@ py::list TakeTrace(Worker& worker) {
   return events;
 }
 
+// What concerns MXNet's own store beside the lane, and meetings of all workers.
+void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
+  worker->def("meet", &Worker::Meet, py::arg("what"), py::arg("waits"), WithoutGil())
+      .def("await_meeting", &Worker::AwaitMeeting, WithoutGil())
+      .def(
+          "push_after",
+          [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what) {
+            self->stock().AwaitGradient();
+            RunAfter(ToHandle(array), [self, what](bool computed) {
+              self->stock().GradientEnded();
+              if (computed) self->Meet(what, false);
+            });
+          },
+          WithoutGil())
+      .def(
+          "count_stock_until",
+          [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what) {
+            const int number = self->stock().Begin(what);
+            RunAfter(ToHandle(array), [self, number](bool) { self->stock().End(number); });
+          },
+          WithoutGil())
+      .def("stock_operations", [](Worker& self) { return self.stock().open(); })
+      .def("scheduler", &Worker::scheduler, py::return_value_policy::reference_internal);
+}
+
 // Questions to servers' Python, and what a worker tells of itself.
 void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
   worker
@@ -145,6 +170,7 @@ void BindWorker(py::module_* module) {
       .def("stop", &Worker::Stop, WithoutGil())
       .def("failure", &Worker::failure, WithoutGil());
   BindTalk(&worker);
+  BindMeetings(&worker);
 }
 
 }  // namespace kvstore_ext

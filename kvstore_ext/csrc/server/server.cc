@@ -7,18 +7,16 @@
 #include "support/ranks.h"
 
 namespace kvstore_ext {
-namespace {
-
-constexpr char kUneven[] = ": do all workers have the same number of batches?";
-
-}  // namespace
-
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
-    : options_(options), transport_(std::move(transport)) {
+    : options_(options),
+      transport_(std::move(transport)),
+      scheduler_(transport_),
+      meetings_(options.workers) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_.push_back(std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_));
   }
   transport_->Start([this](Message message) {
+    if (message.peer == kScheduler) return scheduler_.Receive();
     Link& link = *links_[message.peer];
     try {
       link.Receive(std::move(message), [this](const Message& whole) { OnMessage(whole); });
@@ -34,6 +32,7 @@ Server::~Server() { Stop(); }
 void Server::Greet(int worker) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (greeted_.empty()) greeted_since_ = Now();
     greeted_.insert(worker);
   }
   links_[worker]->SendControl(ControlMessage(MessageType::kHello));
@@ -60,13 +59,14 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kAsk:
       questions_.Push(0, 0, {message.peer, QuestionOf(message), message.text, message.payload});
       return;
+    case MessageType::kMeet: return OnMeet(message);
     case MessageType::kLeave: return OnLeave(message.peer);
+    case MessageType::kBye: gone_.insert(message.peer); return;
     default: return;
   }
 }
 
 void Server::OnJoin(const Message& message) {
-  if (joined_.empty()) joining_since_ = Now();
   joined_[message.peer] = message.text;
   deterministic_ = IsDeterministic(message);  // the text has it too, so it is everybody's
   const auto& first = *joined_.begin();
@@ -113,14 +113,27 @@ void Server::Forward(const Message& message) {
   }
 }
 
-void Server::OnLeave(int worker) {
-  left_.insert(worker);
-  if (left_.size() == links_.size()) {
-    ToAll(MessageType::kFarewell);
-    // ps-lite may end at any moment from now on, and aborts who sends after that.
-    for (auto& link : links_) link->Hush();
-    return;
+void Server::OnMeet(const Message& message) {
+  const std::string& what = message.text;
+  for (int worker : meetings_.Come(what, message.peer, Waits(message), Now())) {
+    links_[worker]->SendControl(ControlMessage(MessageType::kMet, what));
   }
+  CheckMeetings();
+}
+
+// Only those in which somebody waits: a worker that does not may have left before its words come,
+// since ps-lite keeps no order.
+void Server::CheckMeetings() const {
+  for (const auto& open : meetings_.open()) {
+    if (!open.second.waiting.empty()) CheckNotLeft(open.second.present, open.first);
+  }
+}
+
+void Server::OnLeave(int worker) {
+  if (left_.empty()) left_since_ = Now();
+  left_.insert(worker);
+  if (left_.size() == links_.size()) return SayFarewell();
+  CheckMeetings();
   for (const auto& entry : keys_) {
     const Key& key = entry.second;
     CheckNotLeft(key, key.scalers.senders(), key.scalers.round());
@@ -130,14 +143,34 @@ void Server::OnLeave(int worker) {
   }
 }
 
-// Of those who have left nobody may be missing in a round that others have begun.
-void Server::CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const {
+// From here on nobody waits for anybody who might be gone: a job whose work is done has not failed.
+void Server::SayFarewell() {
+  farewell_since_ = Now();
+  ToAll(MessageType::kFarewell);
+  scheduler_.Send(ControlMessage(MessageType::kFarewell));
+  // Workers end ps-lite now, at different times.
+  for (auto& link : links_) link->Hush();
+  scheduler_.Close();
+}
+
+bool Server::Over() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (farewell_since_ == 0) return false;
+  return gone_.size() == links_.size() || Now() - farewell_since_ > kLastWords;
+}
+
+// Of those who have left nobody may be missing in what others have begun.
+void Server::CheckNotLeft(const std::set<int>& present, const std::string& what) const {
   for (int worker : left_) {
-    if (heard.empty() || heard.count(worker) != 0) continue;
+    if (present.empty() || present.count(worker) != 0) continue;
     throw std::runtime_error("worker " + std::to_string(worker) + " has left, but " +
-                             Who("worker", heard) + " pushed key " + key.name + ", round " +
-                             std::to_string(round) + kUneven);
+                             Who("worker", present) + " " + what + kUneven);
   }
+}
+
+void Server::CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const {
+  if (left_.empty()) return;
+  CheckNotLeft(heard, "pushed key " + key.name + ", round " + std::to_string(round));
 }
 
 void Server::ToAll(MessageType type, const std::string& text) {
@@ -145,91 +178,21 @@ void Server::ToAll(MessageType type, const std::string& text) {
 }
 
 void Server::Abort(const std::string& reason) {
-  if (!failure_.Set(reason)) return;
-  for (auto& link : links_) link->Close();
   std::set<int> greeted;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (farewell_since_ > 0) return;
     greeted = greeted_;
   }
-  Message message = ControlMessage(MessageType::kAbort, reason);
+  if (!failure_.Set(reason)) return;
+  for (auto& link : links_) link->Close();
+  const Message message = ControlMessage(MessageType::kAbort, reason);
   for (int worker : greeted) links_[worker]->SendControl(message);
   // Before anybody has come, ps-lite may not have a connection to the scheduler either.
-  if (!greeted.empty()) {
-    message.peer = kScheduler;
-    transport_->Send(message);
-  }
+  if (!greeted.empty()) scheduler_.Send(message);
   updates_.Close();
   questions_.Close();
   for (const auto& method : options_.methods) method.second->End(reason);
-}
-
-void Server::CheckDeadlines() {
-  // A little before the workers' own limit, since only a server knows who is missing.
-  std::string overdue;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& worker : joined_) {
-      links_[worker.first]->SendControl(ControlMessage(MessageType::kCredit));
-    }
-    overdue = Overdue(Now() - options_.timeout * 0.9);
-  }
-  if (!overdue.empty()) Abort("server " + std::to_string(rank_) + ": " + overdue);
-}
-
-std::string Server::Overdue(double limit) const {
-  if (!joined_.empty() && joined_.size() < links_.size() && joining_since_ < limit) {
-    std::set<int> present;
-    for (const auto& worker : joined_) present.insert(worker.first);
-    const std::set<int> missing = Missing(present, options_.workers);
-    return WhoHave("worker", missing) + " not opened " + (missing.size() == 1 ? "its" : "their") +
-           " store within " + Seconds(options_.timeout);
-  }
-  for (const auto& key : keys_) {
-    const std::string overdue = OverdueKey(key.second, limit);
-    if (!overdue.empty()) return overdue;
-  }
-  // A moment later than a round's limit, which says more.
-  limit -= options_.timeout * 0.1;
-  for (const auto& worker : joined_) {
-    if (left_.count(worker.first) != 0 || links_[worker.first]->last_heard() > limit) continue;
-    return "worker " + std::to_string(worker.first) + " has not been heard of for " +
-           Seconds(options_.timeout);
-  }
-  return "";
-}
-
-std::string Server::OverdueKey(const Key& key, double limit) const {
-  const std::string late = "within " + Seconds(options_.timeout);
-  const std::set<int> senders = key.scalers.senders();
-  if (!senders.empty() && key.scalers.since() <= limit) {
-    const std::set<int> missing = Missing(senders, options_.workers);
-    return WhoHave("worker", missing) + " not sent the scaler of key " + key.name + ", round " +
-           std::to_string(key.scalers.round()) + ", which " + Who("worker", senders) + " did, " +
-           late + Suspicion(missing);
-  }
-  for (const auto& numbered : key.slices) {
-    const SliceState& slice = numbered.second;
-    const std::set<int>& heard = slice.reduction->heard();
-    const bool waits = !heard.empty() || slice.updating;
-    if (!waits || slice.since > limit) continue;
-    const std::string round = "key " + key.name + ", round " + std::to_string(slice.round);
-    if (slice.updating) return "the optimizer has not updated " + round + ", " + late;
-    const std::set<int> missing = Missing(heard, options_.workers);
-    return WhoHave("worker", missing) + (slice.round == 0 ? " not initialised " : " not pushed ") +
-           round + ", which " + Who("worker", heard) + " did, " + late +
-           (slice.round == 0 ? "" : Suspicion(missing));
-  }
-  return "";
-}
-
-// Why workers that are late with a round may be so: those that still give signs of life have not
-// crashed.
-std::string Server::Suspicion(const std::set<int>& late) const {
-  for (int worker : late) {
-    if (Now() - links_[worker]->last_heard() > options_.timeout / 2) return "";
-  }
-  return kUneven;
 }
 
 std::vector<float> Server::CarriedOver(const SliceName& name) const {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/meetings.h"
 #include "server/reduction.h"
 #include "server/scaler_sharing.h"
 #include "support/dtype.h"
@@ -18,6 +19,7 @@
 #include "support/task_threads.h"
 #include "support/watchdog.h"
 #include "transport/link.h"
+#include "transport/scheduler_link.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -89,6 +91,12 @@ class Server {
   // The reason of a failure, waiting for one up to a time; an empty string if there is none.
   std::string AwaitFailure(double seconds) const { return failure_.Wait(seconds); }
 
+  // Whether the job has ended in order: all workers have left and know it, or had kLastWords to
+  // hear of it. Nobody needs this server any more.
+  bool Over() const;
+
+  SchedulerLink& scheduler() { return scheduler_; }
+
   // What the encodings of a slice have left out so far; empty where nothing is carried over.
   std::vector<float> CarriedOver(const SliceName& name) const;
 
@@ -129,8 +137,10 @@ class Server {
     ScalerSharing scalers;                  // where slice 0 is
   };
 
-  // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server.cc, how a
-  // job begins, fails and ends.
+  static constexpr const char* kUneven = ": do all workers have the same number of batches?";
+
+  // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_limits.cc,
+  // CheckDeadlines and what says who is late; server.cc, how a job begins, fails and ends.
   void OnMessage(const Message& message);
   void OnJoin(const Message& message);
   void OnInit(const Message& message);
@@ -138,10 +148,14 @@ class Server {
   void OnPull(const Message& message);
   void OnScaler(const Message& message);
   void Forward(const Message& message);
+  void OnMeet(const Message& message);
+  void CheckMeetings() const;
   void OnLeave(int worker);
+  void SayFarewell();
   void Describe(Key* key, const Message& message);
   std::unique_ptr<Reduction> Reduce(const SliceName& name, const SliceDeclaration& declaration);
   void Contribute(Key* key, const Message& message);
+  void CheckNotLeft(const std::set<int>& present, const std::string& what) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;
   void Complete(const SliceName& name, Key* key, SliceState* slice);
@@ -153,6 +167,7 @@ class Server {
   void CheckDeadlines();
   std::string Overdue(double limit) const;
   std::string OverdueKey(const Key& key, double limit) const;
+  std::string Late(const std::set<int>& present, const std::string& what, bool in_training) const;
   std::string Suspicion(const std::set<int>& late) const;
   Key& KeyOf(uint64_t id);
   SliceState& SliceOf(const SliceName& name);
@@ -160,6 +175,7 @@ class Server {
   const ServerOptions options_;
   std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by worker; none comes or goes
+  SchedulerLink scheduler_;
   std::atomic<int> rank_{0};
   // Thread-safe, as links are.
   SendQueue<Update> updates_;
@@ -171,10 +187,14 @@ class Server {
   std::set<int32_t> optimized_;  // stores
   uint64_t windows_ = 0;         // rank 0's, followed
   std::set<int> greeted_;
+  double greeted_since_ = 0;           // when the first was
   std::map<int, std::string> joined_;  // configurations by rank
   bool deterministic_ = false;         // as the workers want it
-  double joining_since_ = 0;
+  Meetings meetings_;
   std::set<int> left_;
+  double left_since_ = 0;      // when the first did
+  double farewell_since_ = 0;  // when all had; 0 before
+  std::set<int> gone_;         // workers that have heard the farewell
 
   TaskThreads sender_{1};  // the links'
   Watchdog watchdog_;      // last: its thread uses all of the above

@@ -19,7 +19,7 @@ enum class MessageType : uint8_t {
   kPull,      // worker -> server: asks for a slice as of a round
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,    // either way: payload bytes received, where no other message carries the number; sent
-              // now and then with none, as a sign of life
+              // now and then with none, as a sign of life, also to the scheduler, which answers it
   kPing,      // rank 0 -> server: measures the link
   kPong,      // server -> rank 0: the answer, with the ping's time
   kWindow,    // rank 0 -> servers -> other workers: the window of all links
@@ -30,15 +30,19 @@ enum class MessageType : uint8_t {
   kMethod,    // either way: about a slice, between the two halves of a key's method, which says
               // what stands in it
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
+  kMeet,      // worker -> server 0: it has come to what all workers come to, which text says
+  kMet,       // server 0 -> worker: all workers have come to what text says
   kLeave,     // worker -> server: this worker begins no more rounds
-  kFarewell,  // server -> worker: all workers have left
+  kFarewell,  // server -> worker, scheduler: all workers have left
+  kBye,       // worker -> server: it has heard the farewell, and needs this server no more
   kAbort,     // either way: the job failed; text says why
   kBatch,     // either way: several small messages, see batch.h
 };
 constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kBatch) + 1;
-constexpr const char* kMessageNames[] = {
-    "hello",  "join", "welcome", "init",   "push",   "pull",  "result", "credit",   "ping", "pong",
-    "window", "ask",  "answer",  "scaler", "method", "order", "leave",  "farewell", "abort", "batch"};
+constexpr const char* kMessageNames[] = {"hello",  "join",     "welcome", "init",  "push",   "pull",
+                                         "result", "credit",   "ping",    "pong",  "window", "ask",
+                                         "answer", "scaler",   "method",  "order", "meet",   "met",
+                                         "leave",  "farewell", "bye",     "abort", "batch"};
 static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
 
 // What the payload of a slice is.
@@ -70,11 +74,17 @@ static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in m
 // Control messages overtake all data in the receiver's inbox.
 constexpr int kControlPriority = std::numeric_limits<int>::max();
 
-// The peer of a message to the scheduler, which takes nothing but kAbort.
+// The peer of a message to the scheduler, or from it.
 constexpr int kScheduler = -1;
 
+// Seconds that the processes of a job whose work is done give each other to leave. Who has not come
+// so far by then is gone, which no longer matters.
+constexpr double kLastWords = 5;
+
 struct Message {
-  int peer = 0;  // rank of the other side: a server's at a worker, a worker's at a server
+  // Rank of the other side: a server's at a worker, a worker's at a server. At the scheduler twice
+  // the rank, and one more for a worker.
+  int peer = 0;
   int priority = kControlPriority;
   Header header;
   std::string text;
@@ -103,6 +113,14 @@ inline Message JoinMessage(std::string configuration, bool deterministic) {
   return message;
 }
 inline bool IsDeterministic(const Message& join) { return join.header.slice != 0; }
+
+// Whether the worker waits for the others, and so for kMet.
+inline Message MeetMessage(std::string what, bool waits) {
+  Message message = ControlMessage(MessageType::kMeet, std::move(what));
+  message.header.slice = waits ? 1 : 0;
+  return message;
+}
+inline bool Waits(const Message& meet) { return meet.header.slice != 0; }
 
 // The sender's time in nanoseconds, which the answer brings back.
 inline Message PingMessage(MessageType ping_or_pong, uint64_t time) {

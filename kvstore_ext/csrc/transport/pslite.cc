@@ -15,11 +15,17 @@ namespace {
 constexpr int kSchedulerId = 1;
 int WorkerId(int rank) { return rank * 2 + 9; }
 int ServerId(int rank) { return rank * 2 + 8; }
-int RankOf(int id) { return (id - 8) / 2; }
 
 int PeerId(Role role, int peer) {
   if (peer == kScheduler) return kSchedulerId;
+  if (role == Role::kScheduler) return peer + ServerId(0);
   return role == Role::kWorker ? ServerId(peer) : WorkerId(peer);
+}
+
+int PeerOf(Role role, int id) {
+  if (id == kSchedulerId) return kScheduler;
+  const int number = id - ServerId(0);
+  return role == Role::kScheduler ? number : number / 2;
 }
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
@@ -90,7 +96,7 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
   Message message;
   // Other versions' may be shorter.
   std::memcpy(&message.header, body.data(), std::min(body.size(), sizeof(Header)));
-  message.peer = RankOf(received.meta.sender);
+  message.peer = PeerOf(role_, received.meta.sender);
   message.priority = received.meta.priority;
   if (body.size() < sizeof(Header) || message.header.protocol != Header::kProtocol) {
     message.header = Header();

@@ -15,13 +15,14 @@ enum class Role { kServer = 0, kWorker = 1, kScheduler = 2 };
 
 // Sends and receives as a second ps-lite customer beside MXNet's own store in the same process.
 //
-// Peers are ranks of the other role, or kScheduler. The Postoffice must outlive Stop, and
+// Peers are as Message says. The Postoffice must outlive Stop, and
 // everybody's customer must exist before anybody sends to it: ps-lite aborts a process that gets a
 // message for a customer it does not have.
 class PsLiteTransport : public Transport {
  public:
-  // `role` is this process's. `copies` sends copies of borrowed bytes, which is needed where
-  // ps-lite may send them again later (PS_RESEND).
+  // `role` is this process's; `peers`, how many ranks of the other role there are: at the
+  // scheduler, twice as many as of the role that has more. `copies` sends copies of borrowed bytes,
+  // which is needed where ps-lite may send them again later (PS_RESEND).
   PsLiteTransport(Role role, int peers, bool copies);
   ~PsLiteTransport() override { Stop(); }
 

@@ -19,6 +19,7 @@ int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concur
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
+      scheduler_(transport_),
       learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
       tasks_(Encoders()) {
   std::shared_ptr<WindowEstimator> estimator;
@@ -79,6 +80,18 @@ void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
 }
 
+void Worker::Meet(const std::string& what, bool waits) {
+  links_[0]->SendControl(MeetMessage(what, waits));
+}
+
+bool Worker::AwaitMeeting(const std::string& what, double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [&] { return met_.count(what) != 0 || !failure_.reason().empty(); });
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  return met_.erase(what) > 0;
+}
+
 void Worker::Declare(uint64_t id, const SliceDeclaration& declaration,
                      std::shared_ptr<KeyCodec> codec) {
   {
@@ -130,6 +143,7 @@ Answer Worker::AwaitAnswer(uint64_t question) {
 }
 
 void Worker::OnMessage(Message message) {
+  if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
   link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
 }
@@ -160,7 +174,11 @@ void Worker::OnNews(const Message& message) {
         break;
       case MessageType::kHello: greeted_.insert(message.peer); break;
       case MessageType::kWelcome: welcomed_.insert(message.peer); break;
-      case MessageType::kFarewell: parted_.insert(message.peer); break;
+      case MessageType::kMet: met_.insert(message.text); break;
+      case MessageType::kFarewell:
+        links_[message.peer]->SendControl(ControlMessage(MessageType::kBye));
+        parted_.insert(message.peer);
+        break;
       default: return;
     }
   }
@@ -216,10 +234,15 @@ void Worker::Leave() {
 void Worker::Abort(const std::string& reason) {
   if (!failure_.Set(reason)) return;
   // The news first: an operation that ends with an error may end the process.
-  Message message = ControlMessage(MessageType::kAbort, reason);
-  for (auto& link : links_) link->SendControl(message);
-  message.peer = kScheduler;
-  transport_->Send(message);
+  const Message message = ControlMessage(MessageType::kAbort, reason);
+  std::set<int> greeted;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    greeted = greeted_;
+  }
+  for (int server : greeted) links_[server]->SendControl(message);
+  // Where servers have a lane, the scheduler has one.
+  if (!greeted.empty()) scheduler_.Send(message);
   EndOperations(reason);
 }
 
@@ -230,44 +253,6 @@ void Worker::EndOperations(const std::string& reason) {
     if (key->busy) Finish(key, &lock, reason);
   }
   changed_.notify_all();
-}
-
-void Worker::CheckDeadlines() {
-  if (!failure_.reason().empty()) return;
-  const std::string silent = joined_ ? Silent() : "";
-  if (!silent.empty()) return Abort(silent);
-  for (Key* key : Keys()) {
-    const std::string overdue = Overdue(key);
-    if (!overdue.empty()) return Abort(overdue);
-  }
-}
-
-// Gives all servers a sign of life; says which have given none for too long.
-std::string Worker::Silent() const {
-  std::set<int> silent;
-  for (int server = 0; server < options_.servers; ++server) {
-    links_[server]->SendControl(ControlMessage(MessageType::kCredit));
-    // A moment later than an operation's limit, which says more.
-    if (Now() - links_[server]->last_heard() > options_.timeout * 1.1) silent.insert(server);
-  }
-  if (silent.empty()) return "";
-  return Named(WhoHave("server", silent) + " not been heard of for " + Seconds(options_.timeout));
-}
-
-// Says for whom a key's operation has waited too long; empty if it has not.
-std::string Worker::Overdue(Key* key) {
-  std::lock_guard<std::mutex> lock(key->mutex);
-  if (!key->busy) return "";
-  const std::set<int> servers = key->AwaitedServers();
-  double last_heard = Now();
-  for (int server : servers) last_heard = std::min(last_heard, links_[server]->last_heard());
-  // A server that is gone is named before the living ones say, at nine tenths of the time, that
-  // they wait for the workers which wait for it.
-  const double limit = options_.timeout * (Now() - last_heard > options_.timeout * 0.8 ? 0.8 : 1.0);
-  if (Now() - key->since < limit) return "";
-  return Named("no answer from " + Who("server", servers) + " for key " + key->declared.name +
-               ", round " + std::to_string(key->rounds - 1) + ", within " +
-               Seconds(options_.timeout));
 }
 
 void Worker::Hush() {

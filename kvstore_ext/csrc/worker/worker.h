@@ -18,9 +18,11 @@
 #include "support/trace.h"
 #include "support/watchdog.h"
 #include "transport/link.h"
+#include "transport/scheduler_link.h"
 #include "transport/transport.h"
 #include "worker/operation.h"
 #include "worker/order.h"
+#include "worker/stock_operations.h"
 
 namespace kvstore_ext {
 
@@ -77,6 +79,19 @@ class Worker {
   // Waits for the answer to a question, once; throws std::runtime_error, which names the server,
   // where none comes in time.
   Answer AwaitAnswer(uint64_t question);
+
+  // Tells the servers that this worker has done what all workers do, in words that go behind "has":
+  // who does not follow within `timeout` ends the job by name. With `waits` AwaitMeeting follows.
+  void Meet(const std::string& what, bool waits);
+
+  // Waits until all workers have met for that; returns whether they have, once, within so many
+  // seconds. Throws std::runtime_error after a failure.
+  bool AwaitMeeting(const std::string& what, double seconds);
+
+  // Those of MXNet's own store. After a failure no more of them end.
+  StockOperations& stock() { return stock_; }
+
+  SchedulerLink& scheduler() { return scheduler_; }
 
   // Begins an operation on a declared key.
   void Start(Operation operation);
@@ -136,6 +151,12 @@ class Worker {
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void AbortKey(const Key& key, const char* what, const std::exception& error);
 
+  // worker_limits.cc: nothing waits for ever.
+  void CheckDeadlines();
+  void GiveSigns();
+  std::string Silent();
+  std::string Overdue(Key* key);
+
   // worker.cc: how a job begins, fails and ends.
   void OnMessage(Message message);
   void ActUpon(const Message& message);
@@ -144,9 +165,6 @@ class Worker {
   void AnnounceOrder(const std::vector<uint64_t>& order);
   void AnnounceWindow(const Window& window);
   void EndOperations(const std::string& reason);
-  void CheckDeadlines();
-  std::string Silent() const;
-  std::string Overdue(Key* key);
   void AwaitAll(const std::set<int>& servers, const char* what);
   Key* Find(uint64_t id) const;
   std::vector<Key*> Keys();
@@ -155,6 +173,7 @@ class Worker {
   const WorkerOptions options_;
   const std::shared_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
+  SchedulerLink scheduler_;
   // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
   // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
@@ -164,6 +183,7 @@ class Worker {
   Trace trace_;
   OrderLearner learner_;
   Statistics statistics_;
+  StockOperations stock_;
 
   // Of all below, but for the keys themselves. Taken after a key's.
   mutable std::mutex mutex_;
@@ -171,6 +191,7 @@ class Worker {
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;
   std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
+  std::set<std::string> met_;                  // meetings to which all workers have come
   int open_operations_ = 0;
   uint64_t questions_ = 0;         // asked so far
   std::map<uint64_t, int> asked_;  // servers, by the questions whose answers nobody has taken

@@ -1,6 +1,7 @@
 """A server that says in the end how much it held, and how much its process grew, at most."""
 from __future__ import annotations
 
+import atexit
 import sys
 import threading
 from pathlib import Path
@@ -28,13 +29,16 @@ class MeasuredServer(process.P3Server):
             while not ended.wait(INTERVAL):
                 most = max(most, self._lane.held_bytes())
 
+        def tell() -> None:
+            ended.set()
+            watcher.join()
+            print(f"held at most {most} bytes, grew by {status('VmHWM') - before} bytes")
+
         watcher = threading.Thread(target=watch, name="measure memory")
         watcher.start()
+        atexit.register(tell)  # the process ends within run
         before = status("VmRSS")
         super().run()
-        ended.set()
-        watcher.join()
-        print(f"held at most {most} bytes, grew by {status('VmHWM') - before} bytes")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+// The scheduler's part of the lane. ps-lite tells a scheduler nothing of how a job goes; here it
+// hears of failures and of the end, and notices when nobody is left.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "support/clock.h"
+#include "support/failure.h"
+#include "transport/transport.h"
+
+namespace kvstore_ext {
+
+// Thread-safe.
+class Scheduler {
+ public:
+  // `timeout`: seconds without a sign of life from anybody after which the job counts as dead.
+  Scheduler(std::shared_ptr<Transport> transport, int servers, double timeout)
+      : servers_(servers), timeout_(timeout), transport_(std::move(transport)) {
+    transport_->Start([this](const Message& message) { OnMessage(message); });
+  }
+  ~Scheduler() { Stop(); }
+
+  // The reason of a failure, waiting for one up to a time; an empty string if there is none. Signs
+  // of life are awaited from the first one on: processes of MXNet's own give none.
+  std::string AwaitFailure(double seconds) {
+    if (heard_ > 0 && Now() - heard_ > timeout_ && !Over()) {
+      failure_.Set("the scheduler has not heard of any worker or server for " + Seconds(timeout_) +
+                   ": all of them are gone");
+    }
+    return failure_.Wait(seconds);
+  }
+
+  // Whether the servers have said that all workers have left: all servers, or one that has said so
+  // kLastWords ago.
+  bool Over() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_.empty()) return false;
+    return static_cast<int>(ended_.size()) == servers_ || Now() - ended_since_ > kLastWords;
+  }
+
+  // Has AwaitFailure return at once, now and later.
+  void EndWaits() { failure_.EndWaits(); }
+
+  void Stop() { transport_->Stop(); }
+
+ private:
+  void OnMessage(const Message& message) {
+    heard_ = Now();
+    switch (message.header.type) {
+      case MessageType::kAbort: failure_.Set(message.text); return;
+      case MessageType::kFarewell: {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (ended_.empty()) ended_since_ = Now();
+        ended_.insert(message.peer);
+        return;
+      }
+      default: {
+        Message answer = ControlMessage(MessageType::kCredit);
+        answer.peer = message.peer;
+        transport_->Send(answer);
+      }
+    }
+  }
+
+  const int servers_;
+  const double timeout_;
+  const std::shared_ptr<Transport> transport_;
+  Failure failure_;
+  std::atomic<double> heard_{0};  // of anybody, by Now(); 0 before the first
+
+  mutable std::mutex mutex_;  // of all below
+  std::set<int> ended_;       // servers that have said farewell
+  double ended_since_ = 0;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,46 @@
+// The way of a worker or a server to the job's scheduler, which may be gone without the job
+// failing: once the cluster stands, nothing needs it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "support/clock.h"
+#include "transport/transport.h"
+
+namespace kvstore_ext {
+
+// Thread-safe.
+class SchedulerLink {
+ public:
+  explicit SchedulerLink(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {}
+
+  // Gives a sign of life, which the scheduler answers. Only once the cluster stands.
+  void GiveSign() {
+    if (heard_ == 0) heard_ = Now();  // from now on an answer is awaited
+    Send(ControlMessage(MessageType::kCredit));
+  }
+
+  void Send(Message message) {
+    if (closed_) return;
+    message.peer = kScheduler;
+    transport_->Send(message);
+  }
+
+  // To be called with everything that it sent.
+  void Receive() { heard_ = Now(); }
+
+  // For how many seconds it has not been heard of; 0 before the first sign to it.
+  double silence() const { return heard_ == 0 ? 0 : Now() - heard_; }
+
+  // Sends nothing any more. ZeroMQ keeps 1000 messages for a peer that is gone; then whoever sends
+  // one more would wait for ever.
+  void Close() { closed_ = true; }
+
+ private:
+  const std::shared_ptr<Transport> transport_;
+  std::atomic<double> heard_{0};  // when, by Now()
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace kvstore_ext

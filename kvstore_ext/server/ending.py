@@ -1,0 +1,75 @@
+"""How a server's or the scheduler's process ends: with its job, from beside MXNet's loop.
+
+The main thread is in that loop, and nothing on this side can wake it. Left to itself it waits for
+ps-lite's barriers, which the scheduler must be alive for, and every other process as well. So a
+thread that watches the lane ends the process, whoever is gone.
+"""
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+from typing import Callable, Iterator
+
+from ..launch_reports import report
+
+
+@contextmanager
+def ending_with_job(
+    await_failure: Callable[[float], str],
+    over: Callable[[], bool],
+    finish: Callable[[], None],
+    fail: Callable[[str], None],
+) -> Iterator[None]:
+    """Ends the process while the block runs: with status 0 once the job is over, 1 once it failed.
+
+    Parameters
+    ----------
+    await_failure
+        Called with seconds; returns a reason, or nothing when they are over.
+    over
+        Whether the job has ended in order.
+    finish
+        Ends what runs beside the loop, and await_failure's wait.
+    fail
+        Takes the reason where the block raises an exception, and has await_failure return it.
+    """
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            reason = await_failure(0.2)
+            if done.is_set():
+                return
+            if over():
+                finish()
+                _end()
+            if reason:
+                report(failed=reason)
+                print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
+                time.sleep(1.0)  # for the news to leave for the other processes
+                os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True, name="end of job")
+    watcher.start()
+    try:
+        yield
+    except BaseException as error:  # sys.exit in a user's optimizer, for one
+        traceback.print_exc()
+        fail(f"{type(error).__name__}: {error}")
+        watcher.join()  # which ends the process
+    done.set()
+    finish()
+    watcher.join()
+
+
+def _end() -> None:
+    """Ends the process in order, but for the main thread."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,0 +1,56 @@
+"""The scheduler's process: MXNet's own scheduler, which hears of its job's failure and end."""
+from __future__ import annotations
+
+import ctypes
+import time
+
+from mxnet.base import _LIB, check_call
+
+from .. import _core
+from ..config import Job, Options
+from ..stock_store import cluster_stands, native_store
+from .ending import ending_with_job
+
+
+def run_scheduler(job: Job, options: Options) -> None:
+    """Serves as the job's scheduler until all have left, or are gone."""
+    stock = native_store("dist")
+    scheduler = _core.Scheduler(
+        _core.PsLiteTransport(
+            role=_core.Role.SCHEDULER,
+            peers=2 * max(job.workers, job.servers),
+            copies=job.resends,
+        ),
+        servers=job.servers,
+        timeout=options.timeout,
+    )
+    no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
+        lambda *_: None
+    )
+    latest = time.monotonic() + options.timeout
+    stands = False
+    broken = ""
+
+    def failure(seconds: float) -> str:
+        nonlocal stands
+        reason = broken or scheduler.await_failure(seconds)
+        if reason or stands or time.monotonic() < latest:
+            return reason
+        stands = cluster_stands(stock)
+        return "" if stands else incomplete(job, options.timeout)
+
+    def fail(reason: str) -> None:
+        nonlocal broken
+        broken = f"the scheduler: {reason}"
+
+    with ending_with_job(failure, scheduler.over, scheduler.end_waits, fail):
+        check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
+    scheduler.stop()
+
+
+def incomplete(job: Job, timeout: float) -> str:
+    """Says that processes have not come to the scheduler."""
+    return (
+        f"within {timeout:g} s not all of {job.workers} workers and {job.servers} servers have "
+        f"come to the scheduler at {job.scheduler}"
+    )

@@ -1,0 +1,107 @@
+"""Processes that are lost at the two ends of a job, where ps-lite has barriers of its own."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from tests.support.cluster import Cluster, await_failure
+
+TIMEOUT = {"timeout": 3}  # seconds: the stores' option
+
+
+def go_after_greeting() -> None:
+    """Ends at once, as soon as the servers have greeted this worker."""
+    import os
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    from kvstore_ext.lane.cluster_lane import ClusterLane
+
+    greet = ClusterLane._greet
+
+    def greet_and_go(self: ClusterLane) -> None:
+        greet(self)
+        os._exit(9)
+
+    ClusterLane._greet = greet_and_go
+    mx.kv.create("p3")
+
+
+def wait_before_greeting(directory: str) -> None:
+    """Greets the servers when a file is there."""
+    import time
+    from pathlib import Path
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    from kvstore_ext.lane.cluster_lane import ClusterLane
+
+    greet = ClusterLane._greet
+
+    def wait_and_greet(self: ClusterLane) -> None:
+        print("before the greeting")
+        while not Path(directory, "go").exists():
+            time.sleep(0.01)
+        greet(self)
+
+    ClusterLane._greet = wait_and_greet
+    mx.kv.create("p3")
+
+
+def hang_after_farewell(directory: str) -> None:
+    """Trains a step; the worker that comes first hangs once the servers have let it go."""
+    import threading
+    from pathlib import Path
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    from kvstore_ext.lane.cluster_lane import ClusterLane
+
+    let_go = ClusterLane._let_go
+
+    def hang(self: ClusterLane) -> None:
+        try:
+            Path(directory, "somebody was here").mkdir()
+        except FileExistsError:
+            let_go(self)
+        else:
+            print("after the farewell")
+            threading.Event().wait()
+
+    ClusterLane._let_go = hang
+    store = mx.kv.create("p3")
+    value = mx.nd.ones((3,))
+    store.broadcast("key", value, out=value)
+    store.pushpull("key", mx.nd.ones((3,)), out=value)
+    store.close()
+
+
+def test_workers_that_are_gone_after_the_greeting(cluster: Cluster) -> None:
+    job = cluster.start(go_after_greeting, options=TIMEOUT)
+    await_failure(*job.servers, *job.scheduler)
+    words = "workers 0 and 1 have not opened their store within 3 s"
+    for process in [*job.servers, *job.scheduler]:
+        assert words in process.output
+
+
+def test_a_server_that_is_gone_before_the_greeting(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.start(wait_before_greeting, tmp_path, options=TIMEOUT)
+    for worker in job.workers:
+        worker.await_output("before the greeting")
+    job.servers[0].send(signal.SIGKILL)
+    (tmp_path / "go").touch()
+    survivors = [*job.workers, job.servers[1], *job.scheduler]
+    await_failure(*survivors)
+    for process in survivors:
+        assert "has not answered a greeting within 3 s" in process.output
+
+
+def test_a_worker_lost_after_the_farewell_is_not_missed(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.start(hang_after_farewell, tmp_path)
+    job.await_output("after the farewell")
+    lost = next(worker for worker in job.workers if "after the farewell" in worker.output)
+    lost.send(signal.SIGSTOP)
+    for process in job.processes:
+        if process is not lost:
+            assert process.wait() == 0
