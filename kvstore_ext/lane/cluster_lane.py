@@ -138,8 +138,9 @@ class ClusterLane(Lane):
             with contextlib.suppress(ClusterError):
                 self._free(self._options.timeout)
             who = _names("server", missing)
-            found = "is not a P3Server" if len(missing) == 1 else "are not P3Servers"
-            found = f"{who} of this job {found}"
+            found = f"{who} of this job is not a P3Server"
+            if len(missing) > 1:
+                found = f"{who} of this job are not P3Servers"
             raise ClusterError(
                 f"{found}: start servers with kvstore-ext --serve, or the job with "
                 "kvstore-launch"
@@ -273,6 +274,12 @@ class ClusterLane(Lane):
     def _let_go(self) -> None:
         """Ends ps-lite without its barriers, for which the scheduler and everybody else would have
         to be alive. After a farewell the others need this worker no more; and after a failure."""
+        if self._job.resends:
+            # What ps-lite would send again after its end, it aborts the process for.
+            self._left.set()
+            self.worker.hush()
+            self.stuck = True
+            return
         check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self._native, 0))
         try:
             self._free(LAST_MOMENT)

@@ -13,9 +13,13 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Optional
 
 from ..launch_reports import report
+
+# Seconds for which ps-lite goes on to acknowledge what others send again (PS_RESEND): it aborts a
+# process that nobody answers.
+_RESENDING = 5.0
 
 
 @contextmanager
@@ -24,6 +28,7 @@ def ending_with_job(
     over: Callable[[], bool],
     finish: Callable[[], None],
     fail: Callable[[str], None],
+    resends: bool,
 ) -> Iterator[None]:
     """Ends the process while the block runs: with status 0 once the job is over, 1 once it failed.
 
@@ -37,15 +42,18 @@ def ending_with_job(
         Ends what runs beside the loop, and await_failure's wait.
     fail
         Takes the reason where the block raises an exception, and has await_failure return it.
+    resends
+        Whether others may send something again, which somebody has to acknowledge.
     """
     done = threading.Event()
+    may_end = _seconds_after(over, _RESENDING) if resends else over
 
     def watch() -> None:
         while not done.is_set():
             reason = await_failure(0.2)
             if done.is_set():
                 return
-            if over():
+            if may_end():
                 finish()
                 _end()
             if reason:
@@ -65,6 +73,19 @@ def ending_with_job(
     done.set()
     finish()
     watcher.join()
+
+
+def _seconds_after(over: Callable[[], bool], seconds: float) -> Callable[[], bool]:
+    """Whether it is so many seconds since over() has become true."""
+    since: Optional[float] = None
+
+    def is_later() -> bool:
+        nonlocal since
+        if since is None and over():
+            since = time.monotonic()
+        return since is not None and time.monotonic() - since > seconds
+
+    return is_later
 
 
 def _end() -> None:

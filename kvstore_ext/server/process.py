@@ -67,7 +67,9 @@ class P3Server(KVStoreServer):
 
     def run(self) -> None:
         """Serves until the workers are done; then the process ends, mostly from in here."""
-        with ending_with_job(self._failure, self._lane.over, self._finish, self._fail):
+        with ending_with_job(
+            self._failure, self._lane.over, self._finish, self._fail, self._job.resends
+        ):
             super().run()
         self._lane.stop()
 

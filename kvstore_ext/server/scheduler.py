@@ -43,7 +43,7 @@ def run_scheduler(job: Job, options: Options) -> None:
         nonlocal broken
         broken = f"the scheduler: {reason}"
 
-    with ending_with_job(failure, scheduler.over, scheduler.end_waits, fail):
+    with ending_with_job(failure, scheduler.over, scheduler.end_waits, fail, job.resends):
         check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
     scheduler.stop()
 

@@ -32,9 +32,11 @@ std::string Server::Overdue(double limit) const {
   }
   for (const auto& open : meetings_.open()) {
     const Meetings::Meeting& meeting = open.second;
-    if (meeting.since <= limit) return Late(meeting.present, open.first, true);
+    if (meeting.since <= limit) return Late(meeting.present, " not " + open.first, true);
   }
-  if (!left_.empty() && left_since_ <= limit) return Late(left_, "closed its last store", false);
+  if (!left_.empty() && left_since_ <= limit) {
+    return Late(left_, " not closed its last store", false);
+  }
   // A moment later than a round's limit, which says more.
   limit -= options_.timeout * 0.1;
   for (const auto& worker : joined_) {
@@ -48,10 +50,10 @@ std::string Server::Overdue(double limit) const {
 std::string Server::OverdueKey(const Key& key, double limit) const {
   const std::set<int> senders = key.scalers.senders();
   if (!senders.empty() && key.scalers.since() <= limit) {
-    return Late(
-        senders,
-        "sent the scaler of key " + key.name + ", round " + std::to_string(key.scalers.round()),
-        true);
+    return Late(senders,
+                " not sent the scaler of key " + key.name + ", round " +
+                    std::to_string(key.scalers.round()),
+                true);
   }
   for (const auto& numbered : key.slices) {
     const SliceState& slice = numbered.second;
@@ -63,7 +65,7 @@ std::string Server::OverdueKey(const Key& key, double limit) const {
       return "the optimizer has not updated " + round + ", within " + Seconds(options_.timeout);
     }
     const bool in_training = slice.round > 0;
-    return Late(heard, (in_training ? "pushed " : "initialised ") + round, in_training);
+    return Late(heard, (in_training ? " not pushed " : " not initialised ") + round, in_training);
   }
   return "";
 }
@@ -72,8 +74,8 @@ std::string Server::OverdueKey(const Key& key, double limit) const {
 std::string Server::Late(const std::set<int>& present, const std::string& what,
                          bool in_training) const {
   const std::set<int> missing = Missing(present, options_.workers);
-  return WhoHave("worker", missing) + " not " + what + ", which " + Who("worker", present) +
-         " did, within " + Seconds(options_.timeout) + (in_training ? Suspicion(missing) : "");
+  return WhoHave("worker", missing) + what + ", which " + Who("worker", present) + " did, within " +
+         Seconds(options_.timeout) + (in_training ? Suspicion(missing) : "");
 }
 
 // Why workers that are late with a round may be so: those that still give signs of life have not
