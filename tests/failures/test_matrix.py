@@ -35,6 +35,8 @@ def train(directory: str, role: str, phase: str) -> None:
         print("at", point, flush=True)
         if role == "worker":
             threading.Event().wait()
+        while point in ("register", "exit") and not os.path.exists(f"{directory}/go"):
+            threading.Event().wait(0.01)  # until the other one is lost
 
     import kvstore_ext  # noqa: F401
     import mxnet as mx
@@ -71,10 +73,6 @@ def train(directory: str, role: str, phase: str) -> None:
         done = (phase == "exit" and step == 5) or os.path.exists(f"{directory}/stop")
         store.pushpull("stop", mx.nd.array([done]), out=stop)
     come_to("exit")
-    if phase == "exit":
-        Path(directory, f"ready {store.rank}").touch()
-        while not os.path.exists(f"{directory}/go"):
-            threading.Event().wait(0.01)
     store.close()
     print("left")
 
@@ -90,8 +88,7 @@ def lose(cluster: Cluster, cell: Cell, directory: Path) -> tuple[Job, Process]:
         victim = next(each for each in job.workers if f"at {cell.phase}" in each.output)
     else:
         victim = {"server": job.servers, "scheduler": job.scheduler}[cell.role][-1]
-        if cell.phase != "register":
-            job.await_output(f"at {cell.phase}")
+        job.await_output(f"at {cell.phase}")
     victim.send(SIGNALS[cell.how])
     (directory / "go").touch()
     survivors = [process for process in job.processes if process is not victim]
