@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Dict, Iterable, Type, TypeVar
+from typing import Any, Dict, Iterable, List, Type, TypeVar
 
 import numpy as np
 from scipy import stats
@@ -50,5 +50,25 @@ def command(script: str) -> str:
 
 def interval(values: np.ndarray, sign: str = "") -> str:
     """The mean, and half the length of its 95 % interval (t distribution)."""
-    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values) if len(values) > 1 else math.nan
-    return f"{np.mean(values):{sign}.2f} ± {half:.2f}"
+    return f"{np.mean(values):{sign}.2f} ± {_half_interval(values):.2f}"
+
+
+def _half_interval(values: np.ndarray) -> float:
+    if len(values) < 2:
+        return math.nan
+    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+
+
+def shown(differences: Dict[str, np.ndarray]) -> str:
+    """Which of some differences, an array of seeds each, their 95 % intervals tell from zero."""
+    above: List[str] = []
+    below: List[str] = []
+    for name, values in differences.items():
+        mean, half = float(np.mean(values)), _half_interval(values)
+        if abs(mean) > half:
+            (above if mean > 0 else below).append(name)
+    told = [f"Above zero by its interval: {'; '.join(above)}."] * bool(above)
+    told += [f"Below zero by its interval: {'; '.join(below)}."] * bool(below)
+    if len(above) + len(below) < len(differences):
+        told.append(f"Not told from zero: {'the others' if told else 'all'}.")
+    return " ".join(told)

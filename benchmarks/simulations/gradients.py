@@ -10,7 +10,7 @@ it.
 from __future__ import annotations
 
 import math
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import List, Optional, Sequence, Tuple, Type, Union
 
 import mxnet as mx
 import numpy as np
@@ -87,8 +87,14 @@ class CompressedRounds:
         for rank, encoder in enumerate(self._encoders):
             scaler = largest if self._codec.shares_scaler() else scalers[rank]
             draws = _core.Draws(self._seed, rank, self._key, number)
-            self._codec.add_to(total, encoder.encode(0, self._elements, scaler, draws))
+            data = encoder.encode(0, self._elements, scaler, draws)
+            self._codec.add_to(total, data)
+            self.sent(flat[rank], scalers[rank], data)
         return self._travel_back(total, largest, number).reshape(self._shape)
+
+    def sent(self, gradient: np.ndarray, scaler: float, data: bytes) -> None:
+        """Hears of what a worker sends: its gradient, its own scaler, and what is made of it. For
+        those who look at it."""
 
     def _travel_back(self, total: np.ndarray, scaler: float, number: int) -> np.ndarray:
         if self._codec.error_feedback():
@@ -117,6 +123,10 @@ class Simulation:
         How gradients and their sums travel; None for as they are.
     store
         The number of the store in its process, from 0, on which random numbers depend.
+    rounds
+        Makes a key's rounds: of a method, workers, a key's number, its shape and a momentum.
+    together
+        Have all parameters be one key, whose elements stand one parameter after the other.
     """
 
     def __init__(
@@ -126,6 +136,8 @@ class Simulation:
         workers: int,
         method: Optional[Compression] = None,
         store: int = 0,
+        rounds: Type[CompressedRounds] = CompressedRounds,
+        together: bool = False,
     ) -> None:
         self.network = Network(network)
         momentum = 0.0
@@ -134,11 +146,16 @@ class Simulation:
         parameters = self.network.parameters
         optimizer.aggregate_num = len(parameters)  # updates all in one operation
         self._updater = mx.optimizer.get_updater(optimizer)
-        self._keys: List[Union[FloatRounds, CompressedRounds]] = [
-            CompressedRounds(method, workers, identity(store, number), parameter.shape, momentum)
+        shapes = {number: parameter.shape for number, parameter in parameters.items()}
+        self._splits = np.cumsum([np.prod(shape) for shape in shapes.values()])[:-1]
+        self._together = together
+        if together:
+            shapes = {0: (sum(int(np.prod(shape)) for shape in shapes.values()),)}
+        self.keys: List[Union[FloatRounds, CompressedRounds]] = [
+            rounds(method, workers, identity(store, number), shape, momentum)
             if method
             else FloatRounds()
-            for number, parameter in parameters.items()
+            for number, shape in shapes.items()
         ]
         self._rounds = 0
 
@@ -146,11 +163,18 @@ class Simulation:
         """One step, with each worker's images and labels, float32, in the order of ranks."""
         self._rounds += 1
         gradients = [self._gradients(batch) for batch in batches]
-        totals = [key.sum(found, self._rounds) for key, found in zip(self._keys, zip(*gradients))]
+        if self._together:
+            gradients = [[np.concatenate([part.ravel() for part in own])] for own in gradients]
+        totals = [key.sum(found, self._rounds) for key, found in zip(self.keys, zip(*gradients))]
+        if self._together:
+            totals = np.split(totals[0], self._splits)
         parameters = self.network.parameters
         self._updater(
             list(parameters),
-            [mx.nd.from_numpy(total) for total in totals],
+            [
+                mx.nd.from_numpy(total.reshape(parameter.shape))
+                for total, parameter in zip(totals, parameters.values())
+            ],
             [parameter.data() for parameter in parameters.values()],
         )
 
