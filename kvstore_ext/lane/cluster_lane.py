@@ -25,6 +25,8 @@ from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
 
+# Seconds in which ps-lite sends again what was lost of a worker's last words (PS_RESEND).
+_RESENDING = 2.5
 _MULTI_PRECISION = 1  # the head of a command that MXNet's servers understand themselves
 
 
@@ -101,7 +103,7 @@ class ClusterLane(Lane):
         report(joined=True, rank=self.rank)
 
     def _look(self) -> None:
-        while not self._left.wait(0.5):
+        while not self._left.wait(0.5) and not self.worker.failure():
             self._scheduler.look(f"worker {self.rank}")
 
     def _cluster_incomplete(self) -> str:
@@ -275,10 +277,11 @@ class ClusterLane(Lane):
         """Ends ps-lite without its barriers, for which the scheduler and everybody else would have
         to be alive. After a farewell the others need this worker no more; and after a failure."""
         if self._job.resends:
-            # What ps-lite would send again after its end, it aborts the process for.
+            # ps-lite aborts a process that ends it before everything is acknowledged.
             self._left.set()
             self.worker.hush()
             self.stuck = True
+            time.sleep(_RESENDING)
             return
         check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self._native, 0))
         try:

@@ -17,9 +17,9 @@ from typing import Callable, Iterator, Optional
 
 from ..launch_reports import report
 
-# Seconds for which ps-lite goes on to acknowledge what others send again (PS_RESEND): it aborts a
-# process that nobody answers.
-_RESENDING = 5.0
+# Seconds for which ps-lite goes on to acknowledge what others send again (PS_RESEND). No longer: it
+# aborts a process that sends to one that has ended, after ten times PS_RESEND_TIMEOUT.
+_RESENDING = 1.0
 
 
 @contextmanager

@@ -75,11 +75,13 @@ class P3Server(KVStoreServer):
 
     def _failure(self, seconds: float) -> str:
         reason = self._lane.await_failure(seconds)
+        if reason:
+            return reason
         if self._greeted.is_set():
             self._scheduler.look(f"server {self.kvstore.rank}")
-        elif not reason and time.monotonic() > self._latest:
+        elif time.monotonic() > self._latest:
             return self._never_greeted()
-        return reason
+        return ""
 
     def _never_greeted(self) -> str:
         if not cluster_stands(self.kvstore.handle):

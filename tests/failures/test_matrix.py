@@ -72,6 +72,7 @@ def train(directory: str, role: str, phase: str) -> None:
             sparse.wait_to_read()
         done = (phase == "exit" and step == 5) or os.path.exists(f"{directory}/stop")
         store.pushpull("stop", mx.nd.array([done]), out=stop)
+    mx.nd.waitall()
     come_to("exit")
     store.close()
     print("left")

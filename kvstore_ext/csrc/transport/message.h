@@ -79,7 +79,7 @@ constexpr int kScheduler = -1;
 
 // Seconds that the processes of a job whose work is done give each other to leave. Who has not come
 // so far by then is gone, which no longer matters.
-constexpr double kLastWords = 5;
+constexpr double kLastWords = 3;
 
 struct Message {
   // Rank of the other side: a server's at a worker, a worker's at a server. At the scheduler twice
