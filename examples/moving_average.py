@@ -4,8 +4,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator
 
+from kvstore_ext.snapshots import Part
 
-class MovingAverage:
+
+class MovingAverage(Part):
     """Follows a network's parameters, and stands in for them where they are evaluated.
 
     Section 4 of the TernGrad paper evaluates the average with a decay of 0.9999, after Chen et al.,
@@ -24,6 +26,8 @@ class MovingAverage:
         How many have been made, where the network has been trained before.
     """
 
+    name = "moving average"
+
     def __init__(self, net: Any, decay: float, steps: int = 0) -> None:
         self._decay, self._steps = decay, steps
         self._parameters = list(net.collect_params().values())
@@ -37,6 +41,16 @@ class MovingAverage:
         for average, parameter in zip(self._averages, self._parameters):
             newest = parameter.list_data()[0].astype("float32", copy=False)
             average += weight * (newest - average)
+
+    def shared(self) -> dict[str, Any]:
+        """What a snapshot of the store has of it; alike on all workers."""
+        return {"steps": self._steps, "averages": [each.asnumpy() for each in self._averages]}
+
+    def put_back(self, shared: dict[str, Any], own: Any, is_own: bool) -> None:
+        """Goes on from a snapshot."""
+        self._steps = shared["steps"]
+        for average, values in zip(self._averages, shared["averages"]):
+            average[:] = values
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:

@@ -118,10 +118,13 @@ def add_snapshot_flags(parser: argparse.ArgumentParser) -> None:
                         help="steps from one snapshot to the next (default %(default)s)")
 
 
-def restore(store: Any, directory: str) -> int:
-    """Has a store go on from the last snapshot in a directory; returns how many steps are done."""
+def restore(store: Any, directory: str, *parts: Any) -> int:
+    """Has a store go on from the last snapshot in a directory, and take further ones of these parts
+    of the script as well; returns how many steps are done."""
     if not hasattr(store, "restore"):
         sys.exit(f"--snapshot: the store {store.type} takes none; those of kvstore_ext do")
+    for part in parts:
+        store.include_in_snapshots(part)
     step: int | None = store.restore(directory)
     return step or 0
 

@@ -164,7 +164,7 @@ if args.resume:
         log(complaint)
 done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
-    updates = script.restore(kv, args.snapshot)
+    updates = script.restore(kv, args.snapshot, *([average] if average else []))
     first_epoch, done = divmod(updates, steps_per_epoch)
     if updates:
         log(f"goes on from the snapshot of step {updates} in {args.snapshot}")

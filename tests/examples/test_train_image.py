@@ -117,16 +117,19 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path
 def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: str) -> None:
     def train(name: str, epochs: int, snapshots: str) -> str:
         return run(TRAIN_IMAGE, "--kv-store", "p3", "--update-on-kvstore", updater, "--epochs",
-                   epochs, "--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir",
-                   tmp_path / name, "--snapshot", tmp_path / snapshots, "--snapshot-every", 7)
+                   epochs, "--lr-schedule", "step", "--lr-steps", "1,2", "--ema", 0.9,
+                   "--checkpoint-dir", tmp_path / name, "--snapshot", tmp_path / snapshots,
+                   "--snapshot-every", 7)
 
     train("whole", 3, "of whole")
     train("first", 2, "of parts")
     output = train("last", 3, "of parts")
     assert "goes on from the snapshot of step 42 in" in output
     assert [row[0] for row in rows_of(output)] == ["2", "3"]
-    whole = parameters(tmp_path / "whole" / "epoch-0003")
-    assert_same_bits(parameters(tmp_path / "last" / "epoch-0003"), whole)
+    for values in ("parameters", "averaged"):
+        whole, last = (parameters_of(tmp_path / name / "epoch-0003" / values)
+                       for name in ("whole", "last"))
+        assert_same_bits(last, whole)
 
 
 SCHEDULE = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]

@@ -1,4 +1,5 @@
-// Several small messages as one: what a message costs ps-lite, ZMQ and the kernel is then paid once.
+// Several small messages as one, so that what a message costs ps-lite, ZMQ and the kernel is paid
+// once.
 #pragma once
 
 #include <vector>

@@ -27,10 +27,10 @@ struct Traffic {
 // Every peer has a link of its own: one that is slow holds nobody else up. On a slow one a slice
 // travels in parts, between which something more urgent may go, and is put together again here.
 //
-// Small messages that are queued together leave as one, as far as nothing larger comes between them.
-// Where others are under way already, one more is left to the sender, a thread: what comes until
-// that has its turn leaves with it. So there are fewer messages where processors are behind, and one
-// that is alone leaves at once.
+// Small messages that are queued together leave as one, as far as nothing larger comes between
+// them. Where others are under way already, one more is left to the sender, a thread: what comes
+// until that has its turn leaves with it. So there are fewer messages where processors are behind,
+// and one that is alone leaves at once.
 //
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
