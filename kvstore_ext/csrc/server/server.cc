@@ -36,6 +36,8 @@ void Server::Greet(int worker) {
     greeted_.insert(worker);
   }
   links_[worker]->SendControl(ControlMessage(MessageType::kHello));
+  // At once, so that the scheduler misses a job which dies before the next one.
+  scheduler_.GiveSign();
   // A worker that comes after the failure has to hear of it as well.
   const std::string reason = failure_.reason();
   if (!reason.empty()) links_[worker]->SendControl(ControlMessage(MessageType::kAbort, reason));
