@@ -55,7 +55,12 @@ class TrainedParameters(Part):
         return {"values": values, "states": states, "optimizer": packed(updaters[0].optimizer)}
 
     def own(self, rank: int) -> Any:
-        return copied(self.untrained())
+        untrained = self.untrained()
+        if untrained:
+            # The engine does not know that a backward pass changes running averages, so that a copy
+            # may come before it, or in its midst.
+            mx.nd.waitall()
+        return copied(untrained)
 
     def at_hand(self) -> Dict[Any, mx.nd.NDArray]:
         method = self._owner()._kvstore.method
