@@ -23,7 +23,8 @@ class StoreTrainer:
         self._updates = how["updates"]
         self.rank, self.workers = self._store.rank, self._store.num_workers
         # Slim-DP takes the mean of the workers' updates, the others the sum of their gradients.
-        self._batch = how["recipe"]["batch"] // (self.workers if self._updates else 1)
+        means = how["store"] == "slim_dp"
+        self._batch = how["recipe"]["batch"] // (self.workers if means else 1)
 
     def begin(self, parameters: Any, optimizer: str, options: Dict[str, Any]) -> None:
         """What is to be trained, with MXNet's own names for how."""
