@@ -20,6 +20,7 @@ static_assert(sizeof(Entry) == 64, "an entry crosses the wire as it lies in memo
 
 // Numbers in payloads are read where they lie.
 size_t Padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
+static_assert(sizeof(Entry) + Batch::kMostSmall + 2 * 8 <= Batch::kMostBytes, "room for any one");
 
 [[noreturn]] void Refuse(const Message& batch, size_t offset) {
   throw std::runtime_error("peer " + std::to_string(batch.peer) + " sent a batch of " +

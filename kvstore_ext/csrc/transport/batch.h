@@ -19,9 +19,8 @@ class Batch {
   // Whether a message may travel in a batch: a whole one with few bytes.
   static bool IsSmall(const Message& message);
 
-  bool HasRoomFor(const Message& message) const {
-    return bytes_ + SizeOf(message) <= kMostBytes || messages_.empty();
-  }
+  // Always while it is empty, for a small one.
+  bool HasRoomFor(const Message& message) const { return bytes_ + SizeOf(message) <= kMostBytes; }
 
   void Add(Message message);
 

@@ -57,10 +57,11 @@ void Link::Send(Message message) {
   Measure();
   const bool alone = queue_.Idle();
   const size_t most = part_bytes_;
+  message.header.whole = static_cast<uint32_t>(message.payload.size);
+  const bool small = Batch::IsSmall(message);
   const Buffer whole = std::move(message.payload);
   const size_t parts = std::max<size_t>(1, (whole.size + most - 1) / most);
   message.peer = peer_;
-  message.header.whole = static_cast<uint32_t>(whole.size);
   for (size_t i = 0; i < parts; ++i) {
     const size_t begin = whole.size * i / parts;
     Message part = message;
@@ -69,7 +70,7 @@ void Link::Send(Message message) {
     part.payload = whole.Range(begin, whole.size * (i + 1) / parts - begin);
     queue_.Push(part.priority, Weight(part), std::move(part));
   }
-  if (sender_ != nullptr && !alone && whole.size <= Batch::kMostSmall) return SendSoon();
+  if (sender_ != nullptr && !alone && small) return SendSoon();
   SendWhatFits();
 }
 
