@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
 import accuracy
@@ -21,7 +20,7 @@ from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from datasets import Dataset
 from kvstore_ext.compression import Compression, parse
 from simulations.gradients import Simulation
-from trainings import command, complete, interval
+from trainings import command, complete, interval, make_parser
 
 BASE_RATES = {0.9: 0.01, 0.0: 0.1}  # by momentum
 WINDOW = 0.1  # share of the iterations in which the moving average forgets all but 1/e
@@ -175,12 +174,8 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, required=True, help="JSON lines, one a training")
-    parser.add_argument("--epochs", type=int, default=60)
+    parser = make_parser(__doc__, epochs=60, methods=METHODS)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4, 8])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     arguments = parser.parse_args()
     results = complete(arguments.results, Training, trainings(arguments))
     print(*Tables(results, arguments).lines(), sep="\n")

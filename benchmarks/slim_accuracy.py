@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Dict, Iterator, List
 
 import accuracy
@@ -21,7 +20,7 @@ from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from kvstore_ext.compression import parse
 from kvstore_ext.methods import SlimDP
 from simulations.slim_dp import SlimSimulation
-from trainings import command, complete, interval
+from trainings import command, complete, interval, make_parser
 
 MOMENTUM = 0.9
 PLAIN = "plain"
@@ -164,12 +163,8 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, required=True, help="JSON lines, one a training")
-    parser.add_argument("--epochs", type=int, default=30)
+    parser = make_parser(__doc__, epochs=30, methods=METHODS)
     parser.add_argument("--workers", type=int, nargs="+", default=[4, 8])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     # The default is what gluon_models/lenet.py has for the digits.
     parser.add_argument("--rate", type=float, default=0.05, help="learning rate")
     parser.add_argument("--q", type=int, default=40, help="rounds from one core to the next")

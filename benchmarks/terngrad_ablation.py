@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import accuracy
@@ -22,7 +21,7 @@ from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from kvstore_ext import _core
 from kvstore_ext.compression import parse
 from simulations.gradients import CompressedRounds, Simulation
-from trainings import command, complete, interval, shown
+from trainings import command, complete, interval, make_parser, shown
 
 MOMENTUM, RATE = 0.9, 0.01
 FLOAT = "floats"
@@ -188,12 +187,8 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, required=True, help="JSON lines, one a training")
-    parser.add_argument("--epochs", type=int, default=60)
+    parser = make_parser(__doc__, epochs=60, methods=METHODS)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     arguments = parser.parse_args()
     results = complete(arguments.results, Training, trainings(arguments))
     print(*Table(results, arguments).lines(), sep="\n")

@@ -5,6 +5,7 @@ benchmark can be ended and called again at any time, and several can share the w
 """
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import shlex
@@ -41,6 +42,17 @@ def _run(training: Any, file: Path) -> None:
     used = time.process_time() - begun
     figures = {name: round(value, 4) for name, value in found.items() if isinstance(value, float)}
     print(f"{used:.1f} s of CPU: {training}: {figures}", file=sys.stderr, flush=True)
+
+
+def make_parser(doc: str, epochs: int, methods: Iterable[str]) -> argparse.ArgumentParser:
+    """What benchmarks of trainings by methods are asked for, with these defaults; not how many
+    workers: some have one number, others several."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--results", type=Path, required=True, help="JSON lines, one a training")
+    parser.add_argument("--epochs", type=int, default=epochs)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--methods", nargs="+", default=list(methods), choices=list(methods))
+    return parser
 
 
 def command(script: str) -> str:

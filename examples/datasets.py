@@ -267,4 +267,3 @@ def from_arrays(train_images: np.ndarray, train_labels: np.ndarray, held_out_ima
             yield images, held_out_labels[batch].astype(np.float32)
 
     return Dataset(classes, train_images.shape[1:], len(train_images), train, validation)
-

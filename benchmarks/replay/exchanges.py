@@ -62,13 +62,16 @@ class StoreExchange:
         if not self._updates:
             mx.nd.sgd_update(weight, total, lr=LEARNING_RATE, out=weight)
 
-    def snapshot(self, directory: Path, every: int) -> None:
-        """Takes one of ours, if it is due, for which weights are at hand as with Trainer."""
+    def begin_snapshots(self) -> None:
+        """Has ours take weights that are at hand, as with Trainer."""
         from kvstore_ext.snapshots import Part
 
         part = Part()
         part.name, part.at_hand = "weights", lambda: self._weights
         self._store.include_in_snapshots(part)
+
+    def snapshot(self, directory: Path, every: int) -> None:
+        """Takes one, if it is due."""
         self._store.snapshot(directory, every)
 
 

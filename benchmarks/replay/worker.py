@@ -60,6 +60,8 @@ def work(settings: str, result: str) -> None:
     )
     for key, weight, _, _ in parameters:
         exchange.begin(key, weight)
+    if how["snapshots"]:
+        exchange.begin_snapshots()
     _note_arrivals(layers)
     mx.nd.waitall()
     samples = how["sample"] and how["host"] == 0

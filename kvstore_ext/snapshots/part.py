@@ -23,6 +23,7 @@ class Part:
     """
 
     name = ""
+
     @property
     def gone(self) -> bool:
         """Whether what it is about is no more, so that it is left out."""

@@ -63,8 +63,8 @@ class SnapshotStore(MethodStore):
         Raises
         ------
         KVStoreError
-            Where the last one could not be written: its reason. For numbers below 1, and for keys
-            with row-sparse arrays.
+            Where the last one could not be written: its reason. For numbers below 1. For keys with
+            row-sparse arrays, unless they are of float32 or float64 and servers update them.
         """
         self._check_open()
         return self._snapshots.take(directory, every, keep, self._router.steps)
