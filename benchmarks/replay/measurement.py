@@ -28,8 +28,8 @@ _CODED = 35e6
 # Slices a second that all hosts together send and get back, at most.
 _SLICES = 10e3
 # Where nothing is computed, encoding counts as communication, and how long it takes matters. So
-# much slower for each host: with two processors, as though each host had ten of them.
-_ALONE = 5.0
+# much slower for each host: with two processors, as though each host had twenty of them.
+_ALONE = 10.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the bound: what most arms take
 

@@ -103,8 +103,8 @@ def test_runs_have_the_keys_that_they_had_before_settings_were_added() -> None:
 
 def test_communication_alone_has_a_dilation_of_its_own(toy: str) -> None:
     alone = replace(settings(toy), computes=False, hosts=4, gigabits=10.0)
-    assert measurement.dilation(alone, ["p3"]) == 20.0
-    assert measurement.dilation(replace(alone, gigabits=1.0), ["p3"]) == 20.0
+    assert measurement.dilation(alone, ["p3"]) == 40.0
+    assert measurement.dilation(replace(alone, gigabits=1.0), ["p3"]) == 40.0
 
 
 @root
