@@ -23,10 +23,16 @@ END_LIMIT = 10.0
 
 
 class DirectStarter:
-    """Starts one command a process, for the launchers local and ssh."""
+    """Starts one command a process, for the launchers local and ssh.
 
-    def __init__(self, command_for: Callable[[Host], list[str]]) -> None:
+    `silence`: see Running.
+    """
+
+    def __init__(
+        self, command_for: Callable[[Host], list[str]], silence: float | None = None
+    ) -> None:
         self._command_for = command_for
+        self._silence = silence
         self._starting: defaultdict[Host, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(_STARTS_A_HOST)
         )
@@ -55,7 +61,7 @@ class DirectStarter:
                 kill(child)
                 raise
             if greeting is not None:
-                return Running(process, process.host.name, link, sink)
+                return Running(process, process.host.name, link, sink, self._silence)
             await pump
             status = await child.wait()
             title = f"{process.name} on {process.host.name}"

@@ -20,7 +20,7 @@ from .options import Options, parse
 from .output import Sink, note, show
 from .processes import hosts_of, plan
 from .rsync import CopyingStarter
-from .ssh import ssh_command
+from .ssh import SILENCE, ssh_command
 from .tasks_command import tasks_command
 from .terminal import Terminal
 
@@ -104,7 +104,7 @@ def make_starter(options: Options, tasks: int, hosts: Sequence[Host]) -> Starter
     if options.launcher == "ssh" and options.sync_dst_dir is not None:
         return CopyingStarter(hosts, options.sync_dst_dir, options.log_dir, python, extra)
     if options.launcher == "ssh":
-        return DirectStarter(lambda host: ssh_command(host, python, extra))
+        return DirectStarter(lambda host: ssh_command(host, python, extra), SILENCE)
 
     def command_for(addresses: list[str]) -> list[str]:
         return tasks_command(options, tasks, addresses)

@@ -8,7 +8,8 @@ Launcher to supervisor:
     {"reserve": {"address": ..., "interface": ..., "towards": ..., "port": ..., "share": ...,
      "shares": ...}}                       find an address and a port for the process
     {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...,
-     "takes_input": ...}}                  the process's input is what follows, raw
+     "takes_input": ..., "silence": ...}}  the process's input is what follows, raw; otherwise
+                                           a byte now and then, as a sign of life
     end of the stream: end the process
 
 Supervisor to launcher:
@@ -84,6 +85,11 @@ class Link:
 
     def send_raw(self, data: bytes) -> None:
         self._writer.write(data)
+
+    def give_sign(self) -> None:
+        """Says that the launcher is there, once the process runs."""
+        if not self._writer.transport.is_closing():
+            self._writer.write(b"\n")
 
     def hang_up(self) -> None:
         """Asks the supervisor to end its process. What it still says can be received."""

@@ -11,7 +11,7 @@ from .direct import DirectStarter, kill, spawn
 from .hosts import Host
 from .output import DEFAULT_LOGS
 from .running import Running, StartError
-from .ssh import UNREACHABLE, ssh_command, ssh_program, trial
+from .ssh import SILENCE, UNREACHABLE, ssh_command, ssh_program, trial
 
 
 class CopyingStarter(DirectStarter):
@@ -28,7 +28,7 @@ class CopyingStarter(DirectStarter):
         python: str,
         options: Sequence[str],
     ) -> None:
-        super().__init__(lambda host: ssh_command(host, python, options))
+        super().__init__(lambda host: ssh_command(host, python, options), SILENCE)
         self._hosts = hosts
         self._destination = destination
         self._log_dir = log_dir

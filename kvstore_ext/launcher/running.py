@@ -31,8 +31,11 @@ class Running:
     `gone` is done when nothing it started is left either. `account` is what it tells of itself.
     """
 
-    def __init__(self, process: Process, host: str, link: Link, sink: Sink) -> None:
+    def __init__(
+        self, process: Process, host: str, link: Link, sink: Sink, silence: float | None = None
+    ) -> None:
         self.process = process
+    `silence`: seconds after which its supervisor gives up a launcher that gives no sign of life.
         self.host = host
         self.link = link
         self.sink = sink
@@ -40,6 +43,8 @@ class Running:
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone.set_result(None)
+        self._silence = silence
+        self._ending = False
 
     @property
     def title(self) -> str:
@@ -94,15 +99,30 @@ class Running:
             "command": self.process.command,
             "environment": environment,
             "directory": self.process.directory or os.getcwd(),
+        silence = None if takes_input else self._silence
             "patience": patience,
             "takes_input": takes_input,
         }
         self.link.send({"run": order})
         self.gone = asyncio.ensure_future(self._follow())
 
+            "silence": silence,
     async def _follow(self) -> None:
         while True:
             received = await self.link.receive()
+        if silence is not None:
+            signs = asyncio.ensure_future(self._give_signs(silence / 12))
+            self.gone.add_done_callback(lambda gone: signs.cancel())
+
+    def end(self) -> None:
+        """Has the supervisor end the process, whose last output can still come."""
+        self._ending = True
+        self.link.hang_up()
+
+    async def _give_signs(self, every: float) -> None:
+        while True:
+            await asyncio.sleep(every)
+            self.link.give_sign()
             if received is None:
                 break
             message, payload = received

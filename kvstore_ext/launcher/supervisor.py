@@ -4,7 +4,9 @@ Standard input and output lead to the launcher (see protocol). They are a pipe h
 connection to another host, or a socket. Whatever happens to the launcher, the input ends, and then
 the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. With "patience" they
 get SIGTERM only if they have not ended by themselves after so many seconds. With "takes_input",
-what else comes through the input goes to the process's own.
+what else comes through the input goes to the process's own. With "silence" the launcher's host may
+lose its power, of which a connection by ssh hears nothing: a launcher that has said nothing for so
+many seconds is gone.
 """
 
 from __future__ import annotations
@@ -91,9 +93,12 @@ class Supervisor:
         directory: str,
         patience: float = 0.0,
         takes_input: bool = False,
+        silence: float | None = None,
     ) -> None:
         merged: dict[str, Any] = {**os.environ, **environment}
         self._patience = patience
+        self._silence = silence
+        self._heard = time.monotonic()  # of the launcher
         self._launcher_there = True
         self._end_asked = False
         self._wakeup = self._catch_signals()
@@ -119,6 +124,7 @@ class Supervisor:
             raise
         finally:
             os.close(write_end)
+        os.set_blocking(_OUTPUT, False)
 
     def supervise(self) -> int:
         """Returns 0 once no descendant is left, 1 when one could not be ended."""
@@ -168,7 +174,9 @@ class Supervisor:
         """Waits until something happens, takes it in, and passes output on."""
         wakeup = self._wakeup.fileno()
         reports = self._reports.fileno()
-        watched = [wakeup, reports, self._pipe, _INPUT if not self._end_asked else -1]
+        watched = [wakeup, reports, self._pipe, *self._input()]
+        limits = [each for each in (limit, self._patience_left()) if each is not None]
+        limit = min(limits) if limits else None
         ready = select.select([each for each in watched if each != -1], [], [], limit)[0]
         if reports in ready:
             self._forward_reports()
@@ -179,9 +187,26 @@ class Supervisor:
             self._end_asked |= any(number in numbers for number in _END_SIGNALS)
         if _INPUT in ready:
             self._pass_on(_read(_INPUT))
+        self._look_for_silence()
+
+    def _input(self) -> list[int]:
+        """Returns what leads here from the launcher, while that matters."""
+        return [] if self._end_asked else [_INPUT]
+
+    def _patience_left(self) -> float | None:
+        """Returns the seconds until the launcher counts as gone, unless it says something."""
+        if self._silence is None or not self._launcher_there:
+            return None
+        return max(0.0, self._heard + self._silence - time.monotonic())
+
+    def _look_for_silence(self) -> None:
+        if self._patience_left() == 0:
+            self._launcher_there = False
+            self._end_asked = True
 
     def _pass_on(self, data: bytes) -> None:
         """Gives the process what has come for it; nothing is the end of the input."""
+        self._heard = time.monotonic()
         if not data:
             self._end_asked = True
         if self._child.stdin is not None:
@@ -209,13 +234,18 @@ class Supervisor:
 
     def _say(self, message: Message, payload: bytes = b"") -> None:
         """Tells the launcher; a launcher that no longer listens has ended."""
-        if not self._launcher_there:
-            return
-        try:
-            write_all(_OUTPUT, encode(message, payload))
-        except OSError:
-            self._launcher_there = False
-            self._end_asked = True
+        left = memoryview(encode(message, payload))
+        while left and self._launcher_there:
+            try:
+                left = left[os.write(_OUTPUT, left) :]
+            except BlockingIOError:
+                heard = select.select(self._input(), [_OUTPUT], [], self._patience_left())[0]
+                if heard:
+                    self._pass_on(_read(_INPUT))
+                self._look_for_silence()
+            except OSError:
+                self._launcher_there = False
+                self._end_asked = True
 
     def _reap(self) -> None:
         """Collects the children, own and adopted, that have ended, and reports the own one."""

@@ -126,14 +126,20 @@ class Job:
     def log(self, name: str) -> str:
         return (self.log_dir / f"{name}.log").read_text()
 
-    def assert_gone(self) -> None:
-        """Waits until no process of the job is left and fails if one stays."""
+    def assert_gone(self, but: Callable[[str], bool] = lambda command: False) -> None:
+        """Waits until no process of the job is left and fails if one stays.
+
+        `but` says of commands whether they may stay.
+        """
+
+        def left() -> dict[int, str]:
+            return {id_: line for id_, line in self.processes().items() if not but(line)}
+
         # They are not our children, so there is no event to wait for.
         limit = time.monotonic() + LIMIT
-        while self.processes() and time.monotonic() < limit:
+        while left() and time.monotonic() < limit:
             time.sleep(0.05)
-        left = self.processes()
-        assert not left, left
+        assert not left(), left()
 
     def processes(self) -> dict[int, str]:
         """Returns the processes, by id, whose environment has the mark, with their commands."""
@@ -146,6 +152,16 @@ class Job:
                 continue
         return found
 
+    def process(self, name: str) -> int:
+        """Returns the id of the process of this name, such as "worker 0"."""
+        role, rank = name.split()
+        wanted = {f"DMLC_ROLE={role}".encode(), f"KVSTORE_EXT_LAUNCH_RANK={rank}".encode()}
+        for process in self.processes():
+            with contextlib.suppress(OSError):
+                if wanted <= set(Path(f"/proc/{process}/environ").read_bytes().split(b"\0")):
+                    return process
+        raise AssertionError(f"no {name} in {self.processes()}")
+
     def end(self) -> None:
         """Ends whatever is left of the job, however it went."""
         if self._launcher is not None and self._launcher.poll() is None:
@@ -154,6 +170,14 @@ class Job:
         for process in self.processes():
             with contextlib.suppress(ProcessLookupError):  # its supervisor ends it as well
                 os.kill(process, signal.SIGKILL)
+
+
+def await_file(path: Path) -> None:
+    """Returns once a process of the job has made the file."""
+    limit = time.monotonic() + LIMIT
+    while not path.exists():
+        assert time.monotonic() < limit, f"no {path}"
+        time.sleep(0.05)
 
 
 def _clean() -> dict[str, str]:

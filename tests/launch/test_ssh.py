@@ -62,6 +62,29 @@ def test_nothing_outlives_the_launcher(
     job.assert_gone()
 
 
+# The launcher, but for the patience of its supervisors.
+IMPATIENT = """
+import sys
+from kvstore_ext.launcher import main
+
+main.SILENCE = 3.0
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+def test_nothing_outlives_the_launchers_host(job: Job, sshd: Sshd) -> None:
+    """A host without power says nothing and takes nothing, and no connection ends."""
+    job.entry = [sys.executable, "-c", IMPATIENT]
+    worker = "sleep 5; echo still up; while [ ! -e stopped ]; do sleep 0.1; done; "
+    worker += "[ $KVSTORE_EXT_LAUNCH_RANK = 0 ] || yes | head -c 30000000; sleep 1000"
+    job.start(*options(sshd), "-n", "2", "-s", "1", "--server-command", STAY, "sh", "-c", worker)
+    for rank in (0, 1):
+        job.wait_for_line(f"[worker {rank}] still up")
+    job.signal(signal.SIGSTOP)
+    (job.directory / "stopped").touch()
+    job.assert_gone(but=lambda command: "launcher import" in command or command.startswith("ssh "))
+
+
 def test_host_that_refuses(job: Job, sshd: Sshd) -> None:
     hostfile = job.directory / "refusing"
     hostfile.write_text(f"{HOSTS[0]}:{sshd.port}\n127.0.0.3:{sshd.port}\n")
