@@ -13,6 +13,7 @@ from ..launcher.hosts import Host as Place
 from ..launcher.main import check_program, make_starter
 from ..launcher.options import Options, hosts_for, start_timeout
 from ..launcher.output import show
+from ..launcher.terminal import Terminal
 from .host import check_host
 from .hosts import check_hosts
 from .report import Report, as_json, as_text
@@ -43,7 +44,8 @@ def main(arguments: list[str]) -> int:
 
 
 async def _check(options: Options, places: list[Place]) -> Report:
-    return await check_hosts(options, make_starter(options, len(places), places), places)
+    starter = make_starter(options, len(places), places, Terminal(options.only_rank))
+    return await check_hosts(options, starter, places)
 
 
 def _parser() -> argparse.ArgumentParser:

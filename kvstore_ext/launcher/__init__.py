@@ -34,6 +34,7 @@ same arguments and do the same. To follow a job, read in this order:
     failure      what is said of it
     output       log files, last lines, answers to questions
     terminal     prefixes and colours, or one worker alone
+    screen       the launcher's own streams, which need no reader
 
 On the host of the process:
 

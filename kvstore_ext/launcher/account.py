@@ -41,5 +41,15 @@ class Account:
             self.reason = reason
 
 
+def size(count: int) -> str:
+    """Returns so many bytes in words of three digits: 12.3 MB."""
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB", "PB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        del units[0]
+    digits = 0 if units[0] == "B" or value >= 99.95 else 1
+    return f"{value:.{digits}f} {units[0]}"
+
+
 def _bytes(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0

@@ -10,7 +10,7 @@ from .direct import END_LIMIT
 from .environment import with_addresses
 from .failure import NO_STORE, JobError, explained, no_store_was_opened
 from .options import Options
-from .output import Sink, note, rename
+from .output import Sink, rename
 from .processes import Ending, Process
 from .ranks import Endpoint, ranked
 from .running import Running, StartError
@@ -35,14 +35,20 @@ class Starter(Protocol):
 class Job:
     """One run of a list of processes. Make it inside the event loop."""
 
-    def __init__(self, options: Options, processes: list[Process], starter: Starter) -> None:
+    def __init__(
+        self,
+        options: Options,
+        processes: list[Process],
+        starter: Starter,
+        terminal: Terminal,
+    ) -> None:
         self._options = options
         self._processes = processes
         self._starter = starter
-        terminal = Terminal(options.only_rank)
+        self._note = terminal.screen.note
         self._sinks = [Sink(process.name, options.log_dir, terminal) for process in processes]
         self._running: list[Running] = []
-        say = _say_nothing if options.quiet else note
+        say = _say_nothing if options.quiet else self._note
         self._standing = Standing(
             processes, self._running, say, options.wait_notice, options.own_servers
         )
@@ -172,7 +178,7 @@ class Job:
             raise JobError(NO_STORE, 1)
         for running in staying:
             after = f"{self._options.grace:g} s after the last worker"
-            note(f"{running.title} is still there {after} and will be ended")
+            self._note(f"{running.title} is still there {after} and will be ended")
 
     def _process_ended(self, running: Running, ended: asyncio.Future[Ending]) -> None:
         if ended.result().status != 0:
@@ -187,7 +193,7 @@ class Job:
         workers = [each for each in self._running if each.process.role == "worker"]
         left = [each.process.name for each in workers if not each.ended.done()]
         if left and not self._over:
-            note(f"{running.title} has ended with exit status 0; {', '.join(left)} still runs")
+            self._note(f"{running.title} has ended with exit status 0; {', '.join(left)} still runs")
 
     def _spawner_ended(self, spawner: Running, ended: asyncio.Future[Ending]) -> None:
         if ended.result().status != 0:
@@ -214,7 +220,7 @@ class Job:
             await asyncio.wait([running.gone for running in self._running], timeout=END_LIMIT)
         for running in self._running:
             if not running.gone.done():
-                note(f"{running.title} has not confirmed its end within {END_LIMIT:g} s")
+                self._note(f"{running.title} has not confirmed its end within {END_LIMIT:g} s")
                 running.gone.cancel()
         await self._starter.close()
         for sink in self._sinks:

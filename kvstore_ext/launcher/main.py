@@ -71,10 +71,20 @@ def check_program(name: str, python: str = sys.executable) -> None:
 
 async def run(options: Options) -> int:
     """Runs the job; a signal to the launcher counts as its failure and so ends it."""
-    processes = plan(options, os.environ)
+    terminal = Terminal(options.only_rank)
     try:
-        starter = make_starter(options, len(processes), hosts_of(processes))
-        job = Job(options, processes, starter)
+        return await run_on(terminal, options)
+    finally:
+        terminal.screen.close()
+
+
+async def run_on(terminal: Terminal, options: Options) -> int:
+    """The same, which ends with words that may not have been read."""
+    processes = plan(options, os.environ)
+    note = terminal.screen.note
+    try:
+        starter = make_starter(options, len(processes), hosts_of(processes), terminal)
+        job = Job(options, processes, starter, terminal)
     except OSError as error:
         note(f"cannot write the log {error.filename}: {error.strerror}; {_OTHER_LOGS}")
         return 2
@@ -96,7 +106,9 @@ async def run(options: Options) -> int:
     return 0
 
 
-def make_starter(options: Options, tasks: int, hosts: Sequence[Host]) -> Starter:
+def make_starter(
+    options: Options, tasks: int, hosts: Sequence[Host], terminal: Terminal
+) -> Starter:
     """Returns the way to start so many processes on these hosts that --launcher names."""
     python, extra = options.python, options.launcher_options
     if options.launcher == "local":
@@ -110,5 +122,5 @@ def make_starter(options: Options, tasks: int, hosts: Sequence[Host]) -> Starter
         return tasks_command(options, tasks, addresses)
 
     name = "srun" if options.launcher == "slurm" else "mpirun"
-    sink = Sink(name, options.log_dir, Terminal(options.only_rank))
+    sink = Sink(name, options.log_dir, terminal)
     return GatheringStarter(name, command_for, options.interface, python, sink)

@@ -10,7 +10,6 @@ import sys
 from collections import deque
 from typing import Mapping
 
-from .protocol import write_all
 from .terminal import Terminal
 
 LAST_LINES = 20
@@ -20,7 +19,7 @@ _LONGEST = 65536
 
 
 def note(text: str) -> None:
-    """Says something in the launcher's own name."""
+    """Says something in the launcher's own name before there is a job; then `Screen.note` does."""
     with contextlib.suppress(OSError):
         print(f"launch: {text}", file=sys.stderr, flush=True)
 
@@ -49,7 +48,7 @@ class Sink:
         """Raises OSError when the terminal or the log file takes nothing more."""
         self._log.write(data)
         if self._view.as_it_comes:
-            write_all(sys.stdout.fileno(), data)
+            self._terminal.screen.write(data)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         if len(self._unfinished) > _LONGEST:
             lines.append(self._unfinished)
@@ -79,7 +78,7 @@ class Sink:
         self._last.extend(lines)
         if lines and self._view.by_lines:
             text = b"".join(self._view.prefix + line + b"\n" for line in lines)
-            write_all(sys.stdout.fileno(), text)
+            self._terminal.screen.write(text)
 
     def move(self, path: str, name: str) -> None:
         """Goes on as the sink of this name, with its log file under this path."""

@@ -11,6 +11,7 @@ import asyncio
 import time
 from typing import Callable, Sequence
 
+from .account import size
 from .processes import Process
 from .running import Running
 
@@ -100,16 +101,6 @@ class Standing:
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._begun:.1f}"
-
-
-def size(count: int) -> str:
-    """Returns so many bytes in words of three digits: 12.3 MB."""
-    value, units = float(count), ["B", "kB", "MB", "GB", "TB", "PB"]
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        del units[0]
-    digits = 0 if units[0] == "B" or value >= 99.95 else 1
-    return f"{value:.{digits}f} {units[0]}"
 
 
 def _absence(running: Running) -> str:

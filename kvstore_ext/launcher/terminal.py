@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import Mapping, TextIO
 
+from .screen import Screen
+
 # ANSI's cyan, yellow, green, magenta and blue for workers in turn; the others are grey.
 _WORKERS = (36, 33, 32, 35, 34)
 _OTHERS = 90
@@ -25,6 +27,7 @@ class Terminal:
     """`only` is the rank of the one worker to show; None shows all processes."""
 
     def __init__(self, only: int | None = None) -> None:
+        self.screen = Screen()
         self._only = only
         self._coloured = takes_colours(sys.stdout, os.environ)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from kvstore_ext.launch_reports import report
+from kvstore_ext.launcher.account import size
 from kvstore_ext.launcher.protocol import encode
 from kvstore_ext.launcher.report_socket import ReportSocket
-from kvstore_ext.launcher.standing import size
 
 from .jobs import REPORT, STAY, Job
 

@@ -10,8 +10,9 @@ import struct
 import termios
 
 import pytest
+from kvstore_ext.launcher.account import size
 
-from .jobs import Job
+from .jobs import Job, await_file
 
 BAR = r"printf 'step 1\rstep 2\r'; echo; printf $KVSTORE_EXT_LAUNCH_RANK/$COLUMNS"
 
@@ -63,6 +64,43 @@ def test_colours(job: Job, environment: dict[str, str], coloured: bool) -> None:
     assert colours["[server 0] up"] == colours["[scheduler 0] up"] == "\x1b[90m"
     assert len(set(colours.values())) == 6
     assert "\x1b" not in job.log("worker-0")
+
+
+def test_a_terminal_that_nobody_reads_stops_no_job(job: Job) -> None:
+    """As after Ctrl-S: the logs have all, and the launcher says what the terminal has not."""
+    ours, theirs = pty.openpty()
+    count = 200_000
+    worker = f"seq -f %0100.f {count}; touch printed; while [ ! -e read ]; do sleep 0.1; done"
+    arguments = ["-n", "1", "--server-command", "true", "sh", "-c", f"{worker}; echo last"]
+    try:
+        job.start(*arguments, environment={"TERM": "dumb"}, stdout=theirs)
+        os.close(theirs)
+        await_file(job.directory / "printed")
+        (job.directory / "read").touch()
+        shown = b""
+        while data := _read(ours):
+            shown += data
+    finally:
+        os.close(ours)
+    assert job.wait() == 0, job.errors
+    lines = job.log("worker-0").splitlines()
+    assert lines == [*(f"{number:0100}" for number in range(1, count + 1)), "last"]
+    written = len("".join(f"[worker 0] {line}\n" for line in lines))
+    left_out = written - len(shown.replace(b"\r\n", b"\n"))
+    said = f"launch: {size(left_out)} of output was not shown, as nobody read on; the logs have it"
+    assert said in job.errors, job.errors
+
+
+def test_a_terminal_that_nobody_reads_at_all(job: Job) -> None:
+    reading, writing = os.pipe()
+    try:
+        arguments = ["-n", "1", "--server-command", "true", "seq", "100000"]
+        job.start(*arguments, stdout=writing)
+        os.close(writing)
+        assert job.wait() == 0
+    finally:
+        os.close(reading)
+    assert len(job.log("worker-0").splitlines()) == 100000
 
 
 def run_on_terminal(job: Job, arguments: list[str], environment: dict[str, str]) -> bytes:

@@ -1,0 +1,93 @@
+"""What the launcher writes to its own two streams, which nobody need read for the job to go on.
+
+A terminal that Ctrl-S has stopped, or a pager that waits, takes nothing more, and whoever writes to
+it stands still. So a thread writes, and what it cannot write any more is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+
+from .account import size
+
+# Bytes that wait to be written, at most: the output of a moment for a reader who is slow.
+_MOST = 1 << 22
+# Seconds, at the end, in which not a byte has been taken: nobody reads.
+_PATIENCE = 5.0
+
+
+class Screen:
+    """Writes in the order in which it is told to, and keeps nobody waiting. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()  # guards all below
+        self._pieces: deque[tuple[int, memoryview]] = deque()
+        self._waiting = 0  # bytes of processes in them
+        self._left_out = 0  # bytes since all was written
+        self._taken = 0  # bytes so far
+        self._error: OSError | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
+
+    def write(self, data: bytes) -> None:
+        """Shows what processes print; raises OSError once standard output takes nothing more."""
+        with self._changed:
+            if self._error:
+                raise self._error
+            if self._left_out or self._waiting + len(data) > _MOST:
+                self._left_out += len(data)
+            else:
+                self._waiting += len(data)
+                self._add(sys.stdout.fileno(), data)
+
+    def note(self, text: str) -> None:
+        """Says something in the launcher's own name, which is never left out."""
+        with self._changed:
+            self._add(sys.stderr.fileno(), f"launch: {text}\n".encode(errors="replace"))
+
+    def close(self) -> None:
+        """Returns when all is written, or after some seconds in which nobody has read."""
+        with self._changed:
+            taken = -1
+            while self._pieces and taken != self._taken:
+                taken = self._taken
+                self._changed.wait_for(lambda: not self._pieces, _PATIENCE)
+
+    def _add(self, descriptor: int, data: bytes) -> None:
+        self._pieces.append((descriptor, memoryview(data)))
+        self._changed.notify_all()
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._pieces))
+                descriptor, data = self._pieces[0]
+            while data:
+                try:
+                    count = os.write(descriptor, data)
+                except OSError as error:
+                    self._fail(descriptor, error)
+                    break
+                data = data[count:]
+                with self._changed:
+                    self._taken += count
+            self._written()
+
+    def _fail(self, descriptor: int, error: OSError) -> None:
+        if descriptor == sys.stdout.fileno():
+            with self._changed:
+                self._error = error
+
+    def _written(self) -> None:
+        with self._changed:
+            descriptor, data = self._pieces.popleft()
+            if descriptor == sys.stdout.fileno():
+                self._waiting -= len(data)
+            if not self._pieces and self._left_out:
+                missing, self._left_out = size(self._left_out), 0
+                self.note(f"{missing} of output was not shown, as nobody read on; the logs have it")
+            self._changed.notify_all()
