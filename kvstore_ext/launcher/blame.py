@@ -67,6 +67,17 @@ async def find_culprit(first: Running, processes: Sequence[Running]) -> Verdict:
         await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
 
+def can_be_spared(running: Running, processes: Sequence[Running], own_servers: bool) -> bool:
+    """Returns whether the job goes on although this process has failed: a scheduler of
+    kvstore_ext's, once the job stands, unless it ends because another process has failed."""
+    if running.process.role != "scheduler" or running.ended.result().status == 0:
+        return False
+    workers = [each for each in processes if each.process.role == "worker"]
+    stands = all(each.account.joined.done() for each in workers)
+    reason = running.account.reason
+    return own_servers and stands and (not reason or reason.startswith("the scheduler: "))
+
+
 def _first_accusation(processes: Sequence[Running]) -> tuple[str, list[str]]:
     """Returns the first reason that names anybody, and whom."""
     for each in processes:

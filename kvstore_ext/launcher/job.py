@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Coroutine, Protocol, TypeVar
 
+from .blame import can_be_spared
 from .direct import END_LIMIT
 from .environment import with_addresses
 from .failure import NO_STORE, JobError, explained, no_store_was_opened
@@ -181,7 +182,11 @@ class Job:
             self._note(f"{running.title} is still there {after} and will be ended")
 
     def _process_ended(self, running: Running, ended: asyncio.Future[Ending]) -> None:
-        if ended.result().status != 0:
+        ending = ended.result()
+        if can_be_spared(running, self._running, self._options.own_servers):
+            if not self._over:
+                self._note(f"{running.title} {ending.text}; the job goes on without it")
+        elif ending.status != 0:
             if not self._inquiry and not self._over:
                 self._inquiry = asyncio.ensure_future(self._inquire(running))
         elif running.process.role != "worker":

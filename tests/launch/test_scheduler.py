@@ -1,0 +1,63 @@
+"""A job whose scheduler is gone goes on, and ends well."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+from .jobs import DONE, REPORT, Job
+
+TRAIN = """
+import os
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.ones((3,))
+store.init("weight", value)
+print("trains", flush=True)
+while not os.path.exists("stop"):
+    store.pushpull("weight", 2 * value, out=mx.nd.zeros((3,)))
+    mx.nd.waitall()
+"""
+KILLED = "launch: scheduler 0 on localhost was killed by signal 9 (SIGKILL)"
+
+
+def test_a_job_whose_scheduler_is_killed_goes_on(job: Job) -> None:
+    (job.directory / "train.py").write_text(TRAIN)
+    job.start("-n", "1", sys.executable, "train.py")
+    job.wait_for_line("[worker 0] trains")
+    os.kill(job.process("scheduler 0"), signal.SIGKILL)
+    job.wait_for_error(re.escape(f"{KILLED}; the job goes on without it"))
+    (job.directory / "stop").touch()
+    assert job.wait() == 0, job.errors
+    assert re.match(DONE, job.errors[-1])
+    job.assert_gone()
+
+
+# In place of our servers' command.
+SERVE = """
+import os, signal, time
+
+time.sleep(0.7)  # until the worker has told what it tells
+if os.environ["DMLC_ROLE"] == "scheduler":
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stock", "worker"),
+    [(True, f"""{REPORT} '{{"joined": true}}'; sleep 1000"""), (False, "sleep 1000")],
+)
+def test_jobs_that_need_their_scheduler(job: Job, stock: bool, worker: str) -> None:
+    """Those of MXNet's own servers, and one that does not stand yet."""
+    (job.directory / "kvstore_run.py").write_text(SERVE)
+    servers = ["--server-command", f"{sys.executable} kvstore_run.py"] if stock else []
+    environment = {"PYTHONPATH": str(job.directory)}
+    assert job.run("-n", "1", *servers, "sh", "-c", worker, environment=environment) == 137
+    assert job.errors[-1] == KILLED
+    job.assert_gone()
