@@ -160,7 +160,7 @@ def _at(probe: Probe) -> dict[str, Any]:
 
 async def _end(started: list[Probe], starter: Starter) -> None:
     for probe in started:
-        probe.running.link.hang_up()
+        probe.running.end()
     if started:
         await asyncio.wait([probe.running.gone for probe in started], timeout=END_LIMIT)
     await starter.close()

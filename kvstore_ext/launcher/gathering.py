@@ -97,7 +97,7 @@ class GatheringStarter:
             if arrived.done() and not arrived.cancelled():
                 arrived.result().close()
         if self._spawner:
-            self._spawner.link.hang_up()
+            self._spawner.end()
             await asyncio.wait([self._spawner.gone], timeout=_PATIENCE + END_LIMIT)
         await self._direct.close()
         self._sink.close()

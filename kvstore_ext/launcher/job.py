@@ -220,7 +220,7 @@ class Job:
         for task in (*self._beside, *([self._inquiry] if self._inquiry else [])):
             task.cancel()
         for running in self._running:
-            running.link.hang_up()
+            running.end()
         if self._running:
             await asyncio.wait([running.gone for running in self._running], timeout=END_LIMIT)
         for running in self._running:

@@ -13,6 +13,9 @@ from typing import Mapping
 from .terminal import Terminal
 
 LAST_LINES = 20
+# Of a process that has said why it fails, at most: what it prints then is shown at the end, if ever.
+_LINES_OF_FAILURE = 200
+_HELD = 1 << 20  # bytes: more than that is no error
 DEFAULT_LOGS = "launch-logs"  # in the working directory, with a directory for each job
 # A line longer than this is shown in pieces, so that no process can fill the launcher's memory.
 _LONGEST = 65536
@@ -43,12 +46,26 @@ class Sink:
         self._log = io.FileIO(self.path, "w")
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._held: bytearray | None = None  # what the terminal does not show yet
+        self._lines_held = 0
+
+    def hold(self) -> None:
+        """Has the terminal wait for what comes: an error perhaps, of which others print an echo."""
+        if self._held is None:
+            self._held = bytearray()
+            self._last = deque(self._last, maxlen=_LINES_OF_FAILURE)
+
+    def release(self) -> None:
+        """Shows what the terminal waits for, unless the sink is closed: it was no error."""
+        held, self._held, self._lines_held = self._held, None, 0
+        if held and not self._log.closed:
+            self._display(bytes(held))
 
     def write(self, data: bytes) -> None:
         """Raises OSError when the terminal or the log file takes nothing more."""
         self._log.write(data)
         if self._view.as_it_comes:
-            self._terminal.screen.write(data)
+            self._display(data)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
         if len(self._unfinished) > _LONGEST:
             lines.append(self._unfinished)
@@ -68,17 +85,28 @@ class Sink:
             self._unfinished = b""
 
     def last_lines(self) -> list[str]:
-        """Returns the last lines, the unfinished one too."""
+        """Returns the last lines, the unfinished one too; of a process that has said why it fails,
+        all since then."""
         lines = [*self._last, self._unfinished] if self._unfinished else [*self._last]
-        return [line.decode(errors="replace") for line in lines[-LAST_LINES:]]
+        count = max(LAST_LINES, self._lines_held)
+        return [line.decode(errors="replace") for line in lines[-count:]]
 
     def _show(self, lines: list[bytes]) -> None:
         # A progress bar draws over itself after each "\r"; what counts is how it looked last.
         lines = [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
         self._last.extend(lines)
+        self._lines_held += len(lines) if self._held is not None else 0
         if lines and self._view.by_lines:
             text = b"".join(self._view.prefix + line + b"\n" for line in lines)
-            self._terminal.screen.write(text)
+            self._display(text)
+
+    def _display(self, data: bytes) -> None:
+        if self._held is None:
+            self._terminal.screen.write(data)
+            return
+        self._held += data
+        if len(self._held) > _HELD:
+            self.release()
 
     def move(self, path: str, name: str) -> None:
         """Goes on as the sink of this name, with its log file under this path."""

@@ -12,6 +12,10 @@ from .protocol import Link, Message
 from .ranks import Endpoint
 
 
+# Seconds in which a process that has said why it fails may still run: a script may go on by itself.
+_CHANGE_OF_MIND = 10.0
+
+
 class StartError(Exception):
     """A process could not be started.
 
@@ -29,22 +33,22 @@ class Running:
 
     `ended` is set to the Ending as soon as the process itself has ended, after all of its output.
     `gone` is done when nothing it started is left either. `account` is what it tells of itself.
+    `silence`: seconds after which its supervisor gives up a launcher that gives no sign of life.
     """
 
     def __init__(
         self, process: Process, host: str, link: Link, sink: Sink, silence: float | None = None
     ) -> None:
         self.process = process
-    `silence`: seconds after which its supervisor gives up a launcher that gives no sign of life.
         self.host = host
         self.link = link
         self.sink = sink
+        self._silence = silence
+        self._ending = False
         self.account = Account()
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone.set_result(None)
-        self._silence = silence
-        self._ending = False
 
     @property
     def title(self) -> str:
@@ -95,21 +99,17 @@ class Running:
         given it, by `link.send_raw`, once it has written something: no sooner, or the supervisor
         would read it with the order.
         """
+        silence = None if takes_input else self._silence
         order = {
             "command": self.process.command,
             "environment": environment,
             "directory": self.process.directory or os.getcwd(),
-        silence = None if takes_input else self._silence
             "patience": patience,
             "takes_input": takes_input,
+            "silence": silence,
         }
         self.link.send({"run": order})
         self.gone = asyncio.ensure_future(self._follow())
-
-            "silence": silence,
-    async def _follow(self) -> None:
-        while True:
-            received = await self.link.receive()
         if silence is not None:
             signs = asyncio.ensure_future(self._give_signs(silence / 12))
             self.gone.add_done_callback(lambda gone: signs.cancel())
@@ -123,6 +123,10 @@ class Running:
         while True:
             await asyncio.sleep(every)
             self.link.give_sign()
+
+    async def _follow(self) -> None:
+        while True:
+            received = await self.link.receive()
             if received is None:
                 break
             message, payload = received
@@ -130,6 +134,8 @@ class Running:
                 self._take(payload)
             elif "report" in message:
                 self.account.take(message["report"])
+                if self.account.reason:
+                    self._hold()
             elif "error" in message:
                 text = f"could not be started: {message['error']}"
                 self._set_ended(Ending(message["status"], text))
@@ -145,6 +151,14 @@ class Running:
         except OSError as error:
             self._set_ended(Ending(1, f"printed what could not be written: {error}"))
 
+    def _hold(self) -> None:
+        """Leaves out what the process prints now, if it fails as it says: see `Sink.hold`."""
+        self.sink.hold()
+        loop = asyncio.get_running_loop()
+        loop.call_later(_CHANGE_OF_MIND, lambda: self._ending or self.sink.release())
+
     def _set_ended(self, ending: Ending) -> None:
         if not self.ended.done():
+            if ending.status == 0:
+                self.sink.release()
             self.ended.set_result(ending)

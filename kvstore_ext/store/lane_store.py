@@ -17,7 +17,7 @@ from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
-from .shutdown import close_alone, failures, get_over_failures, left_behind, open_stores
+from .shutdown import close_alone, failures, get_over_failures, left_behind, take_care_of
 
 
 @functools.lru_cache(maxsize=None)  # once a process
@@ -59,7 +59,7 @@ class LaneStore(KVStore):
     def _begin(self) -> None:
         mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
         self.closed = False
-        open_stores.add(self)
+        take_care_of(self)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone

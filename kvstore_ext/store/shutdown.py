@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import traceback
@@ -19,6 +20,31 @@ open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
 left_behind: List[object] = []  # lanes whose ps-lite could not be ended
 _exit_status = ExitStatus()
+
+
+def take_care_of(store: Any) -> None:
+    """Has a store that is open now be closed with its process."""
+    open_stores.add(store)
+    _tell_launcher_of_errors()
+
+
+@functools.lru_cache(maxsize=None)  # once a process
+def _tell_launcher_of_errors() -> None:
+    """Has the launcher hear of an exception before it is printed, so that of many processes which
+    fail for one reason it need only show the one that was the cause."""
+
+    def report_first(print_error: Any, kind: Any, error: BaseException, trace: Any) -> None:
+        for store in list(open_stores):
+            if not store.closed:
+                report(failed=store._worker.failure() or f"worker {store.rank}: {_crash(error)}")
+        print_error(kind, error, trace)
+
+    sys.excepthook = functools.partial(report_first, sys.excepthook)
+
+
+def _crash(error: BaseException) -> str:
+    text = traceback.format_exception_only(type(error), error)[-1].strip()
+    return f"its script failed: {text}"
 
 
 def get_over_failures() -> None:
@@ -46,8 +72,7 @@ def _close_at_exit() -> None:
         if crash is None:
             close_alone(store)
         else:
-            error = traceback.format_exception_only(type(crash), crash)[-1].strip()
-            _close(store, f"its script failed: {error}")
+            _close(store, _crash(crash))
     if failures or left_behind:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
         sys.stdout.flush()

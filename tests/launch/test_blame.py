@@ -64,6 +64,26 @@ def test_the_cause_ends_last(job: Job) -> None:
     job.assert_gone()
 
 
+def test_the_terminal_shows_the_cause_once(job: Job) -> None:
+    reason = "worker 1: its script failed: ValueError: no"
+    echo = failing(reason).replace(";", f"; echo {reason};", 1)
+    cause = failing(reason, 3).replace(";", "; seq 30; echo ValueError: no;", 1)
+    assert run(job, f"echo trains; {echo}", f"echo trains; sleep 0.7; {cause}") == 3
+    shown = [line for line in job.lines if line.startswith("[worker")]
+    assert sorted(shown) == ["[worker 0] trains", "[worker 1] trains"]
+    assert job.errors[3:] == [*(f"    {number}" for number in range(1, 31)), "    ValueError: no"]
+    assert reason in job.log("worker-0")
+    job.assert_gone()
+
+
+def test_a_process_that_goes_on_is_shown(job: Job) -> None:
+    """It has told of a failure that its script has got over."""
+    told = failing(SCRIPT_FAILED, 0).replace("exit", "echo goes on; exit")
+    arguments = ["-n", "1", "--server-command", "true", "sh", "-c", told]
+    assert job.run(*arguments) == 0
+    assert job.lines == ["[worker 0] goes on"]
+
+
 def test_the_cause_tells_nothing(job: Job) -> None:
     told = failing("server 0: worker 1 has not pushed key 'w', round 4, within 9 s")
     assert run(job, told, "sleep 0.7; kill -SEGV $$") == 139
