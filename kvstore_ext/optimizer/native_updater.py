@@ -62,7 +62,7 @@ class NativeUpdater:
     def __call__(self, number: int, gradient: Any, value: Any) -> None:
         try:
             self._update(number, gradient, value)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # MXNet would drop a SystemExit
             self._abort(
                 f"the optimizer failed on sparse key {store_and_key(number)[1]}: "
                 f"{type(error).__name__}: {error}"

@@ -170,7 +170,7 @@ class OptimizerLoop:
         for update in iter(self._server.next_update, None):
             try:
                 self._update(update)
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # sys.exit would end this thread alone
                 self._server.abort(
                     f"the optimizer failed on key {update.name}: {type(error).__name__}: {error}"
                 )

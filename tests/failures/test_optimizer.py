@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import kvstore_ext
@@ -15,6 +16,7 @@ AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
 # A module of optimizers beside the script.
 OPTIMIZERS = """
 import os
+import sys
 import time
 
 import mxnet as mx
@@ -38,6 +40,13 @@ class Raises(Ascent):
     def update(self, index, weight, grad, state):
         if index == "key" and self._index_update_count[index] == 2:
             raise ArithmeticError("nothing left to divide by")
+        super().update(index, weight, grad, state)
+
+
+class Exits(Ascent):
+    def update(self, index, weight, grad, state):
+        if os.environ["DMLC_ROLE"] == "server":
+            sys.exit(3)
         super().update(index, weight, grad, state)
 
 
@@ -107,6 +116,7 @@ def test_a_class_of_a_trusted_module_trains(cluster: Cluster) -> None:
     ("name", "words"),
     [
         ("Raises", "the optimizer failed on key 'key': ArithmeticError: nothing left to divide by"),
+        ("Exits", "the optimizer failed on key 'key': SystemExit: 3"),
         ("CannotCompute", "the optimizer failed on key 'key'"),
     ],
 )
@@ -155,6 +165,14 @@ def test_an_optimizer_that_hangs_on_sparse_keys_ends_the_job(cluster: Cluster) -
     words = r"worker [01]: MXNet's own servers have not answered a pull of key 'rows' within 3 s"
     for process in job.processes:
         process.await_output(words)
+
+
+def test_an_optimizer_that_exits_on_sparse_keys_ends_the_job(cluster: Cluster) -> None:
+    how = {"options": AT_ONCE, **trusting(cluster)}
+    job = cluster.start(train_rows_with, "Exits", servers=1, **how)
+    await_failure(*job.processes)
+    for process in job.processes:
+        assert re.search("the optimizer failed on sparse key .*: SystemExit: 3", process.output)
 
 
 def update_differently(rate_of_1: str, class_of_1: str) -> None:
