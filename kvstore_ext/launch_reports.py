@@ -7,6 +7,8 @@ one of these JSON objects. The process's supervisor passes it on (launcher/proto
     {"joined": true, "rank": 0}    the cluster stands: all have come; a worker's rank in it
     {"traffic": {"sent": 1000, "received": 900}}    bytes of a store's lane, which has closed
     {"failed": "worker 1: its script failed: ..."}  why it is about to end, in a failure's own words
+    {"told": true}        it was told to end, by SIGTERM
+    {"snapshot": "after step 40, with a snapshot in /data/snapshots"}    how the job ends then
 
 No connection is kept, so reports survive forks, shells in between, and whoever closes descriptors.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 from typing import Any
 
@@ -23,6 +26,12 @@ from .config import launcher_reports
 _LIMIT = 0.2
 # Characters of a reason, which JSON may make 12 bytes each; report_socket.py takes 32 KiB in all.
 _LONGEST_REASON = 2000
+
+
+def launcher_has_hung_up() -> bool:
+    """Whether there was a launcher that listened, and now ends this process: it listens no more."""
+    path = launcher_reports()
+    return path is not None and not os.path.exists(path)
 
 
 def report(**fact: Any) -> None:

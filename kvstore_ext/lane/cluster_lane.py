@@ -24,6 +24,7 @@ from ..protocol.scheduler_watch import SchedulerWatch
 from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
+from .told_to_end import ToldToEnd
 
 # Seconds in which ps-lite sends again what was lost of a worker's last words (PS_RESEND).
 _RESENDING = 2.5
@@ -100,6 +101,7 @@ class ClusterLane(Lane):
             raise ClusterError(str(error)) from None
         self._scheduler = SchedulerWatch(self.worker.scheduler(), job.scheduler, options.timeout)
         threading.Thread(target=self._look, daemon=True, name="scheduler").start()
+        self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
         report(joined=True, rank=self.rank)
 
     def _look(self) -> None:

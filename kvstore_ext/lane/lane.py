@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import mxnet as mx
 
 from .. import _core
 from ..config import Options
 from ..keys.sparse_rows import Servers
+from .told_to_end import ToldToEnd
 
 
 class Lane(ABC):
@@ -28,6 +29,8 @@ class Lane(ABC):
         The worker's rank, and how many there are.
     timeout
         Seconds that anything may wait for another process.
+    told_to_end
+        What is done where a process of the job is told to end; None for one that is alone.
     stuck
         Whether ps-lite could not be ended, so that the interpreter cannot be wound down either.
     """
@@ -39,6 +42,7 @@ class Lane(ABC):
     rank: int
     workers: int
     timeout: float
+    told_to_end: Optional[ToldToEnd] = None
     stuck = False
 
     @abstractmethod

@@ -11,6 +11,7 @@ class Account:
     """What one process has reported. `joined` is done once the cluster stands, as it sees it.
 
     `rank` is a worker's in the cluster, where it has said so, and rarely not the launcher's.
+    `told`: it was told to end. `snapshot`: how the job ends then, in words that go behind "ended".
     `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so.
     Make it inside the event loop.
     """
@@ -22,6 +23,8 @@ class Account:
         self.sent = 0
         self.received = 0
         self.reason = ""
+        self.told = False
+        self.snapshot = ""
 
     def take(self, report: Message) -> None:
         """Adds a report; what is unknown or malformed does not count."""
@@ -36,6 +39,9 @@ class Account:
         if isinstance(traffic, dict):
             self.sent += _bytes(traffic.get("sent"))
             self.received += _bytes(traffic.get("received"))
+        self.told |= report.get("told") is True
+        snapshot = report.get("snapshot")
+        self.snapshot = snapshot if isinstance(snapshot, str) else self.snapshot
         reason = report.get("failed")
         if isinstance(reason, str) and not self.reason:
             self.reason = reason

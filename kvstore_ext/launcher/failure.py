@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from typing import Sequence
 
 from .blame import find_culprit
@@ -12,6 +14,8 @@ NO_STORE = (
     "no worker has opened a store of this job, so each has trained alone and the servers waited in "
     "vain: does the script create one, and is its name right (p3, dist_sync_p3, terngrad ...)?"
 )
+# Seconds in which a job ends after its first process, where that was told to end.
+_ORDERLY_END = 10.0
 
 
 class JobError(Exception):
@@ -35,6 +39,12 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
 
     That may take some seconds, in which the one to blame ends as well: see `find_culprit`.
     """
+    told = [each.title for each in processes if each.account.told]
+    if told:
+        await asyncio.wait([each.ended for each in processes], timeout=_ORDERLY_END)
+        who = f"{told[0]} was" if len(told) == 1 else f"{told[0]} and {len(told) - 1} more were"
+        text = f"{who} told to end by SIGTERM; the job has ended{ended(processes)}"
+        return JobError(text, 128 + signal.SIGTERM)
     culprit, reason = await find_culprit(first, processes)
     if not reason:
         ending = culprit.ended.result()
@@ -48,6 +58,11 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
         return JobError(text, ending.status, first.sink)
     whose = f"the last lines of {culprit.process.name}"
     return JobError(text, ending.status, culprit.sink, whose)
+
+
+def ended(processes: Sequence[Running]) -> str:
+    """Returns how a job has ended that was told to, in words that go behind those; or nothing."""
+    return "".join(f" {each.account.snapshot}" for each in processes if each.account.snapshot)
 
 
 def no_store_was_opened(processes: Sequence[Running], own_servers: bool) -> bool:

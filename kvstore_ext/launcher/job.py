@@ -9,10 +9,11 @@ from typing import Any, Coroutine, Protocol, TypeVar
 from .blame import can_be_spared
 from .direct import END_LIMIT
 from .environment import with_addresses
-from .failure import NO_STORE, JobError, explained, no_store_was_opened
+from .failure import NO_STORE, JobError, ended, explained, no_store_was_opened
 from .options import Options
 from .output import Sink, rename
 from .processes import Ending, Process
+from .protocol import TELL, TOLD_LIMIT
 from .ranks import Endpoint, ranked
 from .running import Running, StartError
 from .standing import Standing
@@ -55,6 +56,8 @@ class Job:
         )
         self._beside: list[asyncio.Future[None]] = []  # what goes on until the end
         self._inquiry: asyncio.Future[None] | None = None
+        self._telling: asyncio.Future[None] | None = None
+        self._ordered = False  # whether the processes run
         self._over = False
         self._failed: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
 
@@ -70,6 +73,7 @@ class Job:
                 spawner.ended.add_done_callback(lambda end: self._spawner_ended(spawner, end))
             await self._unless_failed(self._start())
             await self._unless_failed(self._give_orders())
+            self._ordered = True
             self._beside.append(asyncio.ensure_future(self._standing.announce()))
             await self._unless_failed(asyncio.wait(self._endings("worker")))
             others = self._endings("server", "scheduler")
@@ -84,6 +88,22 @@ class Job:
         """Ends the job with this failure, unless it is ending already."""
         if not self._failed.done() and not self._over:
             self._failed.set_result(failure)
+
+    def tell(self, failure: JobError) -> None:
+        """Has workers end by themselves, with a snapshot if they take any, then ends the job with
+        this failure; at once before they run."""
+        if not self._ordered:
+            self.fail(failure)
+        elif not self._telling:
+            self._telling = asyncio.ensure_future(self._tell(failure))
+            self._beside.append(self._telling)
+
+    async def _tell(self, failure: JobError) -> None:
+        for running in self._running:
+            if running.process.role == "worker":
+                running.link.give(TELL)
+        await asyncio.wait(self._endings("worker"), timeout=TOLD_LIMIT)
+        self.fail(JobError(f"{failure}{ended(self._running)}", failure.status))
 
     async def _unless_failed(self, work: Coroutine[Any, Any, T]) -> T:
         """Returns what `work` returns; raises the first failure as soon as there is one."""
@@ -187,7 +207,7 @@ class Job:
             if not self._over:
                 self._note(f"{running.title} {ending.text}; the job goes on without it")
         elif ending.status != 0:
-            if not self._inquiry and not self._over:
+            if not self._inquiry and not self._telling and not self._over:
                 self._inquiry = asyncio.ensure_future(self._inquire(running))
         elif running.process.role != "worker":
             # At the end of a job all processes end at about the same time, in any order.
@@ -198,7 +218,8 @@ class Job:
         workers = [each for each in self._running if each.process.role == "worker"]
         left = [each.process.name for each in workers if not each.ended.done()]
         if left and not self._over:
-            self._note(f"{running.title} has ended with exit status 0; {', '.join(left)} still runs")
+            still = ", ".join(left)
+            self._note(f"{running.title} has ended with exit status 0; {still} still runs")
 
     def _spawner_ended(self, spawner: Running, ended: asyncio.Future[Ending]) -> None:
         if ended.result().status != 0:

@@ -91,7 +91,8 @@ async def run_on(terminal: Terminal, options: Options) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         failure = JobError(f"{number.name} has ended the job", 128 + number)
-        loop.add_signal_handler(number, job.fail, failure)
+        act = job.tell if number == signal.SIGTERM else job.fail
+        loop.add_signal_handler(number, act, failure)
     if not options.quiet:
         note(f"workers: {options.workers}, servers: {options.servers}, logs: {options.log_dir}")
     try:

@@ -13,7 +13,7 @@ from typing import Mapping
 from .terminal import Terminal
 
 LAST_LINES = 20
-# Of a process that has said why it fails, at most: what it prints then is shown at the end, if ever.
+# Of a process that has said why it fails, at most: what it prints then is shown at the end.
 _LINES_OF_FAILURE = 200
 _HELD = 1 << 20  # bytes: more than that is no error
 DEFAULT_LOGS = "launch-logs"  # in the working directory, with a directory for each job

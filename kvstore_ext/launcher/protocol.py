@@ -9,7 +9,7 @@ Launcher to supervisor:
      "shares": ...}}                       find an address and a port for the process
     {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...,
      "takes_input": ..., "silence": ...}}  the process's input is what follows, raw; otherwise
-                                           a byte now and then, as a sign of life
+                                           SIGN now and then, or TELL: to end
     end of the stream: end the process
 
 Supervisor to launcher:
@@ -29,6 +29,9 @@ import os
 from typing import Any, Callable, Dict
 
 GREETING = b"kvstore_ext supervisor 1\n"
+SIGN, TELL = b"\n", b"T"
+# Seconds that a process has which was told to end, as batch systems and Kubernetes have it.
+TOLD_LIMIT = 30.0
 
 Message = Dict[str, Any]
 
@@ -86,10 +89,10 @@ class Link:
     def send_raw(self, data: bytes) -> None:
         self._writer.write(data)
 
-    def give_sign(self) -> None:
-        """Says that the launcher is there, once the process runs."""
+    def give(self, sign: bytes) -> None:
+        """Gives SIGN, that the launcher is there, or TELL, once the process runs."""
         if not self._writer.transport.is_closing():
-            self._writer.write(b"\n")
+            self._writer.write(sign)
 
     def hang_up(self) -> None:
         """Asks the supervisor to end its process. What it still says can be received."""

@@ -8,11 +8,10 @@ import os
 from .account import Account
 from .output import Sink
 from .processes import Ending, Process, ended_with, killed_by
-from .protocol import Link, Message
+from .protocol import SIGN, Link, Message
 from .ranks import Endpoint
 
-
-# Seconds in which a process that has said why it fails may still run: a script may go on by itself.
+# Seconds after which a process that has said why it fails, and still runs, goes on by itself.
 _CHANGE_OF_MIND = 10.0
 
 
@@ -122,7 +121,7 @@ class Running:
     async def _give_signs(self, every: float) -> None:
         while True:
             await asyncio.sleep(every)
-            self.link.give_sign()
+            self.link.give(SIGN)
 
     async def _follow(self) -> None:
         while True:
@@ -154,8 +153,11 @@ class Running:
     def _hold(self) -> None:
         """Leaves out what the process prints now, if it fails as it says: see `Sink.hold`."""
         self.sink.hold()
-        loop = asyncio.get_running_loop()
-        loop.call_later(_CHANGE_OF_MIND, lambda: self._ending or self.sink.release())
+        asyncio.get_running_loop().call_later(_CHANGE_OF_MIND, self._release)
+
+    def _release(self) -> None:
+        if not self._ending:
+            self.sink.release()
 
     def _set_ended(self, ending: Ending) -> None:
         if not self.ended.done():

@@ -8,8 +8,8 @@ from typing import Sequence
 from .far_ends import supervisor_command
 from .hosts import Host
 
-# Seconds without a sign of life after which a launcher counts as gone: longer than one is stopped by
-# Ctrl-Z, or waits for the file system of its logs, without meaning to end the job.
+# Seconds without a sign of life after which a launcher counts as gone: longer than one that lives
+# may be stopped by Ctrl-Z, or wait for the file system of its logs.
 SILENCE = 180.0
 UNREACHABLE = 255  # the status of ssh, and of rsync over it, where the host cannot be reached
 

@@ -6,7 +6,7 @@ the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. W
 get SIGTERM only if they have not ended by themselves after so many seconds. With "takes_input",
 what else comes through the input goes to the process's own. With "silence" the launcher's host may
 lose its power, of which a connection by ssh hears nothing: a launcher that has said nothing for so
-many seconds is gone.
+many seconds is gone. SIGTERM, to the supervisor or by TELL, is passed on, and the process has time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from . import network, process_tree, report_socket
-from .protocol import GREETING, Message, encode, write_all
+from .protocol import GREETING, TELL, TOLD_LIMIT, Message, encode, write_all
 
 GRACE = 3.0
 # A process in the middle of a system call on a dead disk does not even obey SIGKILL.
@@ -35,7 +35,7 @@ _INPUT, _OUTPUT = 0, 1
 # wrote before its end, and does not go on for ever when its descendants keep writing.
 _PIECE = 65536
 _PIPE_PIECES = 16
-_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_END_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 def main() -> int:
@@ -100,6 +100,7 @@ class Supervisor:
         self._silence = silence
         self._heard = time.monotonic()  # of the launcher
         self._launcher_there = True
+        self._told_since: float | None = None
         self._end_asked = False
         self._wakeup = self._catch_signals()
         self._reports = report_socket.ReportSocket()
@@ -129,12 +130,15 @@ class Supervisor:
     def supervise(self) -> int:
         """Returns 0 once no descendant is left, 1 when one could not be ended."""
         while not self._end_asked and self._child.returncode is None:
-            self._wait(None)
+            told = self._told_since
+            self._wait(None if told is None else max(0.0, told + TOLD_LIMIT - time.monotonic()))
+            if told is not None and time.monotonic() >= told + TOLD_LIMIT:
+                self._end_asked = True
             self._reap()
+        self._reports.close()  # by which the process knows that nobody waits for it any more
         left = self._end_descendants()
         self._reap()
         self._forward_output(_PIPE_PIECES)
-        self._reports.close()
         signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 
@@ -166,7 +170,7 @@ class Supervisor:
         self._signal_sender = sender
         signal.set_wakeup_fd(sender.fileno())
         # Handlers, not SIG_IGN, which the process would inherit.
-        for number in (signal.SIGCHLD, *_END_SIGNALS):
+        for number in (signal.SIGCHLD, signal.SIGTERM, *_END_SIGNALS):
             signal.signal(number, _do_nothing)
         return receiver
 
@@ -185,6 +189,8 @@ class Supervisor:
         if wakeup in ready:
             numbers = self._wakeup.recv(4096)
             self._end_asked |= any(number in numbers for number in _END_SIGNALS)
+            if signal.SIGTERM in numbers:
+                self._tell()
         if _INPUT in ready:
             self._pass_on(_read(_INPUT))
         self._look_for_silence()
@@ -209,9 +215,18 @@ class Supervisor:
         self._heard = time.monotonic()
         if not data:
             self._end_asked = True
+        elif self._child.stdin is None and TELL in data:
+            self._tell()
         if self._child.stdin is not None:
             with contextlib.suppress(OSError):  # it reads no more, or has ended
                 write_all(self._child.stdin.fileno(), data)
+
+    def _tell(self) -> None:
+        """Tells the process to end, by itself: it may be able to do so in order."""
+        if self._told_since is None:
+            self._told_since = time.monotonic()
+            if self._child.returncode is None:
+                self._child.terminate()
 
     def _forward_output(self, pieces: int = 1) -> None:
         """Passes on what the process has written, at most so many pieces of it."""

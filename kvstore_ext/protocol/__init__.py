@@ -7,8 +7,10 @@ what they mean. Who answers a question, or executes a command, registers it here
     questions.py        what a worker asks one server, and how it waits for the answer
     question_desk.py    a server's thread that hands each question to who answers it
     scheduler_watch.py  what a worker or server says when the scheduler is gone
+    end_signal.py       how a process notices that it was told to end
+    end_board.py        how workers come to a common step at which the job then ends
     carries.py          what a store's method adds to saved states
     state_format.py     an optimizer's state as an outline and bytes
 
-It imports errors, config and _core, and nothing else of kvstore_ext.
+It imports errors, config, launch_reports and _core, and nothing else of kvstore_ext.
 """

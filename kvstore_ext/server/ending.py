@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Callable, Iterator, Optional
 
 from ..launch_reports import report
+from ..protocol.end_signal import STATUS, was_told
 
 # Seconds for which ps-lite goes on to acknowledge what others send again (PS_RESEND). No longer: it
 # aborts a process that sends to one that has ended, after ten times PS_RESEND_TIMEOUT.
@@ -30,7 +31,8 @@ def ending_with_job(
     fail: Callable[[str], None],
     resends: bool,
 ) -> Iterator[None]:
-    """Ends the process while the block runs: with status 0 once the job is over, 1 once it failed.
+    """Ends the process while the block runs: with status 0 once the job is over, 1 once it failed;
+    either way with that of a process that was told to end, if it was.
 
     Parameters
     ----------
@@ -60,7 +62,7 @@ def ending_with_job(
                 report(failed=reason)
                 print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
                 time.sleep(1.0)  # for the news to leave for the other processes
-                os._exit(1)
+                _exit(1)
 
     watcher = threading.Thread(target=watch, daemon=True, name="end of job")
     watcher.start()
@@ -93,4 +95,8 @@ def _end() -> None:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    _exit(0)
+
+
+def _exit(status: int) -> None:
+    os._exit(STATUS if was_told() else status)

@@ -6,6 +6,7 @@ from ..optimizer.native_updater import NativeUpdater
 from ..optimizer.server_values import ROWS, takes_rows
 from ..optimizer.slice_optimizer import OptimizerLoop
 from ..optimizer.state_answers import answers_of
+from ..protocol.end_board import QUESTION, EndBoard
 from ..protocol.question_desk import QuestionDesk, server_halves
 
 
@@ -34,6 +35,8 @@ class ServerParts:
         self._desk.register("slice state", answers_of(self.loop))
         self._desk.register("rows state", answers_of(self.native))
         self._desk.register(ROWS, takes_rows(self.native))
+        self.end_board = EndBoard(workers)
+        self._desk.register(QUESTION, self.end_board.answer)
         for half in halves:
             half.answer_on(self.core, self._desk)
         self._desk.open()

@@ -19,11 +19,15 @@ from ..errors import ClusterError, OptionError
 from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, Commands
+from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
 from .parts import ServerParts
 from .scheduler import incomplete, run_scheduler
+
+# Seconds in which workers, who know more, say that the job has not come to where it can end.
+_LAST_WORDS = 3.0
 
 
 class P3Server(KVStoreServer):
@@ -64,6 +68,7 @@ class P3Server(KVStoreServer):
         self._scheduler = SchedulerWatch(self._lane.scheduler(), job.scheduler, options.timeout)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
+        self._told_since = 0.0
 
     def run(self) -> None:
         """Serves until the workers are done; then the process ends, mostly from in here."""
@@ -74,7 +79,7 @@ class P3Server(KVStoreServer):
         self._lane.stop()
 
     def _failure(self, seconds: float) -> str:
-        reason = self._lane.await_failure(seconds)
+        reason = self._lane.await_failure(seconds) or self._told_too_long()
         if reason:
             return reason
         if self._greeted.is_set():
@@ -82,6 +87,21 @@ class P3Server(KVStoreServer):
         elif time.monotonic() > self._latest:
             return self._never_greeted()
         return ""
+
+    def _told_too_long(self) -> str:
+        """Says to the workers that this process was told to end; a reason if they do not end."""
+        if not was_told():
+            return ""
+        board = self._parts.end_board
+        told = f"server {self.kvstore.rank}: {TOLD}"
+        if not self._told_since:
+            self._told_since = time.monotonic()
+            print(f"kvstore_ext: {told}", file=sys.stderr, flush=True)
+            board.told = board.told or told
+        if self._greeted.is_set() and time.monotonic() - self._told_since < LIMIT + _LAST_WORDS:
+            return ""
+        self._lane.abort(told)
+        return told
 
     def _never_greeted(self) -> str:
         if not cluster_stands(self.kvstore.handle):
@@ -154,4 +174,5 @@ def main(arguments: Optional[List[str]] = None) -> None:
     sys.path.insert(0, os.getcwd())  # where a trusted module is most likely to be
     _core.use_one_heap()
     stock = mx.kvstore.KVStore(native_store("dist"))
+    EndSignal.listen(lambda: None)  # the main thread is in MXNet's loop, and stays there
     P3Server(stock, job, options, tuple(parsed.trust)).run()

@@ -46,6 +46,7 @@ class Snapshots:
         self._parts: Dict[str, Part] = {RandomStates.name: RandomStates()}
         self._writing = Writing(timeout, failure)
         self._last = 0  # the step that was looked at last
+        self._taken = 0  # the step of the last snapshot
         self._next: Dict[Path, int] = {}  # numbers, by directory
 
     def include(self, part: Part) -> None:
@@ -72,8 +73,18 @@ class Snapshots:
                 raise KVStoreError(f"{name} is {value!r}; it must be a whole number 1 or more")
         due = step // every > self._last // every
         self._last = step
-        if not due:
-            return False
+        if due:
+            self._begin(directory, keep, step)
+        return due
+
+    def take_now(self, directory: PathLike, keep: int, step: int) -> None:
+        """Takes one after this step, unless there is one, and waits until it is written."""
+        if step > self._taken:
+            self._begin(directory, keep, step)
+        self.join()
+
+    def _begin(self, directory: PathLike, keep: int, step: int) -> None:
+        self._taken = step
         self._writing.join()
         path = Path(directory)
         target = entry(path, self._number(path), step)
@@ -84,7 +95,6 @@ class Snapshots:
             about = {name: part.about() for name, part in self.parts.items()}
             manifest = Manifest(step=step, workers=self._workers, about=about)
         self._writing.begin(Contents(target, files, manifest, keep))
-        return True
 
     def restore(self, directory: PathLike) -> Optional[int]:
         """Goes on from the newest snapshot that fits; see P3Worker.restore."""
@@ -111,7 +121,7 @@ class Snapshots:
                 file=sys.stderr,
                 flush=True,
             )
-        self._last = manifest.step
+        self._last = self._taken = manifest.step
         return manifest.step
 
     def join(self) -> None:

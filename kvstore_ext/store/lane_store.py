@@ -62,7 +62,9 @@ class LaneStore(KVStore):
         take_care_of(self)
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # of a store half made, or an interpreter half gone
+        if self.closed:
+            return
+        with contextlib.suppress(Exception):  # of an interpreter half gone
             if threading.current_thread().daemon:
                 # Closing waits for the lane's own threads, of which this may be one.
                 threading.Thread(target=close_alone, args=[self], name="close store").start()

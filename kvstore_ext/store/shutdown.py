@@ -14,6 +14,7 @@ import mxnet as mx
 
 from ..errors import KVStoreError
 from ..launch_reports import report
+from ..protocol.end_signal import STATUS, TOLD, was_told
 from .exit_status import ExitStatus
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
@@ -77,14 +78,21 @@ def _close_at_exit() -> None:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status or (1 if failures else 0))
+        os._exit(STATUS if was_told() else status or (1 if failures else 0))
 
 
 def close_alone(store: Any) -> None:
     """Closes a store that the script has not closed: at exit, or with its last reference, which may
     go before that where a script ends by sys.exit."""
     status = _exit_status.of_exit()
-    _close(store, f"its script ended with status {status}" if status else "")
+    told = store._lane.told_to_end
+    if status == 0 or (told is not None and told.in_order):
+        _close(store, "")
+    elif was_told():
+        print(f"kvstore_ext: worker {store.rank}: {TOLD}", file=sys.stderr, flush=True)
+        _close(store, TOLD)
+    else:
+        _close(store, f"its script ended with status {status}")
 
 
 def _close(store: Any, crash: str) -> None:

@@ -44,7 +44,8 @@ class SnapshotStore(MethodStore):
         compression and Slim-DP carry over, what a Trainer or Module of the store trains, and the
         states of MXNet's, NumPy's and Python's random generators. The script waits while that is
         copied, and for the last snapshot where that is not written yet. A job that is killed at any
-        time leaves whole snapshots behind.
+        time leaves whole snapshots behind. Once a process of the job is told to end, by SIGTERM,
+        all workers take a last one after the same step, and end their scripts by SystemExit(143).
 
         Parameters
         ----------
@@ -66,6 +67,14 @@ class SnapshotStore(MethodStore):
             Where the last one could not be written: its reason. For numbers below 1. For keys with
             row-sparse arrays, unless they are of float32 or float64 and servers update them.
         """
+        self._check_open()
+        told = self._lane.told_to_end
+        if told is None:
+            return self._snapshots.take(directory, every, keep, self._router.steps)
+        snapshots, router = self._snapshots, self._router  # the store's last reference closes it
+        told.snapshots[self.number] = lambda: snapshots.take_now(directory, keep, router.steps)
+        if told.comes_to_end():
+            told.end(self._router.steps, directory)
         self._check_open()
         return self._snapshots.take(directory, every, keep, self._router.steps)
 
@@ -113,6 +122,8 @@ class SnapshotStore(MethodStore):
             self._snapshots.join()
         except KVStoreError as error:
             failure = error
+        if self._lane.told_to_end is not None:
+            self._lane.told_to_end.snapshots.pop(self.number, None)
         super().close()
         if failure is not None:
             raise failure

@@ -1,0 +1,132 @@
+"""A job of which a process was told to end: it does so in order, with snapshots if it takes any."""
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict
+
+from .. import _core
+from ..errors import KVStoreError
+from ..launch_reports import report
+from ..protocol.end_board import QUESTION
+from ..protocol.end_signal import LIMIT, TOLD, EndSignal, exit_as_told, was_told
+from ..protocol.questions import answer_to, ask
+
+_BETWEEN_LOOKS = 0.2
+_BETWEEN_QUESTIONS = 1.0
+_LAST_WORDS = 2.0  # for the script of a worker that was told, which may be where nothing wakes it
+
+
+class ToldToEnd:
+    """A worker's part. The script's thread calls `comes_to_end` and `end`; one of its own asks.
+
+    Parameters
+    ----------
+    worker, rank, servers
+        The worker, its rank, and how many servers there are.
+    left
+        Set when the worker leaves the job.
+
+    Attributes
+    ----------
+    snapshots
+        By store, what takes a snapshot of it at once.
+    in_order
+        Whether the job ends here and now, as it was told to.
+    """
+
+    def __init__(
+        self, worker: _core.Worker, rank: int, servers: int, left: threading.Event
+    ) -> None:
+        self.snapshots: Dict[Any, Callable[[], object]] = {}
+        self.in_order = False
+        self._worker = worker
+        self._rank = rank
+        self._asked = range(servers if rank == 0 else 1)  # rank 0 takes their news to server 0
+        self._left = left
+        self._told = ""  # who was, in words
+        self._since = 0.0
+        self._changed = threading.Condition()  # guards all below
+        self._steps = 0  # after which a snapshot could be taken, so far
+        self._stop_at = 0  # the one beyond which the script may not go without knowing the next
+        self._end_at = 0  # the one after which all end
+        EndSignal.listen(self._on_main)
+        threading.Thread(target=self._watch, daemon=True, name="told to end").start()
+
+    def comes_to_end(self) -> bool:
+        """Counts a step after which all workers could take a snapshot; whether the job ends with
+        it. Waits for the other workers' words, or a failure, where that must be known first."""
+        with self._changed:
+            self._steps += 1
+            if not self._stop_at or self._steps < self._stop_at:
+                return False
+            while not self._end_at and not self._worker.failure():
+                self._changed.wait(_BETWEEN_LOOKS)
+            self.in_order = self._steps == self._end_at
+            return self.in_order
+
+    def end(self, step: int, directory: Any) -> None:
+        """Takes snapshots of all stores, and ends the script."""
+        for take in list(self.snapshots.values()):
+            take()
+        if self._rank == 0:
+            report(snapshot=f"after step {step}, with a snapshot in {directory}")
+            self._say(f"the job ends after step {step}, with a snapshot in {directory}")
+        exit_as_told()
+
+    def _on_main(self) -> None:
+        """Ends the script, unless it is to come to a snapshot, or has ended with one."""
+        waits = self._steps and not self._left.is_set() and not self._worker.failure()
+        if not waits and not self.in_order:
+            exit_as_told()
+
+    def _watch(self) -> None:
+        next_question = 0.0
+        while not self._left.wait(_BETWEEN_LOOKS) and not self._worker.failure():
+            if was_told() and not self._told:
+                self._hear(f"worker {self._rank}: {TOLD}")
+            if self._told or time.monotonic() > next_question:
+                next_question = time.monotonic() + _BETWEEN_QUESTIONS
+                try:
+                    self._ask()
+                except KVStoreError:  # of a server that others miss as well
+                    continue
+            if self._told:
+                self._give_up_in_time()
+
+    def _ask(self) -> None:
+        asked = {"told": self._told, "rank": self._rank, "at": self._stop_at}
+        questions = [ask(self._worker, server, QUESTION, asked) for server in self._asked]
+        for question in questions:
+            answer, _ = answer_to(self._worker, question)
+            if answer["told"] and not self._told:
+                report(failed=answer["told"])  # the launcher need not show that of all
+                self._hear(answer["told"])
+            if answer["at"]:
+                with self._changed:
+                    self._end_at = answer["at"]
+                    self._changed.notify_all()
+
+    def _hear(self, told: str) -> None:
+        self._told, self._since = told, time.monotonic()
+        with self._changed:
+            if self._steps:
+                self._stop_at = self._steps + 1
+        if self._stop_at:
+            self._say(f"{told}; the job ends after a snapshot")
+        elif not was_told():  # whose script ends by itself, and says so
+            self._say(f"{told}; the job ends")
+
+    def _give_up_in_time(self) -> None:
+        passed = time.monotonic() - self._since
+        if not self._stop_at:
+            if not was_told() or passed > _LAST_WORDS:
+                self._worker.abort(self._told)
+        elif passed > LIMIT and not self.in_order:
+            self._worker.abort(
+                f"{self._told}; not all workers have come to their next snapshot in {LIMIT:g} s"
+            )
+
+    def _say(self, text: str) -> None:
+        print(f"kvstore_ext: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,34 @@
+"""How all workers come to a common step at which the job ends, once a process was told to end.
+
+Workers run ahead of each other, and one that stood still at once would keep others from getting to
+where they could. So each says which of its next steps it will not go beyond, without waiting for
+its script, and the latest of these is where all end. Server 0 has them on its board; other servers
+have one for the news alone that they were told to end.
+"""
+from __future__ import annotations
+
+from typing import Any, Dict, Tuple
+
+QUESTION = "end"
+
+
+class EndBoard:
+    """A server's. Its thread of questions answers, another one may set `told`.
+
+    told
+        Who was told to end, in words; empty while nobody was.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.told = ""
+        self._workers = workers
+        self._at: Dict[int, int] = {}  # by rank
+
+    def answer(self, asked: Dict[str, Any], _data: bytes) -> Tuple[Dict[str, Any], bytes]:
+        """Takes what a worker knows: `told`, and with its `rank` the count of steps `at` which it
+        stops. Answers who was told, and where all end, 0 while not all have said theirs."""
+        self.told = self.told or asked["told"]
+        if asked["at"]:
+            self._at[asked["rank"]] = asked["at"]
+        is_known = len(self._at) == self._workers
+        return {"told": self.told, "at": max(self._at.values()) if is_known else 0}, b""

@@ -1,0 +1,62 @@
+"""SIGTERM to a process of a launched job, or to its launcher: it ends in order, and says so."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+
+import pytest
+
+from .jobs import Job
+
+TRAIN = """
+import time
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+store.set_optimizer(mx.optimizer.create("test"))
+for step in range(1000000):
+    store.pushpull("weight", mx.nd.ones((3,)), out=value)
+    value.wait_to_read()
+    store.snapshot("snapshots", every=100000)
+    if step == 9:
+        print("trains", flush=True)
+    time.sleep(0.01)
+"""
+SNAPSHOT = r"after step \d+, with a snapshot in snapshots"
+
+
+@pytest.mark.parametrize("name", ["worker 1", "the launcher"])
+def test_the_job_ends_with_a_snapshot(job: Job, name: str) -> None:
+    (job.directory / "train.py").write_text(TRAIN)
+    job.start("-n", "2", "-s", "1", sys.executable, "train.py")
+    for rank in (0, 1):
+        job.wait_for_line(f"[worker {rank}] trains")
+    if name == "the launcher":
+        job.signal(signal.SIGTERM)
+        last = rf"launch: SIGTERM has ended the job {SNAPSHOT}"
+    else:
+        os.kill(job.process(name), signal.SIGTERM)
+        told = "worker 1 on localhost was told to end by SIGTERM"
+        last = rf"launch: {told}; the job has ended {SNAPSHOT}"
+    assert job.wait() == 128 + signal.SIGTERM
+    assert re.fullmatch(last, job.errors[-1]), job.errors
+    [snapshot] = (job.directory / "snapshots").iterdir()
+    assert (snapshot / "manifest.json").exists(), list(snapshot.iterdir())
+    job.assert_gone()
+
+
+def test_a_worker_that_takes_its_time_to_end(job: Job) -> None:
+    """It has more of it than one of a job that fails."""
+    worker = "trap 'sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    job.start("-n", "1", "--server-command", "sleep 1000", "sh", "-c", worker)
+    job.wait_for_line("[worker 0] up")
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 128 + signal.SIGTERM
+    assert "[worker 0] saved" in job.lines
+    assert job.errors[-1] == "launch: SIGTERM has ended the job"
+    job.assert_gone()
