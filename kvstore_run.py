@@ -86,6 +86,10 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
         del found.command[0]
     if found.every and not found.snapshot:
         parser.error("argument --every: only with --snapshot DIR")
+    if found.join and found.snapshot:
+        parser.error(
+            "argument --snapshot: not with --join, where workers have different numbers of steps"
+        )
     found.every = found.every or 100
     if not found.command and not found.list and not found.serve:
         parser.error(f"no {'module' if found.module else 'script'} to run")
@@ -95,8 +99,8 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kvstore-ext",
-        usage="%(prog)s [--replace NAME=STORE] [--trust MODULE] [--snapshot DIR [--every STEPS]] "
-        "SCRIPT ... | -m MODULE ...\n"
+        usage="%(prog)s [--replace NAME=STORE] [--trust MODULE] [--join | --snapshot DIR "
+        "[--every STEPS]] SCRIPT ... | -m MODULE ...\n"
         "       %(prog)s --serve [--trust MODULE]\n"
         "       %(prog)s --list\n"
         "       %(prog)s --check ...",
@@ -108,6 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     repeated: Any = {"action": "append", "default": []}
     about = "mx.kv.create(NAME) makes STORE; dist_sync=p3, say; may be repeated"
     add("--replace", type=_replacement, metavar="NAME=STORE", help=about, **repeated)
+    about = "workers may have different numbers of batches: call store.join() where they end"
+    add("--join", action="store_true", help=about)
     about = "for servers: a module of optimizers that workers may send; may be repeated"
     add("--trust", metavar="MODULE", help=about, **repeated)
     about = "go on from the last snapshot in this directory, which all workers see, and take others"

@@ -145,6 +145,15 @@ class StoreMethod:
     def train_with(self, updater: Any) -> None:
         """Updates the keys that it trains itself by updater(name, gradient, value) from now on."""
 
+    def begin_idle(self) -> None:
+        """The worker takes no part in rounds from now on (store.join)."""
+
+    def end_idle(self, missed: Dict[Key, int]) -> None:
+        """It takes part again; so many rounds of each dense key have gone without it."""
+
+    def catch_up(self) -> None:
+        """Some have, and the script's arrays have the servers' values again."""
+
     def zeros(self) -> float:
         """The share of compressed elements that came out as 0."""
         keys, counts = self._keys(), self.zero_counts()

@@ -67,18 +67,22 @@ class BoundedCalls:
 LAST_MOMENT = 3.0
 
 
-def exit_when_stuck(worker: _core.Worker, left: threading.Event) -> None:
+def exit_when_stuck(
+    worker: _core.Worker, left: threading.Event, waits: Callable[[], bool]
+) -> None:
     """Watches a job in which MXNet's own store has operations: after a failure nothing can end
     those, nor wake a script that waits for one.
 
-    Ends the process with status 1 if then one that was counted has not ended. Ends with `left`.
+    Ends the process with status 1 if then one that was counted has not ended, or waits() says that
+    the script's thread still waits for all: a push that no pull follows is not counted. Ends with
+    `left`.
     """
 
     def watch() -> None:
         while not worker.failure():
             if left.wait(0.5):
                 return
-        if left.wait(LAST_MOMENT) or not worker.stock_operations():
+        if left.wait(LAST_MOMENT) or not (worker.stock_operations() or waits()):
             return
         reason = worker.failure()
         report(failed=reason)

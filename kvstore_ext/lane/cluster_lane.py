@@ -71,6 +71,7 @@ class ClusterLane(Lane):
         self._stores = 0  # open
         self._opened = 0
         self._watched = False
+        self._waits = False  # the script's thread, for all operations
         self._barriers = 0  # so far
         self._left = threading.Event()
         self.stuck = False  # a thread of MXNet's has stayed behind
@@ -217,7 +218,14 @@ class ClusterLane(Lane):
         """To be called before the first sparse key."""
         if not self._watched:
             self._watched = True
-            exit_when_stuck(self.worker, self._left)
+            exit_when_stuck(self.worker, self._left, lambda: self._waits)
+
+    def wait_for_all(self) -> None:
+        self._waits = True
+        try:
+            super().wait_for_all()
+        finally:
+            self._waits = False
 
     def sparse_settings(self, number: int, settings: str) -> None:
         """Has the servers update a sparse key with these settings from now on."""

@@ -64,6 +64,10 @@ class Lane(ABC):
     def begin_sparse(self) -> None:
         """To be called before the first sparse key."""
 
+    def wait_for_all(self) -> None:
+        """Waits for all operations of MXNet's; raises MXNetError where one has failed."""
+        mx.nd.waitall()
+
     @abstractmethod
     def sparse_settings(self, number: int, settings: str) -> None:
         """Has the servers update a sparse key with these settings from now on."""

@@ -6,10 +6,11 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     after_import.py         what Trainer and Module have to know of stores that are not MXNet's
     registry.py             the names by which mx.kv.create makes stores
     networks.py             which layer is the last of a network that they train
-    trained_parameters.py   what they have of a run, for its snapshots
+    trained_parameters.py   what they have of a run, for its snapshots and for store.join
     store_names.py          refuses names of no store, and says which one was meant
     listing.py              what kvstore-ext --list prints
     runner.py               kvstore-ext: scripts as they are
+    joining.py              where such a script's batches end, for --join
     automatic_snapshots.py  snapshots of such scripts
     as_main.py              runs a script as if the interpreter had been started on it
 

@@ -116,7 +116,9 @@ def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callabl
         store: Any = trainer._kvstore
         if not isinstance(store, store_class):
             return
-        store.include_in_snapshots(TrainerParameters(trainer))
+        parameters = TrainerParameters(trainer)
+        store.include_in_snapshots(parameters)
+        store.replicate(parameters.replica)
         store.method.learn_last_layer(last_layer_of_trainer(trainer))
         if not trainer._update_on_kvstore:
             store.adopt_optimizer(trainer._optimizer)
@@ -134,7 +136,9 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         init(module, *arguments, **named)
         store: Any = module._kvstore
         if isinstance(store, store_class) and not known:
-            store.include_in_snapshots(ModuleParameters(module))
+            parameters = ModuleParameters(module)
+            store.include_in_snapshots(parameters)
+            store.replicate(parameters.replica)
             store.method.learn_last_layer(last_layer_of_module(module))
             if not module._update_on_kvstore:
                 store.adopt_optimizer(module._optimizer)

@@ -16,7 +16,7 @@ from .. import server
 from ..config import role_of_process
 from ..launcher.output import show
 from ..spelling import did_you_mean
-from . import as_main, listing
+from . import as_main, joining, listing
 from .automatic_snapshots import AutomaticSnapshots
 from .store_names import spellings_of_ours
 
@@ -39,6 +39,8 @@ def main(found: argparse.Namespace) -> None:
     _replace(found.replace)
     if found.snapshot:
         AutomaticSnapshots(found.snapshot, found.every).begin()
+    if found.join:
+        joining.join_where_batches_end()
     run = as_main.run_module if found.module else as_main.run_script
     run(target, rest)
 

@@ -1,13 +1,14 @@
-"""What a Trainer or Module has of a run, for the snapshots of its store."""
+"""What a Trainer or Module has of a run, for the snapshots of its store and for store.join."""
 from __future__ import annotations
 
 import ast
 import weakref
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import mxnet as mx
 import numpy as np
 
+from ..optimizer.replica import Item, Replica, States
 from ..optimizer.resumed import packed, resume
 from ..snapshots.part import About, Part, copied
 
@@ -45,6 +46,20 @@ class TrainedParameters(Part):
     def updaters(self) -> List[Any]:
         """Those of an optimizer that it runs itself."""
         raise NotImplementedError
+
+    def states(self, name: Any) -> States:
+        """Where these have the state of a parameter, for each of its arrays."""
+        raise NotImplementedError
+
+    def replica(self) -> Optional[Replica]:
+        """What it updates by itself, as it does on all workers; None where the store does, and once
+        it is gone."""
+        if self.gone or not self.updaters():
+            return None
+        items = [
+            Item(str(name), arrays, self.states(name)) for name, arrays in self.trained().items()
+        ]
+        return Replica(self._owner()._optimizer, items)
 
     def shared(self) -> Any:
         updaters = self.updaters()
@@ -106,6 +121,9 @@ class TrainerParameters(TrainedParameters):
         trainer = self._owner()
         return [] if trainer._update_on_kvstore else list(trainer._updaters)
 
+    def states(self, name: Any) -> States:
+        return [(updater, name) for updater in self.updaters()]
+
     def about(self) -> About:
         trainer = self._owner()
         told = {
@@ -157,6 +175,17 @@ class ModuleParameters(TrainedParameters):
     def updaters(self) -> List[Any]:
         module = self._owner()
         return [] if module._update_on_kvstore else [module._updater]
+
+    def states(self, name: Any) -> States:
+        module = self._owner()
+        devices = len(module._context)
+        first = module._exec_group.param_names.index(name) * devices
+        return [(module._updater, first + device) for device in range(devices)]
+
+    def replica(self) -> Optional[Replica]:
+        if not self.gone:
+            self._owner()._params_dirty = True  # get_params is to see what others have updated
+        return super().replica()
 
     def about(self) -> About:
         parameters = {**self.trained(), **self.untrained()}

@@ -11,6 +11,7 @@ what they mean. Who answers a question, or executes a command, registers it here
     end_board.py        how workers come to a common step at which the job then ends
     carries.py          what a store's method adds to saved states
     state_format.py     an optimizer's state as an outline and bytes
+    handover.py         what one worker leaves on the servers for others to take
 
 It imports errors, config, launch_reports and _core, and nothing else of kvstore_ext.
 """

@@ -7,6 +7,7 @@ from ..optimizer.server_values import ROWS, takes_rows
 from ..optimizer.slice_optimizer import OptimizerLoop
 from ..optimizer.state_answers import answers_of
 from ..protocol.end_board import QUESTION, EndBoard
+from ..protocol.handover import HANDOVER, Shelf
 from ..protocol.question_desk import QuestionDesk, server_halves
 
 
@@ -37,6 +38,7 @@ class ServerParts:
         self._desk.register(ROWS, takes_rows(self.native))
         self.end_board = EndBoard(workers)
         self._desk.register(QUESTION, self.end_board.answer)
+        self._desk.register(HANDOVER, Shelf().answer)
         for half in halves:
             half.answer_on(self.core, self._desk)
         self._desk.open()

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # How many elements have a value, as it travels.
 _COUNTED = np.dtype([("value", "<u4"), ("count", "<i8")])
 
+# Seconds that a server waits for a round before it says that it is not complete.
+_MOMENT = 0.2
+
 # What the servers are asked.
 _STEP = "core selection"
 RESUME = "slim_dp slice"
@@ -54,6 +57,9 @@ class CoreKeeper:
     def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
         """A question has the store, and one of the steps below."""
         store = asked["store"]
+        if "awaited" in asked:
+            round_, slices = asked["awaited"], asked["slices"]
+            return {"complete": self._server.await_round(store, round_, slices, _MOMENT)}, b""
         if "round" in asked:
             wanted = (store, asked["round"], asked["slices"])
             self._selections[store] = self._server.await_selection(*wanted)
@@ -108,6 +114,8 @@ class CoreSelector:
         self._store = store
         self._method = method
         self._thread = threading.Thread()
+        self._resumed = threading.Event()
+        self._last = -1  # of those that were made while rank 0 was idle
 
     def begin(self, selection: int, size: int, keys: List[int]) -> None:
         """Begins a selection of `size` parameters among keys in the model's order, once the last
@@ -117,6 +125,23 @@ class CoreSelector:
             target=self._run, args=(selection, size, keys), daemon=True, name="core selection"
         )
         self._thread.start()
+
+    def begin_idle(self, chosen: int, size: int, keys: List[int]) -> None:
+        """Rounds go on without rank 0 (store.join): makes the selections after the one that was
+        begun last, as the rounds that they are made from are complete, until `end_idle`."""
+        self.join()
+        self._last = chosen
+        self._resumed.clear()
+        self._thread = threading.Thread(
+            target=self._run_idle, args=(size, keys), daemon=True, name="core selections"
+        )
+        self._thread.start()
+
+    def end_idle(self) -> int:
+        """The last selection that was made, once all are that are due."""
+        self._resumed.set()
+        self.join()
+        return self._last
 
     def join(self) -> None:
         """Waits for the selection that was begun last."""
@@ -128,6 +153,28 @@ class CoreSelector:
             self._select(selection, size, keys)
         except Exception as error:
             self._worker.abort(f"worker 0: the core could not be selected: {error}")
+
+    def _run_idle(self, size: int, keys: List[int]) -> None:
+        try:
+            while self._await_round((self._last + 1) * self._method.q, keys):
+                self._select(self._last + 1, size, keys)
+                self._last += 1
+        except Exception as error:
+            self._worker.abort(f"worker 0: a core could not be selected for the others: {error}")
+
+    def _await_round(self, round_: int, keys: List[int]) -> bool:
+        """Whether it is complete; returns once it is, or will not be before all go on together."""
+        counts: Dict[int, int] = {}
+        for key in keys:
+            for _, _, _, server in self._worker.slices(key):
+                counts[server] = counts.get(server, 0) + 1
+        while True:
+            over = self._resumed.is_set()  # then no round is under way
+            answers = self._ask_each(
+                counts, lambda server: {"awaited": round_, "slices": counts[server]}
+            )
+            if over or all(answer["complete"] for answer, _ in answers):
+                return all(answer["complete"] for answer, _ in answers)
 
     def _select(self, selection: int, size: int, keys: List[int]) -> None:
         # By place in the model: the name by which servers know a slice, and its server.

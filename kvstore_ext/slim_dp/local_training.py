@@ -6,7 +6,7 @@ comes back, csrc/slim_dp/slim_slice.h is the server's side, core_selection.py ch
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 import mxnet as mx
 
@@ -118,6 +118,25 @@ class LocalTraining:
                 self._select(round_ // self.method.q)  # as soon as all keys are on their way
         for other in parameters[1:]:
             local.copyto(other)
+
+    def begin_idle(self) -> None:
+        """Rounds go on without this worker (store.join)."""
+        if self._sized and self._decides and self.method.selects:
+            keys = [key.identity for key in self.keys.values()]
+            self.selector.begin_idle(self.chosen, self._core, keys)
+
+    def end_idle(self, missed: Mapping[Key, int]) -> None:
+        """It takes part again: every worker is as many steps from its next round, and those since
+        its last one go with that."""
+        if not self._sized:
+            return
+        p, q = self.method.p, self.method.q
+        for name in self.keys:
+            rounds = self.steps.get(name, 0) // p + missed.get(name, 0)
+            self.steps[name] = rounds * p
+        self.chosen = max(self.chosen, self.rounds // q)
+        if self._decides and self.method.selects:
+            self.chosen = self.selector.end_idle()
 
     def _set_sizes(self) -> None:
         parameters = sum(key.elements for key in self.keys.values())

@@ -59,6 +59,17 @@ class SlimMethod(StoreMethod):
     def train_with(self, updater: Any) -> None:
         self._training.updater = updater
 
+    def begin_idle(self) -> None:
+        self._training.begin_idle()
+
+    def end_idle(self, missed: Dict[Key, int]) -> None:
+        self._training.end_idle(missed)
+
+    def catch_up(self) -> None:
+        # The worker's own model begins anew with the global one.
+        for name, arrays in self._training.arrays.items():
+            self.codecs[name].set_base(arrays[0].asnumpy().reshape(-1))
+
     def global_parameters(self) -> ContextManager[None]:
         return self._training.global_parameters()
 

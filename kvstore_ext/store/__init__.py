@@ -8,9 +8,12 @@ core, or says so. In reading order:
     key_router.py      the store's keys: finds each one's policy, and calls it
     summed_key.py      policies of dense keys: updated on the servers, or on the workers
     pushes.py          what accompanies a push
+    kept_arrays.py     where the script has its parameters
     sparse_key.py      the policy of keys that travel through MXNet's own store
     snapshot_store.py  how a script has its run written, and goes on from there
     store_run.py       what of the run is the store's
+    joining_store.py   a worker that has run out of batches: join, joined
+    catching_up.py     what it takes over of the rounds that it has missed
     method_store.py    what a script sees of the store's method
     lane_store.py      how a store opens and closes
     broadcasts.py      one worker's arrays for all others

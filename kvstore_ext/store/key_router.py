@@ -14,9 +14,11 @@ from ..keys.key_arrays import KeyArrays
 from ..keys.key_policy import KeyPolicy, Values
 from ..keys.names import Key, Pairs, identity, stype_of
 from ..lane.lane import Lane
+from ..optimizer.replica import Item, Replica
 from ..optimizer.server_states import ServerStates
 from ..optimizer.updates_slices import updates_slices
 from ..optimizer.worker_states import WorkerStates
+from .kept_arrays import KeptArrays
 from .pushes import Pushes
 from .sparse_key import SparseKeys
 from .summed_key import UpdatedOnServers, UpdatedOnWorkers, WorkerUpdater
@@ -37,7 +39,7 @@ class KeyRouter:
         self.states: Any = None  # what MXNet calls the store's updater
         self._lane = lane
         self._pushes = Pushes(decides=lane.rank == 0)
-        self._sparse = SparseKeys(lane, self._pushes, self.number)
+        self.sparse = SparseKeys(lane, self._pushes, self.number)  # those of MXNet's own store
         self._context = StoreContext(
             worker=lane.worker,
             store=self.number,
@@ -49,6 +51,7 @@ class KeyRouter:
             push_details=self._pushes.details,
         )
         self.method = StoreMethod(self._context)
+        self._kept = KeptArrays()
         # Where the optimizer runs: one of these, or neither without one.
         self.on_servers = False
         self._on_workers: Optional[WorkerUpdater] = None
@@ -83,7 +86,7 @@ class KeyRouter:
             if name in self.policies:
                 raise KVStoreError(f"key {name!r} is initialised already")
             if stype_of(arrays[0]) != "default":
-                self._sparse.number(name, position)  # raises where there is none
+                self.sparse.number(name, position)  # raises where there is none
             for array in [*arrays, *outs.get(name, [])]:
                 begun[name].check(array, arrays[0].stype)
             self.method.check_new(name, arrays[0])
@@ -94,6 +97,7 @@ class KeyRouter:
                 policy = self._new_sparse(name, position, arrays[0])
             self.policies[name] = policy
             policy.begin(arrays[0], outs.get(name), priority)
+            self._kept.push(name)
 
     def push(self, values: Pairs, priority: int) -> None:
         """Sends gradients; returns at once."""
@@ -101,6 +105,7 @@ class KeyRouter:
             self._check_push(name, arrays, None)
         for name, arrays in values:
             self._policy_for(name, arrays).push(arrays, priority)
+            self._kept.push(name)
 
     def pull(self, outs: Pairs, priority: int) -> None:
         """Writes the keys' values into outs; returns at once."""
@@ -108,6 +113,8 @@ class KeyRouter:
             self.find(name).check_pull(arrays)
         for name, arrays in outs:
             self.policies[name].pull(arrays, priority)
+            if self._is_updated:
+                self._kept.pull(name, arrays)
 
     def pushpull(self, values: Pairs, outs: Optional[Pairs], priority: int) -> None:
         """Pushes values, then pulls into outs; None for into the values. Returns at once."""
@@ -122,6 +129,9 @@ class KeyRouter:
             self.find(name).check_pull(arrays)
         for name, arrays in values:
             self._policy_for(name, arrays).pushpull(arrays, targets[name], priority)
+            self._kept.push(name)
+            if self._is_updated:
+                self._kept.pull(name, targets[name])
 
     def pull_rows(self, name: Key, out: Any, rows: Any, priority: int) -> None:
         """Writes rows of a key's value into a row-sparse array, or one a device."""
@@ -161,10 +171,47 @@ class KeyRouter:
             return
         if self.on_servers:
             self._refuse_change("a function")
-        names = self._sparse.names
-        self._lane.set_updater(lambda number, *arrays: updater(names[number], *arrays))
+        keys = self.sparse.keys
+        self._lane.set_updater(lambda number, *arrays: updater(keys[number].name, *arrays))
         self._update_on_workers(updater)
         self._pushes.begin_on_workers(None)
+
+    @property
+    def pushed(self) -> int:
+        """How often all keys together have been."""
+        return self._pushes.total
+
+    def rounds(self) -> Dict[Key, int]:
+        """How many rounds each dense key has begun."""
+        return {name: self._lane.worker.rounds(key.identity) for name, key in self.keys.items()}
+
+    def skip(self, missed: Dict[Key, int]) -> None:
+        """So many rounds of each dense key have gone without this worker."""
+        for name, rounds in missed.items():
+            self._pushes.skip(name, rounds)
+        self.method.end_idle(missed)
+
+    def replica(self) -> Optional[Replica]:
+        """What this worker updates as all others do, if it does."""
+        states = self._worker_states
+        if states is None:
+            return None
+        items = [
+            Item(str(place), [policy.value], [(states, policy.name)])
+            for place, policy in enumerate(self.policies.values())
+            if isinstance(policy, UpdatedOnWorkers)
+        ]
+        return Replica(states.optimizer, items)
+
+    def refresh(self) -> None:
+        """Writes the newest values where the script has them."""
+        for name, arrays in self._kept.items():
+            self.policies[name].pull(arrays, 0)
+
+    @property
+    def _is_updated(self) -> bool:
+        """Whether keys' values are parameters, and not sums."""
+        return self.on_servers or self._on_workers is not None
 
     def _updates_by_function(self) -> bool:
         """Whether a user's function has updated keys, whose values the servers do not have."""
@@ -176,9 +223,9 @@ class KeyRouter:
         return self._policy_of(key)
 
     def _new_sparse(self, name: Key, position: int, value: mx.nd.NDArray) -> KeyPolicy:
-        if self._on_workers is not None and not self._sparse.names:
+        if self._on_workers is not None and not self.sparse.keys:
             self._send_sparse_optimizer()
-        return self._sparse.make(name, position, value)
+        return self.sparse.make(name, position, value)
 
     def _policy_of(self, key: KeyArrays) -> KeyPolicy:
         """The one that a dense key is to have."""
@@ -211,7 +258,7 @@ class KeyRouter:
         if name not in self.keys:
             return
         key, position = self.keys[name], list(self.policies).index(name)
-        self._sparse.number(name, position)  # raises where there is none
+        self.sparse.number(name, position)  # raises where there is none
         del self.keys[name]
         self._pushes.forget(name)
         like = mx.nd.empty(key.shape, dtype=key.dtype)
@@ -238,7 +285,7 @@ class KeyRouter:
         self._update_on_workers(states)
         self.method.train_with(states)
         self._pushes.begin_on_workers(optimizer)
-        if self._sparse.names:
+        if self.sparse.keys:
             self._send_sparse_optimizer()
         return states
 

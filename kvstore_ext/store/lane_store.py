@@ -121,7 +121,7 @@ class LaneStore(KVStore):
             self._finish()
             if not self._failure:
                 with contextlib.suppress(MXNetError):  # of a computation: the script's to report
-                    mx.nd.waitall()
+                    self._lane.wait_for_all()
             self._lane.close()
         except KVStoreError as error:
             # Here, not at exit, where a store that is closed has nothing more to say.

@@ -22,6 +22,7 @@ class Pushes:
 
     def __init__(self, decides: bool) -> None:
         self.step = 0  # pushes of the key that has most
+        self.total = 0  # of all keys, since there is a store
         self._before = 0  # steps before those that are counted now
         self._decides = decides
         self._counts: Dict[Key, int] = {}
@@ -67,6 +68,14 @@ class Pushes:
         """The optimizer is the one that `states` has, now and later; the caller keeps them."""
         self._states = weakref.ref(states)
 
+    def skip(self, name: Key, rounds: int) -> None:
+        """So many rounds of a key have gone without this worker."""
+        self._counts[name] = self._counts.get(name, 0) + rounds
+        self.step = max(self.step, self._counts[name])
+        states = None if self._states is None else self._states()
+        if self._on_servers and states is not None:
+            states.optimizer.num_update = self._first_update + self.step
+
     def forget(self, name: Key) -> None:
         """The key's servers are others from now on, and know nothing."""
         if self._watch is not None:
@@ -84,6 +93,7 @@ class Pushes:
         return settings if self._decides else ""
 
     def _count(self, name: Key, watch: Optional[SettingsWatch]) -> str:
+        self.total += 1
         self._counts[name] = self._counts.get(name, 0) + 1
         self.step = max(self.step, self._counts[name])
         states = None if self._states is None else self._states()

@@ -11,11 +11,11 @@ from ..errors import ClusterError, KVStoreError
 from ..snapshots import Part, Snapshots
 from ..snapshots.snapshots import PathLike
 from .broadcasts import Broadcasts
-from .method_store import MethodStore
+from .joining_store import JoiningStore
 from .store_run import StoreRun
 
 
-class SnapshotStore(MethodStore):
+class SnapshotStore(JoiningStore):
     """A store whose run can be interrupted."""
 
     def __init__(self, options: Optional[Options] = None) -> None:
@@ -65,9 +65,15 @@ class SnapshotStore(MethodStore):
         ------
         KVStoreError
             Where the last one could not be written: its reason. For numbers below 1. For keys with
-            row-sparse arrays, unless they are of float32 or float64 and servers update them.
+            row-sparse arrays, unless they are of float32 or float64 and servers update them. In a
+            block of `joined`, where others may have come to its end.
         """
         self._check_open()
+        if self._may_be_uneven:
+            raise KVStoreError(
+                "snapshot is called within store.joined(), where workers that have run out of "
+                "batches take no part; call it after the block"
+            )
         told = self._lane.told_to_end
         if told is None:
             return self._snapshots.take(directory, every, keep, self._router.steps)

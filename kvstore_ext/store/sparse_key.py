@@ -79,14 +79,24 @@ class SparseKey(KeyPolicy):
 
     def push(self, values: Values, priority: int) -> None:
         """Sends row-sparse gradients, summed over devices."""
+        pushed = self._begin_round()
+        self._lane.worker.push_after(values[0].handle.value, self._number, pushed)
+        KVStore.push(self._lane.stock, self._number, values, priority)
+
+    def push_nothing(self) -> None:
+        """Takes part in a round of the others, for MXNet's servers count pushes."""
+        self._lane.worker.meet_sparse(self._number, self._begin_round())
+        nothing = mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype)
+        KVStore.push(self._lane.stock, self._number, nothing)
+
+    def _begin_round(self) -> str:
+        """Sends settings, if there are new ones; returns what the worker does then, in words."""
         settings = self._pushes.sparse_settings(self.name)
         if settings:
-            mx.nd.waitall()  # what was pushed before is to be updated as before
+            self._lane.wait_for_all()  # what was pushed before is to be updated as before
             self._lane.sparse_settings(self._number, settings)
         self._rounds += 1
-        pushed = f"pushed key {self.name!r}, round {self._rounds}"
-        self._lane.worker.push_after(values[0].handle.value, pushed)
-        KVStore.push(self._lane.stock, self._number, values, priority)
+        return f"pushed key {self.name!r}, round {self._rounds}"
 
     def pull(self, outs: Values, priority: int) -> None:
         """Writes the value into dense arrays; row-sparse ones are left alone, as MXNet does."""
@@ -135,7 +145,7 @@ class SparseKeys:
     """
 
     def __init__(self, lane: Lane, pushes: Pushes, store: int) -> None:
-        self.names: Dict[int, Key] = {}
+        self.keys: Dict[int, SparseKey] = {}  # by their numbers
         self._lane = lane
         self._pushes = pushes
         self._store = store
@@ -144,9 +154,9 @@ class SparseKeys:
         """The number that a new key would have, at this position among the store's keys; raises
         KVStoreError where there is none."""
         number = number_of(self._store, name, position)
-        if number in self.names:
+        if number in self.keys:
             raise KVStoreError(
-                f"sparse keys {name!r} and {self.names[number]!r} have the same number "
+                f"sparse keys {name!r} and {self.keys[number].name!r} have the same number "
                 f"{number}: a str has that of its position; use either numbers or words"
             )
         return number
@@ -155,5 +165,5 @@ class SparseKeys:
         """A key, not begun yet, with a value like this one."""
         number = self.number(name, position)
         self._lane.begin_sparse()
-        self.names[number] = name
-        return SparseKey(self._lane, self._pushes, number, name, value)
+        made = self.keys[number] = SparseKey(self._lane, self._pushes, number, name, value)
+        return made

@@ -79,6 +79,11 @@ class UpdatedOnWorkers(SummedKey):
         """Goes on from another value, which all workers have alike."""
         value.copyto(self._value)
 
+    @property
+    def value(self) -> mx.nd.NDArray:
+        """The worker's copy of it."""
+        return self._value
+
     def push(self, values: Values, priority: int) -> None:
         if self._sum is None:
             self._sum = mx.nd.zeros_like(self._value)

@@ -40,7 +40,8 @@ TEST(Meetings, NameWhoDoesNotCome) {
   cluster.worker(2).Meet("pushed key 'rows', round 4", false);
   EXPECT_EQ(cluster.server(1).AwaitFailure(20),
             "server 0: worker 1 has not pushed key 'rows', round 4, which workers 0 and 2 did, "
-            "within 0.5 s: do all workers have the same number of batches?");
+            "within 0.5 s: do all workers have the same number of batches? With store.joined() "
+            "they need not");
   EXPECT_THROW(cluster.worker(0).AwaitMeeting("come to barrier 1", 20), std::runtime_error);
 }
 
@@ -56,6 +57,18 @@ TEST(Meetings, FailAtOnceWhenSomebodyHasLeft) {
     EXPECT_THROW(worker->AwaitMeeting("come to barrier 1", 20), std::runtime_error);
   });
   EXPECT_NE(cluster.server(0).AwaitFailure(20).find("worker 1 has left, but"), std::string::npos);
+}
+
+TEST(Meetings, EndTheJobAtOnceWhenSomebodyIsIdle) {
+  Cluster cluster;
+  cluster.Join({});
+  cluster.worker(0).Meet("pushed key 'rows', round 1", false);
+  cluster.worker(1).BeginIdle(false);
+  EXPECT_EQ(cluster.server(0).AwaitFailure(0.2), "") << "it is told to push nothing";
+  cluster.worker(2).Meet("come to barrier 1", true);
+  EXPECT_EQ(cluster.server(1).AwaitFailure(20),
+            "server 0: worker 1 has joined, but worker 2 has come to barrier 1, in which all take "
+            "part: only pushes go on without those that have called store.join");
 }
 
 }  // namespace

@@ -99,13 +99,14 @@ def _script(command: str) -> Run | None:
 
 def _launch(command: str) -> Run | None:
     """A job of train.py. Every line of the launcher is also asked what it would start."""
-    found = re.fullmatch(rf"{_LAUNCHER}(.*)python (train\.py.*)", command)
+    runner = r"(?:-m kvstore_run (--join ))?"
+    found = re.fullmatch(rf"{_LAUNCHER}(.*)python {runner}(train\.py.*)", command)
     if not found:
         return None
-    start, options, script = found.groups()
+    start, options, join, script = found.groups()
     if re.search(r"(^| )(-H|--launcher|--dry-run)\b", options):
         return Run("", "")  # tests/launch has sshd, mpirun and srun
-    words = ["kvstore-ext", *re.findall(r"--replace \S+", options), script]
+    words = ["kvstore-ext", *re.findall(r"--replace \S+", options), (join or "") + script]
     alone = start[:start.rfind("kvstore-launch")] + " ".join(words)
     return Run(alone, _small(command))
 

@@ -213,6 +213,9 @@ def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
             store.snapshot(tmp_path, **wrong)
     with pytest.raises(KVStoreError, match=r"cannot be written to .*file"):
         store.snapshot(tmp_path / "file", every=1)
+    words = r"within store\.joined.*call it after the block"
+    with pytest.raises(KVStoreError, match=words), store.joined():
+        store.snapshot(tmp_path / "uneven")
     store.close()
     store = mx.kv.create("p3")
     train(tmp_path / "good", steps=1)

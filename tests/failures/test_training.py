@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster, Job, Process, await_failure
 
 TIMEOUT = {"timeout": 10}  # seconds: the stores' option
 AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
-UNEVEN = ": do all workers have the same number of batches?"
+UNEVEN = ": do all workers have the same number of batches? With store.joined() they need not"
 
 
 def train(mishap: str = "") -> None:
@@ -154,6 +154,101 @@ def test_uneven_batches_are_suspected_and_the_parameter_is_named(cluster: Cluste
     left = r"worker 1 has left, but worker 0 pushed key [01] \(net_(bias|weight)\), round 3"
     job.await_output(f"MXNetError: .*{left}{re.escape(UNEVEN)}")
     assert sorted(process.wait() for process in job.workers) == [1, 1]
+
+
+def train_unevenly_with_sparse_keys() -> None:
+    """Worker 1 has a batch less than worker 0."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    store.init("rows", mx.nd.zeros((4, 2)).tostype("row_sparse"))
+    for _ in range(3 - store.rank):
+        store.push("rows", mx.nd.ones((4, 2)).tostype("row_sparse"))
+
+
+def test_uneven_batches_of_sparse_keys_are_suspected_too(cluster: Cluster) -> None:
+    job = cluster.start(train_unevenly_with_sparse_keys, servers=1, options={"timeout": 3})
+    words = "worker 1 has left, but another one has pushed key 'rows', round 3" + UNEVEN
+    job.await_output(re.escape(words))
+    await_failure(*job.processes)
+
+
+def join_and(then: str) -> None:
+    """Worker 0 joins at once; worker 1 trains, then meets its mishap."""
+    import os
+    import signal
+    import threading
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    # Which a shell's background jobs ignore, this one included if the tests are one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    store = mx.kv.create("p3")
+    value = mx.nd.zeros((300,))
+    store.broadcast("weight", value, out=value)
+    if store.rank == 0:
+        print("worker 0 joins")
+        store.join()
+    store.pushpull("weight", mx.nd.ones((300,)), out=value)
+    value.wait_to_read()
+    if then == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif then == "raises":
+        raise LookupError("no more batches")
+    elif then == "initialises":
+        store.init("late", value)
+        mx.nd.waitall()
+    elif then == "broadcasts":
+        store.broadcast_from(1, "own", value)
+        mx.nd.waitall()
+    elif then == "meets":
+        store.barrier()
+    elif then == "interrupts":
+        threading.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ("killed", "worker 1 has not been heard of for 5 s"),
+        ("raises", "worker 1: its script failed: LookupError: no more batches"),
+        ("leaves", "worker 1 has left, but worker 0 has joined: all workers call"),
+        ("broadcasts", "worker 0 has joined, but worker 1 broadcast key"),
+        # These two are tests of the core as well.
+        pytest.param(
+            "initialises",
+            "worker 0 has joined, but worker 1 initialised key 'late', in which all",
+            marks=pytest.mark.all_only,
+        ),
+        pytest.param(
+            "meets",
+            "worker 0 has joined, but worker 1 has come to barrier 1, in which all take",
+            marks=pytest.mark.all_only,
+        ),
+    ],
+)
+def test_a_worker_that_has_joined_hears_of_every_failure(
+    cluster: Cluster, then: str, words: str
+) -> None:
+    job = cluster.start(
+        join_and, then, servers=1, options={"timeout": 5 if then == "killed" else 600}
+    )
+    job.await_output(re.escape(words))
+    await_failure(*job.servers)
+    for process in job.workers:
+        assert process.wait() != 0
+        assert "worker 0 joins" not in process.output or words in process.output
+
+
+def test_a_worker_that_has_joined_can_be_interrupted(cluster: Cluster) -> None:
+    job = cluster.start(join_and, "interrupts", servers=1, options=AT_ONCE)
+    job.await_output("worker 0 joins")
+    joined = next(process for process in job.workers if "joins" in process.output)
+    joined.send(signal.SIGINT)
+    await_failure(*job.servers)
+    assert "worker 0: its script failed: KeyboardInterrupt" in job.servers[0].output
 
 
 def wait_for_the_other() -> None:

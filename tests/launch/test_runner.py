@@ -227,6 +227,7 @@ def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(tmp_path: Pa
     ("arguments", "words"),
     [
         (["--every", "5"], "argument --every: only with --snapshot DIR"),
+        (["--join", "--snapshot", "d"], "argument --snapshot: not with --join"),
         (["--snapshot", "d", "--every", "0"], "found '0', allowed is a whole number 1 or more"),
     ],
 )

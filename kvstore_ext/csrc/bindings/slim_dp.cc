@@ -110,6 +110,8 @@ void BindSlimWorker(py::module_* module) {
 void BindSlimServer(py::module_* module) {
   py::class_<SlimServer, ServerMethod, std::shared_ptr<SlimServer>>(*module, "SlimServer")
       .def(py::init<double>(), py::arg("timeout"))
+      .def("await_round", &SlimServer::AwaitRound, py::arg("store"), py::arg("round"),
+           py::arg("slices"), py::arg("seconds"), WithoutGil())
       .def("await_selection", &SlimServer::AwaitSelection, py::arg("store"), py::arg("round"),
            py::arg("slices"), WithoutGil())
       .def("set_cores", &SlimServer::SetCores, py::arg("selection"), py::arg("cores"), WithoutGil())

@@ -88,14 +88,16 @@ void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
       .def("await_meeting", &Worker::AwaitMeeting, WithoutGil())
       .def(
           "push_after",
-          [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what) {
+          [](std::shared_ptr<Worker> self, uintptr_t array, uint64_t number,
+             const std::string& what) {
             self->stock().AwaitGradient();
-            RunAfter(ToHandle(array), [self, what](bool computed) {
+            RunAfter(ToHandle(array), [self, number, what](bool computed) {
               self->stock().GradientEnded();
-              if (computed) self->Meet(what, false);
+              if (computed) self->MeetSparse(number, what);
             });
           },
-          WithoutGil())
+          py::arg("array"), py::arg("number"), py::arg("what"), WithoutGil())
+      .def("meet_sparse", &Worker::MeetSparse, WithoutGil())
       .def(
           "count_stock_until",
           [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what) {
@@ -164,6 +166,9 @@ void BindWorker(py::module_* module) {
       .def("push_to_engine", &Push, py::arg("key"), py::arg("kind"), py::arg("input"),
            py::arg("output"), py::arg("turn"), py::arg("priority"), py::arg("step") = 0,
            py::arg("settings") = "", py::arg("plain") = false, py::arg("root") = 0, WithoutGil())
+      .def("begin_idle", &Worker::BeginIdle, WithoutGil())
+      .def("await_demand", &Worker::AwaitDemand, WithoutGil())
+      .def("end_idle", &Worker::EndIdle, WithoutGil())
       .def("leave", &Worker::Leave, WithoutGil())
       .def("abort", &Worker::Abort, WithoutGil())
       .def("hush", &Worker::Hush, WithoutGil())

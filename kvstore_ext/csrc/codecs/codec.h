@@ -45,6 +45,9 @@ class Codec : public std::enable_shared_from_this<Codec> {
   // Whether sums are encoded with loss.
   virtual bool sums_lose() const { return true; }
 
+  // Whether a sum is a vote, of which the size says nothing.
+  virtual bool sums_are_votes() const { return false; }
+
   // The sum over all workers as it travels back; a buffer without data where the sum had better
   // travel as it is. The scaler is the workers'.
   virtual Buffer EncodeSum(const float* sum, size_t elements, float scaler,

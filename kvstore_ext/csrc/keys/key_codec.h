@@ -107,6 +107,9 @@ class KeyCodec {
   // The round that was prepared last does not count.
   virtual void Discard() {}
 
+  // Rounds have gone without this worker, the last of them this one.
+  virtual void Skip(uint64_t round) { (void)round; }
+
   // A server's message about the key: kScaler or kMethod.
   virtual void OnMessage(const Message& message);
 

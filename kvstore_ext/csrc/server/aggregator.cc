@@ -9,10 +9,9 @@ void Aggregator::Take(int rank, Contribution contribution) {
   if (non_finite_) return;
   if (!deterministic_) return AddNow(contribution);
   waiting_[rank] = std::move(contribution);
-  while (summed_ < workers_ && waiting_[summed_].values.data != nullptr) {
-    const Contribution next = std::move(waiting_[summed_]);
-    waiting_[summed_] = Contribution();
-    AddNow(next);
+  for (; next_ < workers_ && waiting_[next_]; ++next_) {
+    AddNow(*waiting_[next_]);
+    waiting_[next_]->values = Buffer();
   }
 }
 
@@ -22,6 +21,7 @@ void Aggregator::AddNonFinite(int rank) {
 }
 
 void Aggregator::AddNow(const Contribution& contribution) {
+  if (contribution.nothing) return;
   if (add_encoded_ != nullptr) {
     AddWide(contribution);
   } else if (summed_ == 0) {
@@ -63,11 +63,14 @@ void Aggregator::WidenFirst() {
 
 size_t Aggregator::held_bytes() const {
   size_t bytes = sum_.size;
-  for (const Contribution& contribution : waiting_) bytes += contribution.values.size;
+  for (const auto& contribution : waiting_) {
+    if (contribution) bytes += contribution->values.size;
+  }
   return bytes;
 }
 
-Buffer Aggregator::Take() {
+Buffer Aggregator::Take(double factor) {
+  if (factor != 1) Multiply(factor);
   const bool rounds = wide_ && SumTypeOf(dtype_) != dtype_;
   const Buffer wide = TakeSum();
   if (!rounds) return wide;
@@ -76,9 +79,15 @@ Buffer Aggregator::Take() {
   return result;
 }
 
-Buffer Aggregator::TakeWide() {
+Buffer Aggregator::TakeWide(double factor) {
   if (!wide_) WidenFirst();
+  if (factor != 1) Multiply(factor);
   return TakeSum();
+}
+
+void Aggregator::Multiply(double factor) {
+  if (!wide_) WidenFirst();
+  kvstore_ext::Multiply(SumTypeOf(dtype_), sum_.data.get(), elements_, factor);
 }
 
 Buffer Aggregator::TakeSum() {
@@ -87,7 +96,8 @@ Buffer Aggregator::TakeSum() {
   wide_ = non_finite_ = false;
   summed_ = encoded_ = 0;
   heard_.clear();
-  for (Contribution& contribution : waiting_) contribution = Contribution();
+  for (auto& contribution : waiting_) contribution.reset();
+  next_ = 0;
   return result;
 }
 

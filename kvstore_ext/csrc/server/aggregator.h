@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -35,15 +36,15 @@ class Aggregator {
   // Adds a worker's values. Those that are `disposable` may be overwritten.
   // Precondition: !heard().count(rank) and values.size == elements * SizeOf(dtype).
   void Add(int rank, const Buffer& values, bool disposable) {
-    Take(rank, {values, disposable, false});
+    Take(rank, {values, disposable, false, false});
   }
 
   // Adds a worker's encoded values; throws std::invalid_argument where they are none.
   // Precondition: there is an AddEncoded.
-  void AddBytes(int rank, const Buffer& bytes) { Take(rank, {bytes, false, true}); }
+  void AddBytes(int rank, const Buffer& bytes) { Take(rank, {bytes, false, true, false}); }
 
   // Notes a worker that has nothing to add.
-  void AddNothing(int rank) { heard_.insert(rank); }
+  void AddNothing(int rank) { Take(rank, {Buffer(), false, false, true}); }
 
   // Notes a worker whose values are not finite: the round's sum has no meaning.
   void AddNonFinite(int rank);
@@ -61,24 +62,26 @@ class Aggregator {
   std::set<int> missing() const { return Missing(heard_, workers_); }
   size_t held_bytes() const;
 
-  // The sum, rounded to dtype; the aggregator is then ready for the next round.
+  // The sum times a factor, rounded to dtype; the aggregator is then ready for the next round.
   // Precondition: complete().
-  Buffer Take();
+  Buffer Take(double factor = 1);
 
   // The same, not rounded: of SumTypeOf(dtype).
-  Buffer TakeWide();
+  Buffer TakeWide(double factor = 1);
 
  private:
   struct Contribution {
     Buffer values;
     bool disposable = false;
     bool encoded = false;
+    bool nothing = false;
   };
 
   void Take(int rank, Contribution contribution);
   void AddNow(const Contribution& contribution);
   void AddWide(const Contribution& contribution);
   void WidenFirst();
+  void Multiply(double factor);
   Buffer TakeSum();
 
   const DType dtype_;
@@ -91,8 +94,10 @@ class Aggregator {
   Buffer sum_;
   bool wide_ = false;  // the sum is of SumTypeOf(dtype), not of dtype
   int summed_ = 0;
-  int encoded_ = 0;                    // of these
-  std::vector<Contribution> waiting_;  // by rank, when deterministic
+  int encoded_ = 0;  // of these
+  // When deterministic: contributions by rank, and the first that has not been added.
+  std::vector<std::optional<Contribution>> waiting_;
+  int next_ = 0;
 };
 
 }  // namespace kvstore_ext

@@ -36,7 +36,7 @@ bool CodedSum::Accept(const Message& message) {
 
 void CodedSum::Finish(uint64_t round) {
   if (sum_.non_finite()) {
-    sum_.Drop();
+    Drop();
     value_ = Buffer();
     encoding_ = Encoding::kSkipped;
   } else if (round == 0) {
@@ -50,24 +50,32 @@ void CodedSum::Finish(uint64_t round) {
 bool CodedSum::TakeGradient(Buffer* gradient) {
   encoding_ = sum_.non_finite() ? Encoding::kSkipped : Encoding::kPlain;
   if (sum_.non_finite()) {
-    sum_.Drop();
+    Drop();
     return false;
   }
-  *gradient = sum_.TakeWide();
+  *gradient = sum_.TakeWide(TakeFactor());
   return true;
+}
+
+void CodedSum::Drop() {
+  sum_.Drop();
+  TakeFactor();
 }
 
 void CodedSum::Encode(uint64_t round) {
   const SliceDeclaration& slice = context().declaration;
   const bool all_encoded = sum_.all_encoded();
   const Draws draws(codec_->seed(), Draws::kServer, context().name.first, earlier_rounds_ + round);
-  const Buffer sum = sum_.TakeWide();
+  double factor = TakeFactor();
+  if (codec_->sums_are_votes()) factor = 1;  // a majority is that of those who have voted
+  const Buffer sum = sum_.TakeWide(factor);
   auto* values = reinterpret_cast<float*>(sum.data.get());
   for (size_t i = 0; i < carried_over_.size(); ++i) values[i] += carried_over_[i];
   carried_over_.clear();
   value_ = Buffer();
   // Finite gradients may have a sum that is not, which says so as it does without compression.
-  if (all_encoded && !std::isnan(codec_->Codec::Scaler(values, slice.elements))) {
+  // Multiplied sums are none of those that codecs encode: levels, say, would not be whole.
+  if (all_encoded && factor == 1 && !std::isnan(codec_->Codec::Scaler(values, slice.elements))) {
     value_ = codec_->EncodeSum(values, slice.elements, scaler_, draws.From(slice.offset));
   }
   if (value_.data == nullptr) return SetPlain(sum);

@@ -25,6 +25,7 @@ class CodedSum : public SumReduction {
   size_t held_bytes() const override;
 
  private:
+  void Drop();
   void Encode(uint64_t round);
   void SetPlain(const Buffer& wide);
 

@@ -12,10 +12,10 @@ bool PlainSum::Accept(const Message& message) {
   return true;
 }
 
-void PlainSum::Finish(uint64_t) { value_ = sum_.Take(); }
+void PlainSum::Finish(uint64_t) { value_ = sum_.Take(TakeFactor()); }
 
 bool PlainSum::TakeGradient(Buffer* gradient) {
-  *gradient = sum_.TakeWide();
+  *gradient = sum_.TakeWide(TakeFactor());
   return true;
 }
 

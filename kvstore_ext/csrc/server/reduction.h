@@ -32,9 +32,10 @@ struct SliceAnswer {
   Buffer payload;
 };
 
-// Takes what each worker sends in the open round; when all have, the server finishes the round,
-// answers all, and the next one is open. Round 0 gives the slice its first value. Called under the
-// server's lock, which guards what it holds; one that has calls of its own needs a lock of its own.
+// Takes what each worker sends in the open round; when all have that take part, the server finishes
+// the round, answers them, and the next one is open. Round 0 gives the slice its first value.
+// Called under the server's lock, which guards what it holds; one that has calls of its own needs a
+// lock of its own.
 class Reduction {
  public:
   explicit Reduction(SliceContext context) : context_(std::move(context)) {}
@@ -46,9 +47,18 @@ class Reduction {
 
   // The workers that have a part in the open round.
   virtual const std::set<int>& heard() const = 0;
-  bool complete() const { return static_cast<int>(heard().size()) == context_.workers; }
 
-  // Ends the round: the value is what the method makes of it. Precondition: complete().
+  // Whether a round may go without workers that have nothing to give.
+  virtual bool spares_idle() const { return false; }
+
+  // Such a worker has a part in the open round too: nothing. `factor` multiplies the round's sum.
+  // Before Finish or TakeGradient, for each of them. Precondition: spares_idle().
+  virtual void AddNothing(int worker, double factor) {
+    (void)worker, (void)factor;
+    throw std::logic_error("no round of this slice goes without a worker");
+  }
+
+  // Ends the round: the value is what the method makes of it. Precondition: all workers are heard.
   virtual void Finish(uint64_t round) = 0;
 
   // Whether a store's optimizer, where there is one, makes the value of the sum.

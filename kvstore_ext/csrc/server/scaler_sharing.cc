@@ -8,8 +8,7 @@
 
 namespace kvstore_ext {
 
-std::optional<Message> ScalerSharing::Take(const Message& message, const std::string& key,
-                                           int workers) {
+void ScalerSharing::Take(const Message& message, const std::string& key) {
   if (message.header.round != round_ || heard_.count(message.peer) != 0) {
     throw std::runtime_error("key " + key + ": worker " + std::to_string(message.peer) +
                              " sent a scaler of round " + std::to_string(message.header.round) +
@@ -17,14 +16,17 @@ std::optional<Message> ScalerSharing::Take(const Message& message, const std::st
   }
   if (heard_.empty()) since_ = Now();
   heard_[message.peer] = UnpackScaler(message.text);
-  if (message.peer == 0) encoding_ = message.header.encoding;
-  if (static_cast<int>(heard_.size()) < workers) return std::nullopt;
+  if (message.peer == heard_.begin()->first) encoding_ = message.header.encoding;
+}
+
+std::optional<Message> ScalerSharing::Answer(uint64_t key, size_t workers) {
+  if (heard_.empty() || heard_.size() < workers) return std::nullopt;
   float largest = 0;
   for (const auto& scaler : heard_) {
     if (!(scaler.second <= largest) && !std::isnan(largest)) largest = scaler.second;
   }
   Message answer = ControlMessage(MessageType::kScaler, PackScaler(largest));
-  answer.header.key = message.header.key;
+  answer.header.key = key;
   answer.header.round = round_;
   answer.header.encoding = encoding_;
   heard_.clear();

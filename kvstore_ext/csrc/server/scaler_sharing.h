@@ -14,9 +14,12 @@ namespace kvstore_ext {
 // Not thread-safe: its server's lock guards it. No key waits for another's.
 class ScalerSharing {
  public:
-  // Takes a worker's scaler of the open round; the answer to all workers once they are complete.
-  // Throws std::runtime_error for another round, or a second one of a worker.
-  std::optional<Message> Take(const Message& message, const std::string& key, int workers);
+  // Takes a worker's scaler of the open round. Throws std::runtime_error for another round, or a
+  // second one of a worker.
+  void Take(const Message& message, const std::string& key);
+
+  // The answer to all workers, once so many have sent theirs; the next round is then open.
+  std::optional<Message> Answer(uint64_t key, size_t workers);
 
   // The workers that have sent theirs in the open round, and since when, by Now().
   std::set<int> senders() const;
@@ -26,7 +29,7 @@ class ScalerSharing {
  private:
   uint64_t round_ = 1;
   std::map<int, float> heard_;
-  Encoding encoding_ = Encoding::kEncoded;  // as rank 0 wants it
+  Encoding encoding_ = Encoding::kEncoded;  // as the first of those wants it, by rank
   double since_ = 0;
 };
 

@@ -12,7 +12,8 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
     : options_(options),
       transport_(std::move(transport)),
       scheduler_(transport_),
-      meetings_(options.workers) {
+      meetings_(options.workers),
+      idle_(options.workers) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_.push_back(std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_));
   }
@@ -55,6 +56,7 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kScaler: return OnScaler(message);
     case MessageType::kMethod:
       return SliceOf({message.header.key, message.header.slice}).reduction->OnMessage(message);
+    case MessageType::kIdle: return OnIdle(message);
     case MessageType::kOrder: return Forward(message);
     case MessageType::kWindow:
       if (FollowWindow(message, &windows_, links_)) Forward(message);
@@ -63,7 +65,7 @@ void Server::OnMessage(const Message& message) {
       questions_.Push(0, 0, {message.peer, QuestionOf(message), message.text, message.payload});
       return;
     case MessageType::kMeet: return OnMeet(message);
-    case MessageType::kLeave: return OnLeave(message.peer);
+    case MessageType::kLeave: return OnLeave(message);
     case MessageType::kBye: gone_.insert(message.peer); return;
     default: return;
   }
@@ -121,21 +123,34 @@ void Server::OnMeet(const Message& message) {
   for (int worker : meetings_.Come(what, message.peer, Waits(message), Now())) {
     links_[worker]->SendControl(ControlMessage(MessageType::kMet, what));
   }
+  if (message.header.round > 0) OnSparse(message);
   CheckMeetings();
 }
 
 // Only those in which somebody waits: a worker that does not may have left before its words come,
-// since ps-lite keeps no order.
+// since ps-lite keeps no order. And an idle one comes to the others by itself.
 void Server::CheckMeetings() const {
   for (const auto& open : meetings_.open()) {
-    if (!open.second.waiting.empty()) CheckNotLeft(open.second.present, open.first);
+    const Meetings::Meeting& meeting = open.second;
+    if (meeting.waiting.empty()) continue;
+    const std::string what = (meeting.present.size() == 1 ? "has " : "have ") + open.first;
+    CheckNotLeft(meeting.present, what);
+    CheckNotIdle(meeting.present, what);
   }
 }
 
-void Server::OnLeave(int worker) {
+void Server::OnLeave(const Message& message) {
+  const int worker = message.peer;
   if (left_.empty()) left_since_ = Now();
   left_.insert(worker);
+  sparse_.Begin(worker, IdleNotice::Unpack(message.text).sparse);
   if (left_.size() == links_.size()) return SayFarewell();
+  if (!idle_.none()) {
+    throw std::runtime_error("worker " + std::to_string(worker) + " has left, but " +
+                             WhoHave("worker", idle_.ranks()) +
+                             " joined: all workers call store.join as often");
+  }
+  CheckNotLeftBehind(worker);
   CheckMeetings();
   for (const auto& entry : keys_) {
     const Key& key = entry.second;

@@ -10,9 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/idle_workers.h"
 #include "server/meetings.h"
 #include "server/reduction.h"
 #include "server/scaler_sharing.h"
+#include "server/sparse_rounds.h"
 #include "support/dtype.h"
 #include "support/failure.h"
 #include "support/send_queue.h"
@@ -118,6 +120,10 @@ class Server {
   void Stop();
 
  private:
+  // Behind errors of workers that others wait for.
+  static constexpr const char* kUneven =
+      ": do all workers have the same number of batches? With store.joined() they need not";
+
   struct SliceState {
     std::unique_ptr<Reduction> reduction;
     uint64_t elements = 0;
@@ -137,20 +143,21 @@ class Server {
     ScalerSharing scalers;                  // where slice 0 is
   };
 
-  static constexpr const char* kUneven = ": do all workers have the same number of batches?";
-
-  // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_limits.cc,
-  // CheckDeadlines and what says who is late; server.cc, how a job begins, fails and ends.
+  // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_idle.cc,
+  // how they go without workers; server_limits.cc, CheckDeadlines and what says who is late;
+  // server.cc, how a job begins, fails and ends.
   void OnMessage(const Message& message);
   void OnJoin(const Message& message);
   void OnInit(const Message& message);
   void OnPush(const Message& message);
   void OnPull(const Message& message);
   void OnScaler(const Message& message);
+  void OnSparse(const Message& meet);
+  void OnIdle(const Message& message);
   void Forward(const Message& message);
   void OnMeet(const Message& message);
   void CheckMeetings() const;
-  void OnLeave(int worker);
+  void OnLeave(const Message& message);
   void SayFarewell();
   void Describe(Key* key, const Message& message);
   std::unique_ptr<Reduction> Reduce(const SliceName& name, const SliceDeclaration& declaration);
@@ -158,7 +165,14 @@ class Server {
   void CheckNotLeft(const std::set<int>& present, const std::string& what) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;
+  void CheckNotLeftBehind(int worker) const;
+  void CheckNotIdle(const std::set<int>& present, const std::string& what) const;
+  void CheckNotIdle(const Key& key, const SliceState& slice) const;
+  void AnswerScalers(uint64_t id, Key* key);
+  void CompleteIfAllHaveCome(const SliceName& name, Key* key, SliceState* slice);
   void Complete(const SliceName& name, Key* key, SliceState* slice);
+  void TellBehind();
+  void Resume();
   void QueueUpdate(const SliceName& name, const Key& key, SliceState* slice, Buffer gradient);
   void Publish(const SliceName& name, SliceState* slice);
   void SendResult(int worker, const SliceName& name, uint64_t round, int priority,
@@ -167,7 +181,9 @@ class Server {
   void CheckDeadlines();
   std::string Overdue(double limit) const;
   std::string OverdueKey(const Key& key, double limit) const;
-  std::string Late(const std::set<int>& present, const std::string& what, bool in_training) const;
+  std::string Late(const std::set<int>& missing, const std::set<int>& present,
+                   const std::string& what, bool in_training) const;
+  std::set<int> MissingIn(const std::set<int>& heard) const;
   std::string Suspicion(const std::set<int>& late) const;
   Key& KeyOf(uint64_t id);
   SliceState& SliceOf(const SliceName& name);
@@ -195,6 +211,8 @@ class Server {
   double left_since_ = 0;      // when the first did
   double farewell_since_ = 0;  // when all had; 0 before
   std::set<int> gone_;         // workers that have heard the farewell
+  IdleWorkers idle_;
+  SparseRounds sparse_;  // of server 0
 
   TaskThreads sender_{1};  // the links'
   Watchdog watchdog_;      // last: its thread uses all of the above

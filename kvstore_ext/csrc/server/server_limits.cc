@@ -32,10 +32,13 @@ std::string Server::Overdue(double limit) const {
   }
   for (const auto& open : meetings_.open()) {
     const Meetings::Meeting& meeting = open.second;
-    if (meeting.since <= limit) return Late(meeting.present, " not " + open.first, true);
+    if (meeting.since > limit) continue;
+    // Idle workers included, which come to those that go on meanwhile.
+    const std::set<int> missing = Missing(meeting.present, options_.workers);
+    return Late(missing, meeting.present, " not " + open.first, true);
   }
   if (!left_.empty() && left_since_ <= limit) {
-    return Late(left_, " not closed its last store", false);
+    return Late(Missing(left_, options_.workers), left_, " not closed its last store", false);
   }
   // A moment later than a round's limit, which says more.
   limit -= options_.timeout * 0.1;
@@ -50,7 +53,7 @@ std::string Server::Overdue(double limit) const {
 std::string Server::OverdueKey(const Key& key, double limit) const {
   const std::set<int> senders = key.scalers.senders();
   if (!senders.empty() && key.scalers.since() <= limit) {
-    return Late(senders,
+    return Late(MissingIn(senders), senders,
                 " not sent the scaler of key " + key.name + ", round " +
                     std::to_string(key.scalers.round()),
                 true);
@@ -65,15 +68,15 @@ std::string Server::OverdueKey(const Key& key, double limit) const {
       return "the optimizer has not updated " + round + ", within " + Seconds(options_.timeout);
     }
     const bool in_training = slice.round > 0;
-    return Late(heard, (in_training ? " not pushed " : " not initialised ") + round, in_training);
+    return Late(MissingIn(heard), heard,
+                (in_training ? " not pushed " : " not initialised ") + round, in_training);
   }
   return "";
 }
 
 // Who has not done what those present did.
-std::string Server::Late(const std::set<int>& present, const std::string& what,
-                         bool in_training) const {
-  const std::set<int> missing = Missing(present, options_.workers);
+std::string Server::Late(const std::set<int>& missing, const std::set<int>& present,
+                         const std::string& what, bool in_training) const {
   return WhoHave("worker", missing) + what + ", which " + Who("worker", present) + " did, within " +
          Seconds(options_.timeout) + (in_training ? Suspicion(missing) : "");
 }

@@ -63,6 +63,11 @@ void Server::Contribute(Key* key, const Message& message) {
   const int worker = message.peer;
   const SliceName name(message.header.key, message.header.slice);
   SliceState& slice = SliceOf(name);
+  if (idle_.Has(worker)) {
+    throw std::runtime_error(
+        "worker " + std::to_string(worker) + " pushed key " + key->name +
+        " while it waits in store.join: all stores of a process join together");
+  }
   const std::set<int>& heard = slice.reduction->heard();
   if (message.header.round != slice.round || heard.count(worker) != 0) {
     std::fprintf(stderr,
@@ -77,34 +82,46 @@ void Server::Contribute(Key* key, const Message& message) {
   if (!slice.reduction->Accept(message)) return;
   if (first) slice.since = Now();
   slice.priority = message.priority;
-  if (worker == 0) slice.step = message.header.workers_step;
+  if (worker == *heard.begin()) slice.step = message.header.workers_step;
   if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
-  if (slice.reduction->complete()) return Complete(name, key, &slice);
+  CheckNotIdle(*key, slice);
   CheckNotLeft(*key, heard, slice.round);
+  CompleteIfAllHaveCome(name, key, &slice);
 }
 
 // Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update
-// by themselves.
+// by themselves. Those that are idle have not heard what the others have changed.
 void Server::CompareSettings(const Key& key, const SliceState& slice) const {
   const bool optimized = optimized_.count(key.store) != 0;
   if (slice.settings.empty() || (optimized && slice.settings.rbegin()->first == 0)) return;
-  const auto first = slice.settings.find(0);
-  for (int worker = 0; worker < options_.workers; ++worker) {
+  int leader = 0;
+  while (idle_.Has(leader)) ++leader;
+  const auto first = slice.settings.find(leader);
+  for (int worker = leader; worker < options_.workers; ++worker) {
+    if (idle_.Has(worker)) continue;
     const auto other = slice.settings.find(worker);
     if (!optimized && first != slice.settings.end() && other != slice.settings.end() &&
         first->second == other->second) {
       continue;
     }
     throw std::runtime_error("workers update key " + key.name +
-                             " by different optimizers: worker 0 with " +
+                             " by different optimizers: worker " + std::to_string(leader) +
+                             " with " +
                              (first == slice.settings.end() ? "none of its own" : first->second) +
                              ", worker " + std::to_string(worker) + " with " +
                              (other == slice.settings.end() ? "none of its own" : other->second));
   }
 }
 
+void Server::CompleteIfAllHaveCome(const SliceName& name, Key* key, SliceState* slice) {
+  const size_t heard = slice->reduction->heard().size();
+  if (heard > 0 && heard == idle_.working()) Complete(name, key, slice);
+}
+
 void Server::Complete(const SliceName& name, Key* key, SliceState* slice) {
   Reduction& reduction = *slice->reduction;
+  for (int worker : idle_.ranks()) reduction.AddNothing(worker, idle_.factor());
+  idle_.Miss();
   if (slice->round > 0) CompareSettings(*key, *slice);
   const bool optimized = optimized_.count(key->store) != 0 && reduction.takes_optimizer();
   if (slice->round == 0 || !optimized) {
@@ -137,9 +154,17 @@ void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slic
 
 void Server::OnScaler(const Message& message) {
   Key& key = KeyOf(message.header.key);
-  const auto answer = key.scalers.Take(message, key.name, options_.workers);
-  if (!answer) return CheckNotLeft(key, key.scalers.senders(), key.scalers.round());
-  for (auto& link : links_) link->SendControl(*answer);
+  key.scalers.Take(message, key.name);
+  CheckNotLeft(key, key.scalers.senders(), key.scalers.round());
+  AnswerScalers(message.header.key, &key);
+}
+
+void Server::AnswerScalers(uint64_t id, Key* key) {
+  const auto answer = key->scalers.Answer(id, idle_.working());
+  if (!answer) return;
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    if (!idle_.Has(worker)) links_[worker]->SendControl(*answer);
+  }
 }
 
 void Server::Publish(const SliceName& name, SliceState* slice) {
@@ -147,6 +172,7 @@ void Server::Publish(const SliceName& name, SliceState* slice) {
   // last one behind, step after step, and all wait for it.
   for (int turn = 0; turn < options_.workers; ++turn) {
     const int worker = static_cast<int>((name.first + name.second + turn) % options_.workers);
+    if (idle_.Has(worker)) continue;
     SendResult(worker, name, slice->round, slice->priority, slice->reduction->AnswerTo(worker));
   }
   ++slice->round;

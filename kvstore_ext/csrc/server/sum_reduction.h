@@ -12,6 +12,11 @@ namespace kvstore_ext {
 class SumReduction : public Reduction {
  public:
   const std::set<int>& heard() const override { return sum_.heard(); }
+  bool spares_idle() const override { return true; }
+  void AddNothing(int worker, double factor) override {
+    sum_.AddNothing(worker);
+    factor_ = factor;
+  }
   bool takes_optimizer() const override { return true; }
   Buffer value() const override { return value_; }
   void SetValue(const Buffer& value) override;
@@ -25,9 +30,15 @@ class SumReduction : public Reduction {
         sum_(context().declaration.dtype, context().declaration.elements, context().workers,
              context().deterministic, std::move(add_encoded)) {}
 
+  // By what the round's sum is multiplied, once.
+  double TakeFactor() { return std::exchange(factor_, 1); }
+
   Aggregator sum_;
   Buffer value_;                          // the last sum, or the optimizer's
   Encoding encoding_ = Encoding::kPlain;  // of the value
+
+ private:
+  double factor_ = 1;
 };
 
 }  // namespace kvstore_ext

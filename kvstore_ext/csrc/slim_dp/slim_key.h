@@ -37,6 +37,7 @@ class SlimKey : public KeyCodec {
   // has no update, whether it was pushed or not. Parameters that come whole are the first, with
   // which local training begins, or were asked for, and are written as they are.
   bool Receive(const Slice& slice, uint64_t round, const Result& result, char* local) override;
+  void Skip(uint64_t round) override { round_ = round; }
 
   // A core that a server tells, or asks for.
   void OnMessage(const Message& message) override;

@@ -47,6 +47,21 @@ std::string SlimServer::TakeSnapshots(int32_t store, uint64_t round, Snapshots* 
   return missing;
 }
 
+bool SlimServer::AwaitRound(int32_t store, uint64_t round, size_t slices, double seconds) {
+  const auto complete = [&] {
+    size_t found = 0;
+    for (const auto& slice : slices_) {
+      if (slice.second->declaration().store == store && slice.second->HasSnapshot(round)) ++found;
+    }
+    return found >= slices;
+  };
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                    [&] { return ended_ || complete(); });
+  if (ended_) throw std::runtime_error(failure_.empty() ? "the server ends" : failure_);
+  return complete();
+}
+
 CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t slices) {
   Snapshots snapshots;
   std::string missing;

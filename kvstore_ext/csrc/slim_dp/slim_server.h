@@ -24,6 +24,10 @@ class SlimServer : public ServerMethod {
   std::unique_ptr<Reduction> MakeReduction(SliceContext context) override;
   void End(const std::string& failure) override;
 
+  // Waits so many seconds for a round of so many slices of a store; whether it is complete, and
+  // AwaitSelection would not wait. False, too, where a later one from which a core is selected is.
+  bool AwaitRound(int32_t store, uint64_t round, size_t slices, double seconds);
+
   // What a selection of the core needs once a round is complete: so many slices of a store. Throws
   // std::runtime_error where they are not within the timeout.
   CoreSelection AwaitSelection(int32_t store, uint64_t round, size_t slices);

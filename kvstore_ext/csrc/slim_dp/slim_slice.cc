@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "support/wire.h"
 
@@ -79,12 +80,18 @@ bool SlimSlice::HasCoreOf(const Message& message) {
   return true;
 }
 
+void SlimSlice::AddNothing(int worker, double factor) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  sum_.AddNothing(worker);
+  factor_ = factor;
+}
+
 void SlimSlice::Finish(uint64_t round) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     initial_ = round == 0;
     if (!initial_) {
-      Apply(sum_.TakeWide());
+      Apply(sum_.TakeWide(std::exchange(factor_, 1)));
     } else {
       value_ = sum_.Take();
       if (!options_.fixed()) {
@@ -177,6 +184,11 @@ SliceAnswer SlimSlice::AnswerTo(int worker) const {
 SliceAnswer SlimSlice::Value() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return {Encoding::kPlain, value_};
+}
+
+bool SlimSlice::HasSnapshot(uint64_t round) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return snapshot_ != nullptr && snapshot_->round == round;
 }
 
 std::shared_ptr<SlimSlice::Snapshot> SlimSlice::TakeSnapshot(uint64_t round) {

@@ -34,6 +34,8 @@ class SlimSlice : public Reduction {
 
   bool Accept(const Message& message) override;
   const std::set<int>& heard() const override { return sum_.heard(); }
+  bool spares_idle() const override { return true; }
+  void AddNothing(int worker, double factor) override;
   void Finish(uint64_t round) override;
   SliceAnswer AnswerTo(int worker) const override;
   SliceAnswer Value() const override;
@@ -46,6 +48,9 @@ class SlimSlice : public Reduction {
 
   // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes.
   void Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores);
+
+  // Whether TakeSnapshot would give something.
+  bool HasSnapshot(uint64_t round) const;
 
   // What a selection needs, once; nothing before the round is complete.
   std::shared_ptr<Snapshot> TakeSnapshot(uint64_t round);
@@ -73,6 +78,7 @@ class SlimSlice : public Reduction {
   bool initial_ = true;           // they are the first
   uint64_t pushed_ = 0;           // the round that workers push, or have
   bool full_ = false;             // they push it all
+  double factor_ = 1;             // by which the round's sum is multiplied
   std::vector<Subset> together_;  // by worker, in this round
   std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two
   std::shared_ptr<Snapshot> snapshot_;

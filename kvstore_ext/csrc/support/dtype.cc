@@ -15,6 +15,12 @@ void Add(char* sum, const char* values, size_t count) {
   for (size_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
+template <typename Number>
+void MultiplyAll(char* values, size_t count, Number factor) {
+  Number* __restrict to = reinterpret_cast<Number*>(values);
+  for (size_t i = 0; i < count; ++i) to[i] *= factor;
+}
+
 }  // namespace
 
 size_t SizeOf(DType dtype) {
@@ -64,6 +70,11 @@ void Narrow(DType dtype, char* values, const char* sum, size_t count) {
   uint16_t* to = reinterpret_cast<uint16_t*>(values);
   const float* from = reinterpret_cast<const float*>(sum);
   for (size_t i = 0; i < count; ++i) to[i] = FloatToHalf(from[i]);
+}
+
+void Multiply(DType sum_type, char* values, size_t count, double factor) {
+  if (sum_type == DType::kFloat64) return MultiplyAll<double>(values, count, factor);
+  MultiplyAll<float>(values, count, static_cast<float>(factor));
 }
 
 }  // namespace kvstore_ext

@@ -23,4 +23,7 @@ void AddTo(DType dtype, char* sum, const char* values, size_t count);
 void Widen(DType dtype, char* sum, const char* values, size_t count);
 void Narrow(DType dtype, char* values, const char* sum, size_t count);
 
+// values[i] *= factor for count elements of a type that sums have: float32 or float64.
+void Multiply(DType sum_type, char* values, size_t count, double factor);
+
 }  // namespace kvstore_ext

@@ -26,12 +26,16 @@ enum class MessageType : uint8_t {
   kAsk,       // worker -> server: a question to the server's Python
   kAnswer,    // server -> worker: the answer to the question of that number
   kScaler,    // worker -> server: a key's scaler in a round, in the text; encoding is kPlain where
-              // rank 0 wants the round to travel plain; back to all workers: what holds for them
+              // the first one by rank wants that; back to all workers: what holds for them
   kMethod,    // either way: about a slice, between the two halves of a key's method, which says
               // what stands in it
   kOrder,     // rank 0 -> server -> other workers: keys in the order the next forward needs them
-  kMeet,      // worker -> server 0: it has come to what all workers come to, which text says
+  kMeet,      // worker -> server 0: it has come to what all workers come to, which text says; of a
+              // round in MXNet's own store key and round say which
   kMet,       // server 0 -> worker: all workers have come to what text says
+  kSparse,    // server 0 -> idle worker: it is to push nothing for this key of MXNet's own store
+  kIdle,      // worker -> server: rounds go without this worker until all are idle (keys/idle.h)
+  kResume,    // server -> worker: all are, and take part again
   kLeave,     // worker -> server: this worker begins no more rounds
   kFarewell,  // server -> worker, scheduler: all workers have left
   kBye,       // worker -> server: it has heard the farewell, and needs this server no more
@@ -39,10 +43,10 @@ enum class MessageType : uint8_t {
   kBatch,     // either way: several small messages, see batch.h
 };
 constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kBatch) + 1;
-constexpr const char* kMessageNames[] = {"hello",  "join",     "welcome", "init",  "push",   "pull",
-                                         "result", "credit",   "ping",    "pong",  "window", "ask",
-                                         "answer", "scaler",   "method",  "order", "meet",   "met",
-                                         "leave",  "farewell", "bye",     "abort", "batch"};
+constexpr const char* kMessageNames[] = {
+    "hello",  "join",   "welcome", "init",   "push",     "pull",   "result", "credit", "ping",
+    "pong",   "window", "ask",     "answer", "scaler",   "method", "order",  "meet",   "met",
+    "sparse", "idle",   "resume",  "leave",  "farewell", "bye",    "abort",  "batch"};
 static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
 
 // What the payload of a slice is.
@@ -67,7 +71,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760009;
+  static constexpr uint32_t kProtocol = 0x6b76000a;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

@@ -179,6 +179,10 @@ void Worker::OnNews(const Message& message) {
         links_[message.peer]->SendControl(ControlMessage(MessageType::kBye));
         parted_.insert(message.peer);
         break;
+      case MessageType::kSparse: demands_.push_back(message.header.key); break;
+      case MessageType::kResume:
+        resumptions_[message.peer] = Resumption::Unpack(message.text);
+        break;
       default: return;
     }
   }
@@ -221,13 +225,15 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
 }
 
 void Worker::Leave() {
+  IdleNotice notice;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     // Every operation has a deadline of its own, so this wait ends.
     changed_.wait(lock, [this] { return open_operations_ == 0; });
+    notice.sparse = sparse_;
   }
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
-  for (auto& link : links_) link->SendControl(ControlMessage(MessageType::kLeave));
+  Notify(MessageType::kLeave, std::move(notice));
   AwaitAll(parted_, "answered that all workers have left");
 }
 

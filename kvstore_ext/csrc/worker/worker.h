@@ -3,14 +3,17 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "keys/idle.h"
 #include "keys/key_codec.h"
 #include "support/failure.h"
 #include "support/statistics.h"
@@ -96,6 +99,21 @@ class Worker {
   // Begins an operation on a declared key.
   void Start(Operation operation);
 
+  // As Meet, of the next round of the sparse key with this number in MXNet's own store.
+  void MeetSparse(uint64_t number, const std::string& what);
+
+  // Waits for all operations, then has rounds of all keys go without this worker: store.join. With
+  // `mean` their sums count as those of all workers. Throws std::runtime_error after a failure.
+  void BeginIdle(bool mean);
+
+  // Of an idle worker: waits so many seconds, or until it has to do something: the number of a
+  // sparse key for which it is to push nothing. Throws as BeginIdle.
+  std::optional<uint64_t> AwaitDemand(double seconds);
+
+  // Nothing before all workers are idle. Then, once: they take part again, and these of them have
+  // missed rounds.
+  std::optional<std::set<int>> EndIdle();
+
   // Waits for all operations, tells the servers, and waits until the other workers have left too.
   // Throws std::runtime_error where that fails.
   void Leave();
@@ -151,6 +169,9 @@ class Worker {
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void AbortKey(const Key& key, const char* what, const std::exception& error);
 
+  void Notify(MessageType type, IdleNotice notice);  // worker_idle.cc
+  void SkipTo(Key* key, uint64_t round);
+
   // worker_limits.cc: nothing waits for ever.
   void CheckDeadlines();
   void GiveSigns();
@@ -196,6 +217,9 @@ class Worker {
   uint64_t questions_ = 0;         // asked so far
   std::map<uint64_t, int> asked_;  // servers, by the questions whose answers nobody has taken
   std::map<uint64_t, Answer> answers_;
+  Rounds sparse_;                          // begun, by number
+  std::deque<uint64_t> demands_;           // numbers, of an idle worker
+  std::map<int, Resumption> resumptions_;  // by server, since the worker is idle
 
   TaskThreads sender_{1};  // the links'; these use all of the above
   TaskThreads tasks_;      // encode slices and write results; these as well, and so does

@@ -14,10 +14,12 @@ from tests.support.checks import (
     sparse,
     states,
     two_bit,
+    uneven,
 )
 
 CHECKS = {
     **sparse.CHECKS,
+    **uneven.SPARSE,
     **drop_in.CHECKS,
     **states.CHECKS,
     **two_bit.CHECKS,
@@ -25,4 +27,5 @@ CHECKS = {
     **last_layer.CHECKS,
     **calls.CHECKS,
     **optimizers.CHECKS,
+    **uneven.CHECKS,
 }

@@ -194,6 +194,45 @@ def a_modules_own_parameters_come_back_after_the_global_ones(_: KVStore) -> None
         np.testing.assert_array_equal(each[0].asnumpy(), own[name])
 
 
+def check_uneven(first: int, **options: Any) -> None:
+    """Rank `first` has four steps in an epoch, the other one eleven."""
+    for mean in (False, True):
+        store = open_store(**options)
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+        values = {key: mx.nd.full((90,), 10 * (key + 1)) for key in range(3)}
+        for key, value in values.items():
+            store.broadcast(key, value, out=value)
+        for _ in range(3):
+            with store.joined(mean):
+                for _ in range(4 if store.rank == first else 11):
+                    for key, value in values.items():
+                        store.pushpull(key, mx.nd.ones_like(value), out=value)
+            if store.rank == first:  # which has missed rounds
+                own = [value.asnumpy() for value in values.values()]
+                with store.global_parameters():
+                    for value, same in zip(values.values(), own):
+                        np.testing.assert_array_equal(value.asnumpy(), same)
+        if store.compression.alpha == store.compression.beta == 1:
+            both, one = 3 * 4, 3 * 7  # steps
+            change = 0.5 * (both + one * (1 if mean else 1 / 2))
+            for key, value in values.items():
+                np.testing.assert_allclose(value.asnumpy(), 10 * (key + 1) - change, 1e-5)
+        store.save_optimizer_states("/dev/null")
+        store.close()
+
+
+def a_worker_that_has_run_out_takes_the_global_model_over(_: KVStore) -> None:
+    for first in (0, 1):
+        check_uneven(first, alpha=1, beta=1, p=1)
+
+
+def cores_are_chosen_while_rank_0_has_run_out(_: KVStore) -> None:
+    check_uneven(0, p=1, q=1)
+    check_uneven(0, p=2, q=2)
+    check_uneven(0, p=1, q=3, core_delay=1, values="fp16")
+    check_uneven(1, p=3, q=1, values="terngrad")
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -211,5 +250,7 @@ CHECKS = {
         a_trainer_that_communicates_all_trains_as_with_p3,
         the_store_has_a_type_of_its_own,
         a_modules_own_parameters_come_back_after_the_global_ones,
+        a_worker_that_has_run_out_takes_the_global_model_over,
+        cores_are_chosen_while_rank_0_has_run_out,
     )
 }

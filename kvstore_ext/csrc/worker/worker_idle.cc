@@ -1,0 +1,76 @@
+// A worker that has run out of work: store.join (worker.h, server/server_idle.cc).
+#include <chrono>
+#include <stdexcept>
+
+#include "worker/worker_key.h"
+
+namespace kvstore_ext {
+
+void Worker::MeetSparse(uint64_t number, const std::string& what) {
+  Message message = MeetMessage(what, false);
+  message.header.key = number;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    message.header.round = ++sparse_[number];
+  }
+  links_.front()->SendControl(std::move(message));
+}
+
+void Worker::BeginIdle(bool mean) {
+  IdleNotice notice;
+  notice.mean = mean;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return open_operations_ == 0; });
+    notice.sparse = sparse_;
+  }
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  Notify(MessageType::kIdle, std::move(notice));
+}
+
+// Of sparse keys only server 0 knows.
+void Worker::Notify(MessageType type, IdleNotice notice) {
+  for (auto& link : links_) {
+    link->SendControl(ControlMessage(type, notice.Pack()));
+    notice.sparse.clear();
+  }
+}
+
+// Each worker that works is watched by others, so that a script's waiting ends when one is lost.
+std::optional<uint64_t> Worker::AwaitDemand(double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] {
+    return !demands_.empty() || resumptions_.size() == links_.size() || !failure_.reason().empty();
+  });
+  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  if (demands_.empty()) return std::nullopt;
+  const uint64_t number = demands_.front();
+  demands_.pop_front();
+  return number;
+}
+
+std::optional<std::set<int>> Worker::EndIdle() {
+  std::map<int, Resumption> resumptions;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (resumptions_.size() < links_.size()) return std::nullopt;
+    resumptions.swap(resumptions_);
+  }
+  std::set<int> missed;
+  for (const auto& [server, resumption] : resumptions) {
+    missed.insert(resumption.missed.begin(), resumption.missed.end());
+    for (const auto& [id, round] : resumption.rounds) SkipTo(Find(id), round);
+  }
+  return missed;
+}
+
+// No key has an operation then.
+void Worker::SkipTo(Key* key, uint64_t round) {
+  std::lock_guard<std::mutex> lock(key->mutex);
+  if (key->rounds == round) return;
+  key->rounds = round;
+  key->kept.clear();
+  key->codec->Skip(round - 1);
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,93 @@
+"""Parameters that every worker updates by itself, and so all alike: one that has missed rounds
+takes those of another over, with what the optimizer remembers and has counted."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+import mxnet as mx
+import numpy as np
+
+# What an optimizer counts besides numbers that say how it updates.
+_NOT_ITS_NUMBERS = frozenset({"num_update", "begin_num_update", "aggregate_num"})
+
+States = List[Tuple[mx.optimizer.Updater, Any]]  # each an updater, and an index there
+
+
+class Item(NamedTuple):
+    """One parameter.
+
+    Attributes
+    ----------
+    name
+        The same on all workers, and no other's in the replica.
+    arrays
+        Its value, one array a device.
+    states
+        Where its optimizer's state is, for each of them.
+    """
+
+    name: str
+    arrays: List[mx.nd.NDArray]
+    states: States
+
+    def state(self) -> Any:
+        """The value and the optimizer's state, of the first device: all have the same."""
+        updater, index = self.states[0]
+        return [self.arrays[0], updater.states.get(index), index in updater.states]
+
+    def take(self, state: Any) -> None:
+        """Goes on from what another worker's `state` returned."""
+        value, remembered, known = state
+        for array in self.arrays:
+            value.copyto(array)
+        for updater, index in self.states:
+            updater.states.pop(index, None)
+            if known:
+                updater.states[index] = _copied(remembered)
+                updater.states_synced[index] = False  # not on the parameter's device yet
+
+
+class Replica(NamedTuple):
+    """Parameters with the optimizer that updates them."""
+
+    optimizer: mx.optimizer.Optimizer
+    items: List[Item]
+
+    def progress(self) -> Any:
+        """What the optimizer has counted of these parameters, and its numbers, for json."""
+        optimizer = self.optimizer
+        indices = {index for item in self.items for _, index in item.states}
+        counts = [
+            [device, index, count]
+            for device, own in optimizer._all_index_update_counts.items()
+            for index, count in own.items()
+            if index in indices
+        ]
+        return [optimizer.num_update, counts, _numbers(optimizer)]
+
+    def follow(self, progress: Any) -> None:
+        """Goes on from what another worker's `progress` returned."""
+        optimizer = self.optimizer
+        updates, counts, numbers = progress
+        optimizer.num_update = max(optimizer.num_update, updates)
+        for device, index, count in counts:
+            optimizer._all_index_update_counts.setdefault(device, {})[index] = count
+        vars(optimizer).update(numbers)
+
+
+def _numbers(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
+    """Those among its attributes: its rates, and what some multiply up from update to update."""
+    found = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in vars(optimizer).items()
+        if name not in _NOT_ITS_NUMBERS
+    }
+    return {name: value for name, value in found.items() if isinstance(value, (int, float))}
+
+
+def _copied(state: Any) -> Any:
+    if isinstance(state, mx.nd.NDArray):
+        return state.copy()
+    if isinstance(state, (tuple, list)):
+        return type(state)(_copied(part) for part in state)
+    return state

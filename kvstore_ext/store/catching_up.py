@@ -1,0 +1,63 @@
+"""What a worker takes over of the rounds that have gone without it (joining_store.py).
+
+What the servers update it pulls. What every worker updates by itself, one leaves on the servers
+that has missed no round, and those that have missed some take it from there.
+"""
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Tuple
+
+import mxnet as mx
+
+from ..lane.lane import Lane
+from ..optimizer.replica import Replica
+from ..protocol.handover import Handover
+
+# By a store's number, its replicas: its own, and those of Trainers or Modules.
+Replicas = Dict[int, List[Optional[Replica]]]
+
+
+def hand_over(lane: Lane, replicas: Replicas, leaves: bool, takes: bool) -> None:
+    """To be called on all workers at the same time.
+
+    Parameters
+    ----------
+    replicas
+        Of the stores that are open here. Another worker may have one more or less, whose last
+        reference has gone at another time: nobody trains with that.
+    leaves, takes
+        Whether this worker is the one that others take over from, and whether it takes.
+    """
+    handover = Handover(lane.worker, lane.servers.count)
+    if leaves:
+        mx.nd.waitall()
+        for name, replica in _named(replicas):
+            handover.leave(name, note=replica.progress())
+            for item in replica.items:
+                handover.leave(f"{name} {item.name}", item.state())
+        handover.settle()
+    lane.barrier()
+    if takes:
+        for name, replica in _named(replicas):
+            _take(handover, name, replica)
+    lane.barrier()
+    if leaves:
+        handover.clear()
+
+
+def _take(handover: Handover, name: str, replica: Replica) -> None:
+    progress = handover.take(name)
+    if progress is None:
+        return
+    replica.follow(progress[1])
+    for item in replica.items:
+        left = handover.take(f"{name} {item.name}")
+        if left is not None:
+            item.take(left[0])
+
+
+def _named(replicas: Replicas) -> Iterator[Tuple[str, Replica]]:
+    for store, found in replicas.items():
+        for place, replica in enumerate(found):
+            if replica is not None:
+                yield f"{store} {place}", replica
