@@ -31,6 +31,7 @@ SYMBOLS = (
     "_ZN2ps8CustomerD1Ev",
     "MXGetLastError",
     "MXEnginePushAsyncND",
+    "MXNDArrayWaitToRead",
     "MXShallowCopyNDArray",
     "MXNDArrayFree",
     "MXNDArrayToDLPack",

@@ -100,3 +100,41 @@ def test_a_script_that_fails_exits_with_an_error(ending: str, tmp_path: Path) ->
     # Threads race in it, the more so beside others.
     with ThreadPoolExecutor(5) as several:
         list(several.map(lambda _: run_python(script, status=1, fork=True), range(5)))
+
+
+MANY = """
+from concurrent.futures import ThreadPoolExecutor
+
+import kvstore_ext
+import mxnet as mx
+from kvstore_ext import _core
+from kvstore_ext.keys.key_arrays import KeyArrays, PushDetails
+from kvstore_ext.lane.lane import make_worker
+
+workers, others, arrays = [], [], []
+for _ in range(3):
+    transport, other = _core.LocalTransport.make_pair()
+    others.append(other)  # which answers nothing
+    worker = make_worker(transport, "p3", kvstore_ext.Options(), rank=0, workers=1, servers=1)
+    workers.append(worker)
+    for number in range(600):
+        array = mx.nd.empty((3,))
+        key = KeyArrays(worker, number, number, array)
+        key.declare(0, _core.PlainCodec())
+        key.pushpull([array], [array], PushDetails(0))
+        arrays.append(array)
+with ThreadPoolExecutor(3) as several:
+    list(several.map(lambda worker: worker.abort("so"), workers))
+try:
+    mx.nd.waitall()
+except mx.MXNetError as error:
+    print("failed:", str(error).strip().endswith("so"))
+for worker in workers:
+    worker.stop()
+"""
+
+
+def test_operations_fail_on_several_threads_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(MANY)
+    assert run_python(script, fork=True).stdout == "failed: True\n"

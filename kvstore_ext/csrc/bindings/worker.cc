@@ -142,6 +142,9 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
 
 void BindWorker(py::module_* module) {
   BindStatistics(module);
+  module->def(
+      "make_room_for_failures", [](uintptr_t array) { MakeRoomForFailures(ToHandle(array)); },
+      WithoutGil());
   py::enum_<Operation::Kind>(*module, "Kind")
       .value("PULL", Operation::Kind::kPull)
       .value("PUSH", Operation::Kind::kPush)

@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <mutex>
 #include <stdexcept>
 
 #include "support/clock.h"
@@ -15,6 +16,8 @@ struct Context {
 };
 constexpr Context kCpu = {1, 0};
 constexpr int kCpuPrioritized = 3;
+// Has an operation that need not wait run on the thread that asks for it.
+constexpr int kAsync = 4;
 
 // As dmlc::Error, which is a runtime_error and no more; libmxnet copies it.
 struct DmlcError : std::runtime_error {
@@ -78,6 +81,8 @@ void End(const OnComplete& complete, const std::string& error) {
   if (error.empty()) {
     complete.callback(complete.engine, complete.param, nullptr);
   } else {
+    static std::mutex one_at_a_time;  // MakeRoomForFailures says why
+    std::lock_guard<std::mutex> lock(one_at_a_time);
     const DmlcError raised(error);
     complete.callback(complete.engine, complete.param, &raised);
   }
@@ -149,6 +154,18 @@ void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action) 
       },
       &kCpu, &written, 1, nullptr, 0, &kCpuPrioritized, 0, "kvstore_ext updated", false));
   call.release();
+}
+
+void MakeRoomForFailures(NDArrayHandle array) {
+  const auto fail = [](void*, void* on_complete, void*) {
+    End(*static_cast<OnComplete*>(on_complete), "makes room");
+  };
+  // One more than a power of two has doubled the vector, which may be empty, once more.
+  for (int i = 0; i <= kFailures; ++i) {
+    Check(LibMXNet::Get().engine_push(fail, nullptr, nullptr, &kCpu, nullptr, 0, &array, 1, &kAsync,
+                                      0, "kvstore_ext makes room", false));
+    LibMXNet::Get().wait_to_read(array);  // raises the failure, which is over with that
+  }
 }
 
 }  // namespace kvstore_ext

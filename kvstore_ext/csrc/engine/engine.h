@@ -24,4 +24,13 @@ void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHa
 // It is called with false where one of them failed.
 void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action);
 
+// To be called before anything fails, with an array of the caller's that nothing else uses.
+//
+// MXNet's engine keeps the failures that nobody has waited for in a vector, which its threads look
+// through and add to without a lock. When a job fails, many operations do at once, and the vector
+// that grows under somebody who reads it has ended processes with a corrupted heap. It never
+// shrinks; so it is grown here, to have room for kFailures of them at the least.
+void MakeRoomForFailures(NDArrayHandle array);
+constexpr int kFailures = 2048;
+
 }  // namespace kvstore_ext

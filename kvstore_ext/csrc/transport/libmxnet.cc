@@ -73,6 +73,7 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
   Bind(library, "_ZN2ps8CustomerD1Ev", &mx->customer_destroy);
   Bind(library, "MXGetLastError", &mx->last_error);
   Bind(library, "MXEnginePushAsyncND", &mx->engine_push);
+  Bind(library, "MXNDArrayWaitToRead", &mx->wait_to_read);
   Bind(library, "MXShallowCopyNDArray", &mx->shallow_copy);
   Bind(library, "MXNDArrayFree", &mx->array_free);
   Bind(library, "MXNDArrayToDLPack", &mx->to_dlpack);
