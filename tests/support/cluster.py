@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -212,8 +213,10 @@ class Cluster:
             return script
         file = self.directory / f"{script.__name__}.py"
         call = f"{script.__name__}(*sys.argv[1:])"
-        file.write_text(f"import sys\n\n{inspect.getsource(script)}\n\n{call}\n")
-        return file
+        # At once as a whole: a worker of another job may be reading it.
+        with tempfile.NamedTemporaryFile("w", dir=self.directory, delete=False) as new:
+            new.write(f"import sys\n\n{inspect.getsource(script)}\n\n{call}\n")
+        return Path(new.name).replace(file)
 
 
 def _starts(script: Path, server: Sequence[str], environment: dict[str, str]) -> list[Start]:
