@@ -25,7 +25,9 @@ parser = argparse.ArgumentParser(description="Train an image classifier by EC-DN
 parser.add_argument("--method", default="ec_dnn_s",
                     help="s_dnn, ma_dnn, e_dnn, ec_dnn_s, ec_dnn_r or ec_dnn_m")
 parser.add_argument("--tau", type=int, default=20, help="local steps between two aggregations")
-parser.add_argument("--p", type=float, default=10, help="steps of compression, in per cent of tau")
+parser.add_argument("--p", type=float, default=10, help="steps of compression, in per cent")
+parser.add_argument("--p-of", choices=("tau", "training"), default="tau",
+                    help="what --p is in per cent of; in the paper the whole training")
 parser.add_argument("--mu", type=float, default=0.7, help="portion of the examples relabelled")
 parser.add_argument("--alpha", type=float, default=0.6, help="weight of diversity, equation 9")
 parser.add_argument("--beta", type=float, default=0.4, help="weight of compression, equation 10")
@@ -77,13 +79,11 @@ if args.picture:
         import matplotlib  # noqa: F401 - what is missing is said before the training
 
 try:
-    method = ec_dnn.Method(args.method, tau=args.tau, p=args.p, mu=args.mu, alpha=args.alpha,
-                           beta=args.beta, wire=args.wire)
     with script.packages():
         data = local_examples.load(
             args.dataset, args.data_dir, args.seed,
             tuple(int(size) for size in args.image_shape.split(",")), args.classes)
-except (KVStoreError, FileNotFoundError, ValueError) as error:
+except (FileNotFoundError, ValueError) as error:
     sys.exit(str(error))
 device, = script.find_devices(args.devices)
 
@@ -125,6 +125,13 @@ net.hybridize()
 
 share = data.size if shared else data.size // kv.num_workers
 steps_per_epoch = max(1, share // args.batch_size)
+try:
+    method = ec_dnn.Method(
+        args.method, tau=args.tau, p=args.p, mu=args.mu, alpha=args.alpha, beta=args.beta,
+        training_steps=args.epochs * steps_per_epoch if args.p_of == "training" else None,
+        wire=args.wire)
+except KVStoreError as error:
+    sys.exit(str(error))
 length = method.tau + method.compression_steps
 rounds = max(1, round(args.epochs * steps_per_epoch / length))
 schedule = script.make_schedule(args, steps_per_epoch)

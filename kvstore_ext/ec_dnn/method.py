@@ -29,10 +29,9 @@ class Method:
     tau
         Local steps, that is mini-batches, between two aggregations: 1 or more.
     p
-        Length of the compression after each aggregation, in per cent of tau mini-batches, rounded
-        up: above 0, to 100. Section 6.1 speaks of per cent of the whole training; but compression
-        follows every aggregation (algorithm 1), and 100/p rounds would fill the training with it.
-        These mini-batches come on top of the tau local ones.
+        Length of the compression after each aggregation, in per cent of tau mini-batches or of
+        training_steps, rounded up: above 0, to 100. These mini-batches come on top of the tau local
+        ones.
     mu
         Portion of a worker's examples that the ensemble relabels at an aggregation: above 0, to 1.
     alpha
@@ -40,6 +39,10 @@ class Method:
         a round exchanges one model a worker instead of two.
     beta
         Weight of the pseudo-labels in compression (equation 10): 0 or more.
+    training_steps
+        Mini-batches of a worker's whole training, 1 or more: p is in per cent of these, as in
+        section 6.1. Compression follows every aggregation (algorithm 1), so that 100/p rounds fill
+        the training with it. None: p is in per cent of tau.
     wire
         "float16" halves what models take on their way; None sends them as they are. Every worker
         then sees others' models rounded, its own not. Not for ma_dnn, which would round parameters
@@ -57,17 +60,19 @@ class Method:
     mu: float = 0.7
     alpha: float = 0.6
     beta: float = 0.4
+    training_steps: Optional[int] = None
     wire: Optional[str] = None
 
     def __post_init__(self) -> None:
         self._check("name", self.name in METHODS, f"one of {', '.join(METHODS)}")
-        whole = isinstance(self.tau, int) and not isinstance(self.tau, bool)
-        self._check("tau", whole and self.tau >= 1, "a whole number, 1 or more")
+        self._check("tau", _counts(self.tau), "a whole number, 1 or more")
         self._check("p", _is_number(self.p) and 0 < self.p <= 100, "per cent, above 0 to 100")
         self._check("mu", _is_number(self.mu) and 0 < self.mu <= 1, "a portion, above 0 to 1")
         for weight in ("alpha", "beta"):
             value = getattr(self, weight)
             self._check(weight, _is_number(value) and value >= 0, "a number, 0 or more")
+        counted = self.training_steps is None or _counts(self.training_steps)
+        self._check("training_steps", counted, "a whole number, 1 or more, or None")
         self._check("wire", self.wire in (None, "float16"), "None or 'float16'")
         if self.name == "ma_dnn":
             self._check("wire", self.wire is None, "None for ma_dnn, which averages parameters")
@@ -89,7 +94,13 @@ class Method:
     @property
     def compression_steps(self) -> int:
         """Mini-batches of compression in a round."""
-        return max(1, math.ceil(self.tau * self.p / 100 - 1e-9)) if self.compresses else 0
+        if not self.compresses:
+            return 0
+        return max(1, math.ceil((self.training_steps or self.tau) * self.p / 100 - 1e-9))
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _is_number(value: Any) -> bool:

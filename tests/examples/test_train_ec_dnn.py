@@ -1,6 +1,7 @@
 """examples/train_ec_dnn.py, run as a user runs it."""
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -55,15 +56,17 @@ class Trained(NamedTuple):
 def trained(module_cluster: Cluster) -> Trained:
     prefix, picture = (module_cluster.directory / name for name in ("found", "errors.svg"))
     job = module_cluster.run(SCRIPT, "--method", "ec_dnn_m", "--epochs", 3, "--tau", 10,
-                             "--picture", picture, "--save", prefix)
+                             "--p", 1, "--p-of", "training", "--picture", picture, "--save", prefix)
     output, = [worker.output for worker in job.workers if "final" in worker.output]
     return Trained(output, picture, prefix)
 
 
 def test_two_workers_print_errors_that_fall_and_what_relabelling_took(trained: Trained) -> None:
     rows = table(trained.output)
-    assert [int(row[1]) for row in rows] == [11 * (i + 1) for i in range(len(rows))]
-    assert len(rows) == round(3 * (1437 // 2 // 16) / 11)
+    steps = 3 * (1437 // 2 // 16)
+    length = 10 + math.ceil(steps / 100)
+    assert [int(row[1]) for row in rows] == [length * (i + 1) for i in range(len(rows))]
+    assert len(rows) == round(steps / length)
     assert share(rows[-1][5]) < 0.5 < float(rows[0][3])
     assert re.search(r"relabelling took \d+% of \d+\.\d s of training", trained.output)
     assert re.search(r"waiting for other workers' models \d+%", trained.output)

@@ -28,6 +28,7 @@ LABELS = np.arange(20) % 4
         ({"p": 0}, "p is 0.*above 0 to 100"),
         ({"p": 101}, "p is 101"),
         ({"p": "10"}, "p is '10'"),
+        ({"training_steps": 0}, "training_steps is 0.*whole number, 1 or more, or None"),
         ({"mu": 0}, "mu is 0.*above 0 to 1"),
         ({"mu": 1.5}, "mu is 1.5"),
         ({"alpha": -0.1}, "alpha is -0.1.*0 or more"),

@@ -160,9 +160,12 @@ def test_a_copy_has_the_parameters_and_refuses_another_architecture() -> None:
         copy_of(lambda: wider, values[:2])
 
 
-def test_compression_takes_a_percentage_of_tau_rounded_up() -> None:
+def test_compression_takes_a_percentage_rounded_up_of_tau_or_of_the_training() -> None:
     for tau, p, steps in ((100, 10, 10), (1, 10, 1), (16, 10, 2), (4000, 5, 200), (70, 10, 7)):
         assert ec_dnn.Method("ec_dnn_s", tau=tau, p=p).compression_steps == steps
+    for tau, p, training, steps in ((1, 10, 960, 96), (4000, 10, 30_001, 3001), (9, 5, 1, 1)):
+        method = ec_dnn.Method("ec_dnn_s", tau=tau, p=p, training_steps=training)
+        assert method.compression_steps == steps
     assert ec_dnn.Method("ma_dnn", tau=100).compression_steps == 0
     defaults = ec_dnn.Method("ec_dnn_m", tau=1)
     assert (defaults.p, defaults.mu, defaults.alpha, defaults.beta) == (10, 0.7, 0.6, 0.4)
