@@ -7,6 +7,7 @@ one of these JSON objects. The process's supervisor passes it on (launcher/proto
     {"joined": true, "rank": 0}    the cluster stands: all have come; a worker's rank in it
     {"traffic": {"sent": 1000, "received": 900}}    bytes of a store's lane, which has closed
     {"failed": "worker 1: its script failed: ..."}  why it is about to end, in a failure's own words
+    {"step": 40}          how many steps its store has behind it, of a script that fails
     {"told": true}        it was told to end, by SIGTERM
     {"snapshot": "after step 40, with a snapshot in /data/snapshots"}    how the job ends then
 

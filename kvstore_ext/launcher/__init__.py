@@ -32,6 +32,7 @@ same arguments and do the same. To follow a job, read in this order:
     standing     when the job stands, whom it waits for, what it has done
     blame        who is to blame when processes fail
     failure      what is said of it
+    attempts     starts the job again after a failure
     output       log files, last lines, answers to questions
     terminal     prefixes and colours, or one worker alone
     screen       the launcher's own streams, which need no reader

@@ -11,6 +11,7 @@ class Account:
     """What one process has reported. `joined` is done once the cluster stands, as it sees it.
 
     `rank` is a worker's in the cluster, where it has said so, and rarely not the launcher's.
+    `step` is how many steps its run has behind it, as a process that fails says.
     `told`: it was told to end. `snapshot`: how the job ends then, in words that go behind "ended".
     `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so.
     Make it inside the event loop.
@@ -24,6 +25,7 @@ class Account:
         self.received = 0
         self.reason = ""
         self.told = False
+        self.step: int | None = None
         self.snapshot = ""
 
     def take(self, report: Message) -> None:
@@ -39,6 +41,8 @@ class Account:
         if isinstance(traffic, dict):
             self.sent += _bytes(traffic.get("sent"))
             self.received += _bytes(traffic.get("received"))
+        step = report.get("step")
+        self.step = step if isinstance(step, int) else self.step
         self.told |= report.get("told") is True
         snapshot = report.get("snapshot")
         self.snapshot = snapshot if isinstance(snapshot, str) else self.snapshot

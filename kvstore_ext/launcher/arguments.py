@@ -51,6 +51,8 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help=about)
     about = "for servers after the workers; default: 10"
     add("--grace", type=types.seconds, default=10.0, metavar="SECONDS", help=about)
+    about = "start the job again after a failure, so many times at most; default: 0"
+    add("--restarts", type=types.number, default=0, metavar="N", help=about)
     about = "default: 60 s; slurm, where jobs queue: 3600"
     add("--start-timeout", type=types.seconds, metavar="SECONDS", help=about)
 
@@ -75,6 +77,8 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("hosts and network").add_argument
     about = "one 'name[:port] [slots=N]' a line; N limits its workers"
     add("-H", "--hostfile", "--host-file", metavar="FILE", help=about)
+    about = "use so many hosts of the file; with --restarts others replace those that are gone"
+    add("--hosts-needed", type=types.count, metavar="N", help=about)
     about = "with ssh: hosts for servers and scheduler; default: those of the workers"
     add("-SH", "--server-hostfile", metavar="FILE", help=about)
     about = "with ssh: copy the working directory to DIR on the hosts by rsync, and run there"
@@ -94,7 +98,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     about = "default: launch-logs/DATE-TIME-PROCESS in the working directory"
     add("--log-dir", metavar="DIR", help=about)
     about = "show this worker alone, as it prints; logs have all of them"
-    add("--only-rank", type=types.rank, metavar="RANK", help=about)
+    add("--only-rank", type=types.number, metavar="RANK", help=about)
     about = "say nothing but what goes wrong; what processes print is shown"
     add("-q", "--quiet", action="store_true", help=about)
     about = "between two lines about whom the start waits for; default: 30"

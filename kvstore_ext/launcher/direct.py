@@ -67,9 +67,12 @@ class DirectStarter:
             title = f"{process.name} on {process.host.name}"
             program = os.path.basename(command[0])
             how = f"{program} ended with exit status {status}"
+            gone = None
             if program == "ssh" and status == UNREACHABLE:
                 how = f"{how}; try: {trial(process.host)}"
-            raise StartError(f"{title} could not be started: {how}", abs(status) or 1, sink)
+                gone = process.host
+            text = f"{title} could not be started: {how}"
+            raise StartError(text, abs(status) or 1, sink, gone)
 
     async def close(self) -> None:
         """Ends what is left, which is nothing unless a supervisor or ssh does not answer."""

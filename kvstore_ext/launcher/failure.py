@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Sequence
+from typing import Callable, Sequence
 
 from .blame import find_culprit
+from .hosts import Host
 from .output import Sink
 from .running import Running
 
@@ -22,16 +23,38 @@ class JobError(Exception):
     """The job's first failure.
 
     `status` is what the launcher exits with, `sink` has the last lines of the process to blame,
-    and `whose` says whose they are.
+    and `whose` says whose they are. `final`: another attempt is not wanted, or would end likewise.
+    `host` is the one that is gone, if that is the failure. `step` is the one after which a script
+    has failed, None where that is not known.
     """
 
     def __init__(
-        self, text: str, status: int, sink: Sink | None = None, whose: str = "its last lines"
+        self,
+        text: str,
+        status: int,
+        sink: Sink | None = None,
+        whose: str = "its last lines",
+        *,
+        final: bool = False,
+        host: Host | None = None,
+        step: int | None = None,
     ) -> None:
         super().__init__(text)
         self.status = status
         self.sink = sink
         self.whose = whose
+        self.final = final
+        self.host = host
+        self.step = step
+
+
+def say_failure(failure: JobError, say: Callable[[str], None]) -> None:
+    """Says what has failed, with the last lines of who is to blame."""
+    say(str(failure))
+    lines = failure.sink.last_lines() if failure.sink else []
+    if failure.sink and lines:
+        where = f"{failure.whose} (all are in {failure.sink.path}):"
+        say("\n    ".join([where, *lines]))
 
 
 async def explained(first: Running, processes: Sequence[Running], own_servers: bool) -> JobError:
@@ -51,13 +74,32 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
         text = f"{culprit.title} {ending.text}"
         if culprit.account.reason and no_store_was_opened(processes, own_servers):
             text = f"{text}: {NO_STORE}"
-        return JobError(text, ending.status, culprit.sink)
+        host = culprit.process.host if ending.lost else None
+        return JobError(
+            text,
+            ending.status,
+            culprit.sink,
+            final=ending.never_began,
+            host=host,
+            step=_last_step(culprit, own_servers),
+        )
     ending = first.ended.result()
     text = f"{first.title} {ending.text}: {reason}"
     if culprit.ended.done():
         return JobError(text, ending.status, first.sink)
     whose = f"the last lines of {culprit.process.name}"
     return JobError(text, ending.status, culprit.sink, whose)
+
+
+def _last_step(culprit: Running, own_servers: bool) -> int | None:
+    """Returns the step after which a worker's script has failed, 0 where it opened no store; None
+    where it did not fail by itself."""
+    ending = culprit.ended.result()
+    if ending.lost or ending.status > 128:
+        return None
+    if own_servers and culprit.process.role == "worker" and not culprit.account.joining:
+        return 0
+    return culprit.account.step
 
 
 def ended(processes: Sequence[Running]) -> str:

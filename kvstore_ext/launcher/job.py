@@ -120,7 +120,9 @@ class Job:
                 self._inquiry.result()  # raises what has kept it from finding anything
             return task.result()
         except StartError as error:
-            raise JobError(str(error), error.status, error.sink) from None
+            raise JobError(
+                str(error), error.status, error.sink, final=error.host is None, host=error.host
+            ) from None
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -146,7 +148,8 @@ class Job:
             running = await asyncio.wait_for(start, limit)
         except asyncio.TimeoutError:
             title = f"{process.name} on {process.host.name}"
-            raise StartError(f"{title} did not start within {limit:g} s", 1, sink) from None
+            text = f"{title} did not start within {limit:g} s"
+            raise StartError(text, 1, sink, process.host) from None
         running.ended.add_done_callback(lambda ended: self._process_ended(running, ended))
         self._running.append(running)
 
@@ -196,7 +199,7 @@ class Job:
         """Fails where servers and scheduler still wait for workers that have all ended."""
         staying = [running for running in self._running if not running.ended.done()]
         if staying and no_store_was_opened(self._running, self._options.own_servers):
-            raise JobError(NO_STORE, 1)
+            raise JobError(NO_STORE, 1, final=True)
         for running in staying:
             after = f"{self._options.grace:g} s after the last worker"
             self._note(f"{running.title} is still there {after} and will be ended")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import sys
+from dataclasses import replace
 from typing import Sequence
 
+from .attempts import Attempts
 from .direct import DirectStarter
 from .dry_run import describe
-from .failure import JobError
 from .far_ends import supervisor_command
 from .gathering import GatheringStarter
 from .hosts import Host
@@ -42,7 +42,8 @@ def main(arguments: list[str]) -> int:
         if options.sync_dst_dir is not None:
             check_program("rsync")
         if options.dry_run:
-            show(describe(options, plan(options, os.environ)))
+            first = replace(options, hosts=options.hosts[: options.hosts_needed])
+            show(describe(first, plan(first, os.environ)))
             return 0
     except OSError as error:
         note(str(error))
@@ -70,41 +71,27 @@ def check_program(name: str, python: str = sys.executable) -> None:
 
 
 async def run(options: Options) -> int:
-    """Runs the job; a signal to the launcher counts as its failure and so ends it."""
+    """Runs the job, as often as it takes; returns the exit status."""
     terminal = Terminal(options.only_rank)
-    try:
-        return await run_on(terminal, options)
-    finally:
-        terminal.screen.close()
+    say = terminal.screen.note
 
-
-async def run_on(terminal: Terminal, options: Options) -> int:
-    """The same, which ends with words that may not have been read."""
-    processes = plan(options, os.environ)
-    note = terminal.screen.note
-    try:
+    def make(options: Options) -> Job:
+        processes = plan(options, os.environ)
         starter = make_starter(options, len(processes), hosts_of(processes), terminal)
         job = Job(options, processes, starter, terminal)
-    except OSError as error:
-        note(f"cannot write the log {error.filename}: {error.strerror}; {_OTHER_LOGS}")
-        return 2
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        failure = JobError(f"{number.name} has ended the job", 128 + number)
-        act = job.tell if number == signal.SIGTERM else job.fail
-        loop.add_signal_handler(number, act, failure)
-    if not options.quiet:
-        note(f"workers: {options.workers}, servers: {options.servers}, logs: {options.log_dir}")
+        if not options.quiet:
+            counts = f"workers: {options.workers}, servers: {options.servers}"
+            say(f"{counts}, logs: {options.log_dir}")
+        return job
+
     try:
-        await job.run()
-    except JobError as failure:
-        note(str(failure))
-        lines = failure.sink.last_lines() if failure.sink else []
-        if failure.sink and lines:
-            where = f"{failure.whose} (all are in {failure.sink.path}):"
-            note("\n    ".join([where, *lines]))
-        return failure.status
-    return 0
+        return await Attempts(options, make, say).run()
+    except OSError as error:
+        say(f"cannot write the log {error.filename}: {error.strerror}; {_OTHER_LOGS}")
+        return 2
+    finally:
+        # The last words may not have been read.
+        terminal.screen.close()
 
 
 def make_starter(

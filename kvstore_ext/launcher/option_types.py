@@ -32,8 +32,8 @@ def count(text: str) -> int:
     return int(text)
 
 
-def rank(text: str) -> int:
-    """A worker's number."""
+def number(text: str) -> int:
+    """A worker's number, or how often something may be done."""
     if not re.fullmatch(r"\d+", text):
         raise argparse.ArgumentTypeError(f"found '{text}', allowed are whole numbers from 0")
     return int(text)

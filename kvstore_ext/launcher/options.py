@@ -22,6 +22,7 @@ class Options:
 
     `own_servers`: servers are those of kvstore_ext. `role_environment` has variables by role,
     which precede those in `environment`. `server_hosts` is empty where servers run on `hosts`.
+    `hosts_needed` is how many of the hosts are used at a time; None: all of them.
     `sync_dst_dir` is where the processes run on other hosts, None: at the working directory's path.
     """
 
@@ -47,6 +48,8 @@ class Options:
     quiet: bool = False
     dry_run: bool = False
     wait_notice: float = 30.0
+    restarts: int = 0
+    hosts_needed: int | None = None
 
 
 def parse(arguments: list[str]) -> Options:
@@ -72,6 +75,7 @@ def parse(arguments: list[str]) -> Options:
         _check_rank(found.only_rank, found.num_workers)
         worker_command = through_runner(command, found.replace)
         hosts = hosts_for(launcher, found.hostfile, found.num_workers)
+        _check_hosts_needed(found.hosts_needed, hosts, found.num_workers)
         server_hosts = _server_hosts(launcher, found)
     except ValueError as error:
         parser.error(str(error))
@@ -99,6 +103,8 @@ def parse(arguments: list[str]) -> Options:
         quiet=found.quiet,
         dry_run=found.dry_run,
         wait_notice=found.wait_notice,
+        restarts=found.restarts,
+        hosts_needed=found.hosts_needed,
     )
 
 
@@ -126,6 +132,16 @@ def hosts_for(launcher: str, hostfile: str | None, workers: int) -> list[Host]:
 def _check_rank(rank: int | None, workers: int) -> None:
     if rank is not None and rank >= workers:
         raise ValueError(f"--only-rank: found {rank}, allowed are 0 to {workers - 1}")
+
+
+def _check_hosts_needed(needed: int | None, hosts: list[Host], workers: int) -> None:
+    """Raises ValueError where the hostfile has too few hosts, or some of them too few slots."""
+    if needed is None:
+        return
+    if needed > len(hosts):
+        raise ValueError(f"--hosts-needed: found {needed}, and a hostfile of {len(hosts)} hosts")
+    fewest = sorted(hosts, key=lambda host: workers if host.slots is None else host.slots)
+    deal_workers(fewest[:needed], workers)  # whichever are left
 
 
 def _width(only_rank: int | None) -> dict[str, str]:

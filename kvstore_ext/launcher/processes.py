@@ -33,10 +33,15 @@ class Process:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process ended: `status` as a shell would give it, 128 + n for signal n."""
+    """How a process ended: `status` as a shell would give it, 128 + n for signal n.
+
+    `lost`: nothing is known of it, as its host may be gone. `never_began`: it cannot be run.
+    """
 
     status: int
     text: str
+    lost: bool = False
+    never_began: bool = False
 
 
 def ended_with(status: int) -> Ending:

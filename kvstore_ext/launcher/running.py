@@ -6,6 +6,7 @@ import asyncio
 import os
 
 from .account import Account
+from .hosts import Host
 from .output import Sink
 from .processes import Ending, Process, ended_with, killed_by
 from .protocol import SIGN, Link, Message
@@ -18,13 +19,17 @@ _CHANGE_OF_MIND = 10.0
 class StartError(Exception):
     """A process could not be started.
 
-    `status` is what the launcher is to exit with, `sink` has what was printed instead.
+    `status` is what the launcher is to exit with, `sink` has what was printed instead, and `host`
+    is the one that could not be reached, if that is why.
     """
 
-    def __init__(self, text: str, status: int, sink: Sink | None = None) -> None:
+    def __init__(
+        self, text: str, status: int, sink: Sink | None = None, host: Host | None = None
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.sink = sink
+        self.host = host
 
 
 class Running:
@@ -137,12 +142,13 @@ class Running:
                     self._hold()
             elif "error" in message:
                 text = f"could not be started: {message['error']}"
-                self._set_ended(Ending(message["status"], text))
+                self._set_ended(Ending(message["status"], text, never_began=True))
             elif "status" in message["ended"]:
                 self._set_ended(ended_with(message["ended"]["status"]))
             else:
                 self._set_ended(killed_by(message["ended"]["signal"]))
-        self._set_ended(Ending(1, "is lost: the connection to its supervisor has ended"))
+        lost = "is lost: the connection to its supervisor has ended"
+        self._set_ended(Ending(1, lost, lost=True))
 
     def _take(self, output: bytes) -> None:
         try:

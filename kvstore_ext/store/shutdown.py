@@ -37,10 +37,14 @@ def _tell_launcher_of_errors() -> None:
     def report_first(print_error: Any, kind: Any, error: BaseException, trace: Any) -> None:
         for store in list(open_stores):
             if not store.closed:
-                report(failed=store._worker.failure() or f"worker {store.rank}: {_crash(error)}")
+                _report(store, store._worker.failure() or f"worker {store.rank}: {_crash(error)}")
         print_error(kind, error, trace)
 
     sys.excepthook = functools.partial(report_first, sys.excepthook)
+
+
+def _report(store: Any, reason: str) -> None:
+    report(failed=reason, step=store._router.steps)
 
 
 def _crash(error: BaseException) -> str:
@@ -100,7 +104,7 @@ def _close(store: Any, crash: str) -> None:
         return
     if crash and not store._worker.failure():
         # The launcher first: once the other workers know, they may end before this one.
-        report(failed=f"worker {store.rank}: {crash}")
+        _report(store, f"worker {store.rank}: {crash}")
         store.fail(crash)
     try:
         store.close()

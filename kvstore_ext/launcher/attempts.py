@@ -1,0 +1,118 @@
+"""Starts a job, and with --restarts again after a failure, until another start would be in vain."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from typing import Callable
+
+from .failure import JobError, say_failure
+from .hosts import Host
+from .job import Job
+from .options import Options
+
+NAME = "KVSTORE_EXT_ATTEMPT"  # of the variable that counts the starts of a job, from 0
+_LONGEST_BREAK = 60.0  # seconds; the first is one, and each twice the one before
+
+
+class Attempts:
+    """All attempts at one job. Make it inside the event loop.
+
+    `make` makes the job of one attempt, `say` takes each line.
+    """
+
+    def __init__(
+        self, options: Options, make: Callable[[Options], Job], say: Callable[[str], None]
+    ) -> None:
+        self._options = options
+        self._make = make
+        self._say = say
+        self._job: Job | None = None
+        self._failures: list[JobError] = []
+        self._stopped: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> int:
+        """Returns 0 when an attempt has ended well, the status of the last failure otherwise."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._stop, number)
+        while True:
+            self._job = self._make(self._next_options())
+            try:
+                await self._job.run()
+            except JobError as failure:
+                if self._is_last(failure):
+                    return failure.status
+            else:
+                return 0
+            self._job = None
+            if await self._is_stopped():
+                return self._stopped.result().status
+
+    def _stop(self, number: signal.Signals) -> None:
+        """A signal to the launcher counts as the job's last failure."""
+        failure = JobError(f"{number.name} has ended the job", 128 + number, final=True)
+        if self._job is None:
+            self._stopped.set_result(failure)
+        elif number == signal.SIGTERM:
+            self._job.tell(failure)
+        else:
+            self._job.fail(failure)
+
+    def _next_options(self) -> Options:
+        options, attempt = self._options, len(self._failures)
+        if not options.restarts:
+            return options
+        environment = {**options.environment, NAME: str(attempt)}
+        logs = os.path.join(options.log_dir, f"attempt-{attempt}") if attempt else options.log_dir
+        os.makedirs(logs, exist_ok=True)
+        hosts = self._hosts()[: options.hosts_needed]
+        return replace(options, environment=environment, log_dir=logs, hosts=tuple(hosts))
+
+    def _hosts(self) -> list[Host]:
+        """Returns the hosts that can be used: without those that are gone, where there are spare
+        ones."""
+        if self._options.hosts_needed is None:
+            return list(self._options.hosts)
+        gone = [failure.host for failure in self._failures]
+        return [host for host in self._options.hosts if host not in gone]
+
+    def _is_last(self, failure: JobError) -> bool:
+        """Tells of an attempt that has failed; returns whether another one would be in vain."""
+        self._failures.append(failure)
+        say_failure(failure, self._say)
+        obstacle = self._obstacle()
+        if obstacle is None:
+            return False
+        if len(self._failures) > 1:
+            causes = [f"{number}: {each}" for number, each in enumerate(self._failures)]
+            self._say("\n    ".join(["all attempts have failed:", *causes]))
+        if obstacle:
+            self._say(f"the job is not started again: {obstacle}")
+        return True
+
+    def _obstacle(self) -> str | None:
+        """Returns why there is no further attempt; empty where that needs no word."""
+        before, last = self._failures[-2:-1], self._failures[-1]
+        if last.final or not self._options.restarts:
+            return ""
+        if before and last.step is not None and before[0].step == last.step:
+            return f"its script has failed after {last.step} steps twice"
+        if len(self._failures) > self._options.restarts:
+            return f"--restarts {self._options.restarts} allows no more"
+        left, needed = len(self._hosts()), self._options.hosts_needed
+        if needed is not None and left < needed:
+            return f"the hostfile has {left} hosts left of the {needed} that are needed"
+        return None
+
+    async def _is_stopped(self) -> bool:
+        """Waits until the next attempt is due; returns whether a signal has come first."""
+        attempt = len(self._failures)
+        seconds = min(_LONGEST_BREAK, 2.0 ** (attempt - 1))
+        self._say(f"restart {attempt} of {self._options.restarts} in {seconds:g} s")
+        await asyncio.wait([self._stopped], timeout=seconds)
+        if self._stopped.done():
+            say_failure(self._stopped.result(), self._say)
+        return self._stopped.done()

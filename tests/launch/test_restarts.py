@@ -1,0 +1,128 @@
+"""--restarts: a job that has failed is started again, unless that would be in vain."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from .jobs import REPORT, Job
+from .sshd import HOSTS, Sshd
+
+SERVE = ["--server-command", "true"]
+# Appends its attempt to a file, and fails in those that come before the last argument.
+ATTEMPT = "echo $KVSTORE_EXT_ATTEMPT $DMLC_PS_ROOT_PORT >>attempts; "
+
+
+def attempts(directory: Path) -> list[str]:
+    return [line.split()[0] for line in (directory / "attempts").read_text().splitlines()]
+
+
+def fail_until(attempt: int, why: str = "echo no; exit 3") -> list[str]:
+    return ["sh", "-c", f"{ATTEMPT} [ $KVSTORE_EXT_ATTEMPT = {attempt} ] || {{ {why}; }}"]
+
+
+def test_an_attempt_that_goes_well_ends_the_job_well(job: Job) -> None:
+    assert job.run("-n", "1", *SERVE, "--restarts", "3", *fail_until(2)) == 0, job.errors
+    assert attempts(job.directory) == ["0", "1", "2"]
+    ports = {line.split()[1] for line in (job.directory / "attempts").read_text().splitlines()}
+    assert len(ports) == 3
+    for failed, logs in enumerate([job.log_dir, job.log_dir / "attempt-1"]):
+        said = job.errors.index(f"launch: its last lines (all are in {logs}/worker-0.log):")
+        assert job.errors[said - 1] == "launch: worker 0 on localhost ended with exit status 3"
+        assert job.errors[said + 1] == "    no"
+        assert job.errors[said + 2] == f"launch: restart {failed + 1} of 3 in {failed + 1} s"
+
+
+def test_all_causes_are_told_at_the_end(job: Job) -> None:
+    why = "exit $((3 + KVSTORE_EXT_ATTEMPT))"
+    assert job.run("-n", "1", *SERVE, "--restarts", "1", *fail_until(9, why)) == 4
+    assert job.errors[-4:] == [
+        "launch: all attempts have failed:",
+        "    0: worker 0 on localhost ended with exit status 3",
+        "    1: worker 0 on localhost ended with exit status 4",
+        "launch: the job is not started again: --restarts 1 allows no more",
+    ]
+
+
+def test_a_script_that_fails_at_the_same_step_twice_is_not_started_again(job: Job) -> None:
+    report = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no\\", \\"step\\": $step}'
+    why = f'step=1; [ $KVSTORE_EXT_ATTEMPT = 0 ] || step=2; {REPORT} "{report}"; exit 1'
+    assert job.run("-n", "1", *SERVE, "--restarts", "9", *fail_until(9, why)) == 1
+    assert attempts(job.directory) == ["0", "1", "2"]
+    assert job.errors[-1].endswith("not started again: its script has failed after 2 steps twice")
+
+
+TRAIN = """
+import os
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+store.set_optimizer(mx.optimizer.create("test", rescale_grad=0.5))
+begin = store.restore("snapshots") or 0
+attempt = int(os.environ["KVSTORE_EXT_ATTEMPT"])
+print("attempt", attempt, "begins at", begin, flush=True)
+for step in range(begin, 12):
+    if (attempt, store.rank, step) in [(0, 1, 6), (1, 0, 10)]:
+        os.kill(os.getpid(), 9)
+    store.pushpull("weight", mx.nd.ones((3,)), out=value)
+    value.wait_to_read()
+    store.snapshot("snapshots", every=4)
+    store.barrier()
+print(value.asnumpy().tolist(), flush=True)
+"""
+
+
+def test_a_training_goes_on_from_its_snapshot(job: Job) -> None:
+    (job.directory / "train.py").write_text(TRAIN)
+    arguments = ["-n", "2", "-s", "1", "--restarts", "2", sys.executable, "train.py"]
+    assert job.run(*arguments) == 0, job.errors
+    killed = [line for line in job.errors if line.endswith("killed by signal 9 (SIGKILL)")]
+    assert [line.split(" on ")[0] for line in killed] == ["launch: worker 1", "launch: worker 0"]
+    begins = [line for line in job.lines if line.startswith("[worker 0] attempt")]
+    assert begins[0].endswith("0 begins at 0")
+    assert int(begins[2].split()[-1]) >= int(begins[1].split()[-1])
+    assert "[worker 0] [12.0, 12.0, 12.0]" in job.lines
+
+
+def test_a_signal_ends_the_wait_for_the_next_attempt(job: Job) -> None:
+    job.start("-n", "1", *SERVE, "--restarts", "9", *fail_until(9))
+    job.wait_for_error("launch: restart 3 of 9 in 4 s")
+    job.signal(signal.SIGINT)
+    assert job.wait() == 130
+    assert attempts(job.directory) == ["0", "1", "2"]
+    assert job.errors[-1] == "launch: SIGINT has ended the job"
+
+
+def test_what_cannot_be_run_is_not_tried_again(job: Job) -> None:
+    arguments = ["-n", "1", "--server-command", "no_such_program", "--restarts", "3"]
+    assert job.run(*arguments, "sleep", "1000") == 127
+    assert len(job.errors) == 2, job.errors
+
+
+def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
+    hostfile = job.directory / "some"
+    gone = f"127.0.0.3:{sshd.port}"
+    hostfile.write_text("\n".join([f"{HOSTS[0]}:{sshd.port}", gone, f"{HOSTS[1]}:{sshd.port}"]))
+    arguments = ["-H", str(hostfile), "--interface", "lo", f"--launcher-options=-F {sshd.config}"]
+    arguments += ["-n", "2", "-s", "1", *SERVE, "--restarts", "1", "--hosts-needed", "2"]
+    worker = "set -- $SSH_CONNECTION; echo $3"
+    assert job.run(*arguments, "sh", "-c", worker) == 0, job.errors
+    shown = [line for line in job.lines if "refused" not in line]
+    assert sorted(shown) == [f"[worker {rank}] {host}" for rank, host in enumerate(HOSTS)]
+
+
+@pytest.mark.parametrize(
+    ("needed", "found"),
+    [("3", "--hosts-needed: found 3, and a hostfile of 2 hosts"), ("1", "slots for only 1")],
+)
+def test_hosts_that_can_never_be_enough(job: Job, needed: str, found: str) -> None:
+    hostfile = job.directory / "hosts"
+    hostfile.write_text("one slots=4\ntwo slots=1\n")
+    arguments = ["-n", "2", "-H", str(hostfile), "--hosts-needed", needed, "true"]
+    assert job.run(*arguments) == 2
+    assert found in job.errors[-1]
