@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Mapping, Sequence, TextIO
@@ -34,6 +35,7 @@ as_users_do = False  # set by --all
 
 # From their first uses on, by what they have imported, and with which variables.
 _interpreters: dict[tuple[str, frozenset], Interpreter] = {}
+_making = threading.Lock()
 
 
 def _interpreter(package: str, environment: Mapping[str, str]) -> Interpreter:
@@ -41,10 +43,11 @@ def _interpreter(package: str, environment: Mapping[str, str]) -> Interpreter:
         name: value for name, value in environment.items() if not name.startswith(READ_LATE)
     }
     key = package, frozenset(early.items())
-    if key not in _interpreters:
-        _interpreters[key] = Interpreter(sys.executable, MODULES[package], early)
-        atexit.register(_interpreters[key].close)
-    return _interpreters[key]
+    with _making:  # one for all jobs that start side by side
+        if key not in _interpreters:
+            _interpreters[key] = Interpreter(sys.executable, MODULES[package], early)
+            atexit.register(_interpreters[key].close)
+        return _interpreters[key]
 
 
 def can_fork(script: Path, environment: Mapping[str, str]) -> bool:
