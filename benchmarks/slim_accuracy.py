@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Dict, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 import accuracy
 import numpy as np
@@ -20,17 +20,31 @@ from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from kvstore_ext.compression import parse
 from kvstore_ext.methods import SlimDP
 from simulations.slim_dp import SlimSimulation
-from trainings import command, complete, interval, make_parser
+from trainings import command, compared, complete, interval, make_parser, shown
 
 MOMENTUM = 0.9
 PLAIN = "plain"
-METHODS: Dict[str, Dict[str, float]] = {  # by alpha and beta
+METHODS: Dict[str, Dict[str, Any]] = {  # by alpha, beta and explorer_mean
     PLAIN: {"alpha": 1, "beta": 1},
-    "(0.3, 0.15)": {"alpha": 0.3, "beta": 0.15},
-    "(0.3, 0)": {"alpha": 0.3, "beta": 0},
+    "(0.3, 0.15), pushed": {"alpha": 0.3, "beta": 0.15, "explorer_mean": "pushed"},
+    "(0.3, 0.15), all": {"alpha": 0.3, "beta": 0.15, "explorer_mean": "all"},
+    "(0.2, 0.1), pushed": {"alpha": 0.2, "beta": 0.1, "explorer_mean": "pushed"},
+    "(0.2, 0.1), all": {"alpha": 0.2, "beta": 0.1, "explorer_mean": "all"},
+    "(0.3, 0), pushed": {"alpha": 0.3, "beta": 0, "explorer_mean": "pushed"},
     "(0.3, 0.3)": {"alpha": 0.3, "beta": 0.3},
-    "(0.3, 0.15), server_lr 2": {"alpha": 0.3, "beta": 0.15, "server_lr": 2},
+    "(0.3, 0.15), all, server_lr 2": {
+        "alpha": 0.3,
+        "beta": 0.15,
+        "explorer_mean": "all",
+        "server_lr": 2,
+    },
 }
+# Of which both means are measured.
+SHARES = ("(0.3, 0.15)", "(0.2, 0.1)")
+NOT_SHOWN = [
+    "It does not show other networks, other data or another q; nor, where an interval has zero in",
+    "it, that there is no difference.",
+]
 # When the test images are looked at, as shares of all epochs.
 SHOWN = (1 / 15, 2 / 15, 1 / 5, 1 / 3, 1 / 2, 2 / 3, 1.0)
 
@@ -96,6 +110,7 @@ class Tables:
         yield from configuration(self._arguments)
         yield from ("", "## After the last step", "")
         yield from self._final()
+        yield from ("", *self._shown())
         for workers in self._arguments.workers:
             yield from ("", f"## Exploration and exploitation, K = {workers}", "")
             yield from self._courses(workers)
@@ -116,6 +131,35 @@ class Tables:
                     f"{np.mean(found['training']):.2f}",
                 ]
             yield f"| {method} | " + " | ".join(cells) + " |"
+
+    def _shown(self) -> Iterator[str]:
+        """What the table above tells, and what not."""
+        last = str(self._arguments.epochs)
+        differences = {
+            f"{method}, K = {workers}": self._of_seeds(method, workers)[last]
+            - self._of_seeds(PLAIN, workers)[last]
+            for workers in self._arguments.workers
+            for method in self._arguments.methods
+            if method != PLAIN
+        }
+        yield f"Differences from plain. {shown(differences)}"
+        yield from self._means(last)
+        yield ""
+        yield from NOT_SHOWN
+
+    def _means(self, last: str) -> Iterator[str]:
+        """The two means of an explorer beside each other."""
+        methods = self._arguments.methods
+        differences = {
+            f"{method}, K = {workers}": self._of_seeds(f"{method}, pushed", workers)[last]
+            - self._of_seeds(f"{method}, all", workers)[last]
+            for workers in self._arguments.workers
+            for method in SHARES
+            if f"{method}, pushed" in methods and f"{method}, all" in methods
+        }
+        if differences:
+            yield ""
+            yield compared("`pushed` less `all`", differences)
 
     def _courses(self, workers: int) -> Iterator[str]:
         steps = accuracy.split(0).steps(BATCH)

@@ -84,3 +84,10 @@ def shown(differences: Dict[str, np.ndarray]) -> str:
     if len(above) + len(below) < len(differences):
         told.append(f"Not told from zero: {'the others' if told else 'all'}.")
     return " ".join(told)
+
+
+def compared(what: str, differences: Dict[str, np.ndarray]) -> str:
+    """What one thing adds to another, an array of seeds in each case, and where that is told from
+    zero."""
+    found = "; ".join(f"{name} {interval(values, '+')}" for name, values in differences.items())
+    return f"{what}: {found}. {shown(differences)}"

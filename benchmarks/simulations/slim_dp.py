@@ -101,10 +101,11 @@ class GlobalModel:
         selection = max(0, late // method.q) if method.selects else 0
         return self._cores[selection].explored(self._explorers, method.seed, rank, number)
 
-    def add(self, total: np.ndarray, workers: int, number: int) -> None:
-        """Ends a round with the sum of what the workers pushed."""
+    def add(self, total: np.ndarray, pushes: np.ndarray, workers: int, number: int) -> None:
+        """Ends a round with the sum of what workers pushed, and how many pushed each element."""
         method = self._method
-        self.parameters += np.float32(method.server_lr / workers) * total
+        counted = np.maximum(pushes, 1) if method.explorer_mean == "pushed" else workers
+        self.parameters += np.float32(method.server_lr / counted) * total
         if method.selects and number % method.q == 0:
             self._choose(number // method.q, total)
 
@@ -229,10 +230,11 @@ class SlimSimulation:
             self._global.communicated(rank, number) for rank in range(len(self._workers))
         ]
         full = number % self._method.q == 0
+        pushed = [np.ones_like(mask) if full else mask for mask in communicated]
         total = np.zeros_like(self._global.parameters)
-        for worker, mask in zip(self._workers, communicated):
+        for worker, mask in zip(self._workers, pushed):
             total += worker.update() if full else np.where(mask, worker.update(), np.float32(0))
-        self._global.add(total, len(self._workers), number)
+        self._global.add(total, sum(map(np.int32, pushed)), len(self._workers), number)
         for worker, mask in zip(self._workers, communicated):
             worker.merge(self._global.parameters, mask)
 

@@ -30,11 +30,11 @@ class SlimDP(Compression):
     Every worker trains a model of its own with the optimizer that the store is given, and every
     `p` steps pushes the update of alpha * n of the model's n parameters: the core, beta * n that
     matter most, and an explorer, drawn afresh by each worker from the others. The servers add
-    `server_lr` times the mean of the workers' updates, in which what a worker does not push counts
-    as 0, and the worker takes the global parameters of core and explorer over (algorithm 1). Every
-    `q` rounds all updates are pushed, and the beta * n parameters with the largest |w| + c |g|
-    (equation 1; g is the summed update; over all layers together; among equals the first ones)
-    become the core. Numbers of parameters are rounded down.
+    `server_lr` times the mean of the workers' updates, an element's over all workers or over those
+    that push it (`explorer_mean`), and the worker takes the global parameters of core and explorer
+    over (algorithm 1). Every `q` rounds all updates are pushed, and the beta * n parameters with
+    the largest |w| + c |g| (equation 1; g is the summed update; over all layers together; among
+    equals the first ones) become the core. Numbers of parameters are rounded down.
 
     Beyond the paper: the explorer's indices need not travel, because the server draws it again;
     `core_delay`; and the updates may be compressed: one with NaN or infinity then ends the job. The
@@ -62,6 +62,11 @@ class SlimDP(Compression):
     )
     server_lr: float = number(1.0, "by which the mean update is multiplied (eta')")
     explorer: str = choice("seed", "keys: its indices travel along, as the paper has it")
+    explorer_mean: str = choice(
+        "pushed",
+        "the mean of an explored element's updates is over the workers that push it; all: the "
+        "others' count as 0, as in the paper's equation",
+    )
     core_delay: int = number(
         0, "rounds, below q, until a new core takes effect; 0: it is waited for"
     )

@@ -26,6 +26,7 @@ CASES: list[dict[str, Any]] = [
     {"alpha": 0.4, "beta": 0.1, "p": 2, "q": 3, "c": 3.0, "server_lr": 1.5, "core_delay": 1},
     {"beta": 0, "q": 7, "seed": 3, "explorer": "keys"},
     {"beta": 0.3, "q": 6},
+    {"explorer_mean": "all", "beta": 0.1, "q": 5},
     {"alpha": 1, "beta": 1},
 ]
 

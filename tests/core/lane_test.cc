@@ -132,7 +132,8 @@ TEST(SlimLane, TheCoreOfAllWorkersStaysTheSame) {
   Cluster cluster;
   // A core each 3 rounds, a round late.
   cluster.Join(Elements(),
-               "slim_dp alpha=0.5 beta=0.25 q=3 core_delay=1 server_lr=1 seed=0 explorer=seed");
+               "slim_dp alpha=0.5 beta=0.25 q=3 core_delay=1 server_lr=1 seed=0 explorer=seed "
+               "explorer_mean=pushed");
   size_t elements = 0;
   for (const uint64_t of_key : Elements()) elements += of_key;
   cluster.OnEveryWorker([&cluster, elements](int rank, Worker*) {

@@ -12,7 +12,8 @@ namespace {
 // Small enough to be encoded at once, of several slices, and empty.
 const std::vector<uint64_t> kElements = {100, 400000, 0};
 constexpr char kMethod[] =
-    "slim_dp alpha=0.5 beta=0.25 q=1000 core_delay=0 server_lr=1 seed=0 explorer=seed";
+    "slim_dp alpha=0.5 beta=0.25 q=1000 core_delay=0 server_lr=1 seed=0 explorer=seed "
+    "explorer_mean=pushed";
 
 // Each fourth element of a slice, beginning with one of the first.
 Subset EachFourth(size_t elements, size_t first) {

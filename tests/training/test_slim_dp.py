@@ -30,6 +30,8 @@ CASES = {
         {"alpha": 0.5, "beta": 0.2, "p": 3, "q": 4, "c": 2.0}, devices=2, steps=200
     ),
     "nothing but random": Case({"alpha": 0.2, "beta": 0, "q": 5, "seed": 3}, steps=200),
+    "the mean of who pushes": Case({"alpha": 0.2, "beta": 0, "q": 5, "server_lr": 1.5}),
+    "the mean of all": Case({"explorer_mean": "all", "q": 10}, steps=200),
     "nothing explored": Case({"alpha": 0.3, "beta": 0.3, "q": 7}),
     "all": Case({"alpha": 1, "beta": 1, "q": 7}),
     "nearly all explored": Case({"alpha": 0.95, "beta": 0.1, "q": 6}),

@@ -150,7 +150,10 @@ def test_a_key_that_is_never_pushed_is_named(cluster: Cluster) -> None:
     job.await_output("round 2 of key 1 is not complete.*exclude")
 
 
-SPECIFICATION = "slim_dp alpha=0.3 beta=0.15 q=4 core_delay=0 server_lr=1.0 seed=0 explorer=seed"
+SPECIFICATION = (
+    "slim_dp alpha=0.3 beta=0.15 q=4 core_delay=0 server_lr=1.0 seed=0 explorer=seed "
+    "explorer_mean=pushed"
+)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +163,12 @@ SPECIFICATION = "slim_dp alpha=0.3 beta=0.15 q=4 core_delay=0 server_lr=1.0 seed
         ("beta=0.15", "beta=0.4", "beta must be at most alpha"),
         ("q=4", "q=0", "q is 0; it must be a whole number 1 to 2147483648"),
         ("explorer=seed", "explorer=ids", "explorer is ids; it must be seed or keys"),
+        ("=pushed", "=some", "explorer_mean is some; it must be all or pushed"),
         (" seed=0", "", "seed is missing"),
         ("seed=0", "seeds=0", "no option 'seeds'; the options are alpha, beta, q,"),
-        ("=seed", "=seed values: qsgd bits=8", "compression 'qsgd bits=8': bucket is missing"),
-        ("=seed", "=seed values: 3bit", "no compression '3bit'; there are terngrad"),
-        ("=seed", "=seed qsgd bits=8", "no option 'qsgd'"),
+        ("=pushed", "=pushed values: qsgd bits=8", "compression 'qsgd bits=8': bucket is missing"),
+        ("=pushed", "=pushed values: 3bit", "no compression '3bit'; there are terngrad"),
+        ("=pushed", "=pushed qsgd bits=8", "no option 'qsgd'"),
     ],
 )
 def test_specifications_that_cannot_be_are_refused_by_the_core(

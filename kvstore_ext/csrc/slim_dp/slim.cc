@@ -20,6 +20,7 @@ const std::vector<MethodOption>& SlimOptions::Table() {
       MethodOption::NumberAbove("server_lr", 0),
       MethodOption::Seed(),
       MethodOption::Choice("explorer", {"seed", "keys"}),
+      MethodOption::Choice("explorer_mean", {"all", "pushed"}),
   };
   return options;
 }
@@ -35,6 +36,7 @@ SlimOptions SlimOptions::Parse(const std::string& specification) {
   options.server_rate = values.Number("server_lr");
   options.seed = values.Whole("seed");
   options.sends_indices = values.Word("explorer") == "keys";
+  options.mean_of_pushed = values.Word("explorer_mean") == "pushed";
   if (end != std::string::npos) {
     options.values = specification.substr(end + sizeof kBeforeValues - 1);
   }

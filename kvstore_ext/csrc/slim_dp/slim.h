@@ -17,14 +17,15 @@ namespace kvstore_ext {
 constexpr size_t kCoresKept = 2;
 
 struct SlimOptions {
-  double share = 1;            // of the elements that travel in a round: alpha
-  double core_share = 1;       // of those that always do: beta
-  uint64_t selection = 1;      // rounds from one choice of the core to the next: q
-  uint64_t delay = 0;          // rounds until a chosen core takes effect
-  double server_rate = 1;      // by which the servers multiply the mean of the updates
-  uint64_t seed = 0;           // of the explorers
-  bool sends_indices = false;  // of the explorer, as the paper does; or the server draws it again
-  std::string values;          // the compression of updates (see codec.h); empty for none
+  double share = 1;             // of the elements that travel in a round: alpha
+  double core_share = 1;        // of those that always do: beta
+  uint64_t selection = 1;       // rounds from one choice of the core to the next: q
+  uint64_t delay = 0;           // rounds until a chosen core takes effect
+  double server_rate = 1;       // by which the servers multiply the mean of the updates
+  uint64_t seed = 0;            // of the explorers
+  bool sends_indices = false;   // of the explorer, as the paper does; or the server draws it again
+  bool mean_of_pushed = false;  // an element's mean is over who has pushed it; or over all workers
+  std::string values;           // the compression of updates (see codec.h); empty for none
 
   // The same elements always: nothing is ever selected.
   bool fixed() const { return core_share == 0 || core_share == 1; }

@@ -162,12 +162,31 @@ void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> core
 }
 
 void SlimSlice::Apply(const Buffer& sum) {
-  const auto rate = static_cast<float>(options_.server_rate / context().workers);
+  const int workers = context().workers;
+  const auto rate = static_cast<float>(options_.server_rate / workers);
   auto* parameters = reinterpret_cast<float*>(value_.data.get());
   const auto* update = reinterpret_cast<const float*>(sum.data.get());
-  for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
+  if (full_ || !options_.mean_of_pushed) {
+    for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
+  } else {
+    const std::vector<int> pushes = CountPushes();
+    std::vector<float> rates(workers + 1, 0.0F);  // by the number of pushes
+    for (int count = 1; count <= workers; ++count) {
+      rates[count] = static_cast<float>(options_.server_rate / count);
+    }
+    for (size_t i = 0; i < elements_; ++i) parameters[i] += rates[pushes[i]] * update[i];
+  }
   if (!full_ || options_.fixed()) return;
   snapshot_ = std::make_shared<Snapshot>(Snapshot{pushed_, Copy(value_), sum});
+}
+
+// By element, how many workers have pushed it in this round.
+std::vector<int> SlimSlice::CountPushes() const {
+  std::vector<int> pushes(elements_, 0);
+  for (const Subset& together : together_) {
+    together.ForEach([&](size_t i) { ++pushes[i]; });
+  }
+  return pushes;
 }
 
 SliceAnswer SlimSlice::AnswerTo(int worker) const {

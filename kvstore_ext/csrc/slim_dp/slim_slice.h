@@ -16,9 +16,9 @@
 
 namespace kvstore_ext {
 
-// Adds the mean of what workers push, and answers each with its own part of the parameters. A push
-// counts only where it was made with the core that is here. Thread-safe: its server is one thread,
-// a selection another.
+// Adds the mean of what workers push, over all of them or those that push an element, and answers
+// each with its own part of the parameters. A push counts only where it was made with the core that
+// is here. Thread-safe: its server is one thread, a selection another.
 class SlimSlice : public Reduction {
  public:
   // The parameters and the summed update of a full push, from which a core is selected.
@@ -61,6 +61,7 @@ class SlimSlice : public Reduction {
  private:
   bool HasCoreOf(const Message& message);
   void Apply(const Buffer& sum);
+  std::vector<int> CountPushes() const;
   void AddTo(float* sum, const Buffer& bytes) const;
   void SetCore(uint64_t selection, Subset members);
   std::shared_ptr<const Core> CoreOf(uint64_t selection) const;

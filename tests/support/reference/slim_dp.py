@@ -37,6 +37,7 @@ class Options:
     c: float | str = "auto"
     server_lr: float = 1.0
     core_delay: int = 0
+    explorer_mean: str = "pushed"
     seed: int = 0
     values: Method | None = None
 
@@ -137,12 +138,17 @@ class Simulation:
         full = self.rounds % options.q == 0
         sets = [self.communicated(rank, core) for rank in range(len(models))]
         total = np.zeros_like(self.parameters)
+        pushes = np.zeros(total.size, int)
         scalers = self._scalers(models)
         for rank, (model, together) in enumerate(zip(models, sets)):
             update = model - self.base[rank]
             pushed = np.ones_like(together) if full else together
             total[pushed] += self._travel(rank, update, pushed, scalers)
-        self.parameters = self.parameters + np.float32(options.server_lr / len(models)) * total
+            pushes[pushed] += 1
+        if options.explorer_mean == "all":
+            pushes[:] = len(models)
+        rates = (options.server_lr / np.maximum(pushes, 1)).astype(np.float32)
+        self.parameters = self.parameters + rates * total
         if full:
             self.cores[self.rounds // options.q] = self._select(total)
         merged = [
