@@ -20,19 +20,25 @@ from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from datasets import Dataset
 from kvstore_ext.compression import Compression, parse
 from simulations.gradients import Simulation
-from trainings import command, complete, interval, make_parser
+from trainings import command, compared, complete, interval, make_parser, shown
 
 BASE_RATES = {0.9: 0.01, 0.0: 0.1}  # by momentum
 WINDOW = 0.1  # share of the iterations in which the moving average forgets all but 1/e
 WARMUP_EPOCHS = 4  # of dgc, as in its paper
 FLOAT = "float"
+DGC, MASKED = "dgc", "dgc, masked"
 METHODS: Dict[str, Dict[str, Any]] = {
     "terngrad": {"type": "terngrad"},
     "terngrad, not clipped": {"type": "terngrad", "clip_sigma": 0},
     "qsgd": {"type": "qsgd"},
     "onebit": {"type": "onebit"},
-    "dgc": {"type": "dgc", "ratio": 0.01},
+    DGC: {"type": "dgc", "ratio": 0.01},
+    MASKED: {"type": "dgc", "ratio": 0.01, "momentum_masking": True},
 }
+NOT_SHOWN = [
+    "It does not show other networks, other data, other learning rates or longer trainings; nor,",
+    "where an interval has zero in it, that there is no difference.",
+]
 EVALUATED = ("final parameters", "moving average")
 
 
@@ -94,12 +100,21 @@ Results = Dict[Training, Found]
 
 
 def trainings(arguments: argparse.Namespace) -> Iterator[Training]:
-    """All that the command asks for, those with floats first."""
-    for method in [FLOAT, *arguments.methods]:
-        for workers in [1] if method == FLOAT else arguments.workers:
-            for momentum in BASE_RATES:
+    """All that the command asks for, those with floats first with each momentum."""
+    for momentum in BASE_RATES:
+        for method in [FLOAT, *methods_of(arguments, momentum)]:
+            for workers in [1] if method == FLOAT else arguments.workers:
                 for seed in arguments.seeds:
                     yield Training(method, workers, momentum, seed, arguments.epochs)
+
+
+def methods_of(arguments: argparse.Namespace, momentum: float) -> List[str]:
+    """Those that differ with this momentum."""
+    return [
+        method
+        for method in arguments.methods
+        if momentum or "momentum_masking" not in METHODS[method]
+    ]
 
 
 class Tables:
@@ -118,6 +133,7 @@ class Tables:
             for name in EVALUATED:
                 yield from ("", f"Differences in points, {name}:", "")
                 yield from self._differences(momentum, name)
+        yield from ("", *NOT_SHOWN)
 
     def _float_accuracies(self, momentum: float) -> str:
         found = self._of_seeds(FLOAT, 1, momentum)
@@ -129,12 +145,24 @@ class Tables:
         yield "| | " + " | ".join(f"N = {count}" for count in workers) + " |"
         yield "| --- |" + " ---: |" * len(workers)
         floats = self._of_seeds(FLOAT, 1, momentum)[name]
-        for method in self._arguments.methods:
-            cells = [
-                interval(self._of_seeds(method, count, momentum)[name] - floats, "+")
-                for count in workers
-            ]
+        methods = methods_of(self._arguments, momentum)
+        differences = {}
+        for method in methods:
+            cells = []
+            for count in workers:
+                difference = self._of_seeds(method, count, momentum)[name] - floats
+                differences[f"{method}, N = {count}"] = difference
+                cells.append(interval(difference, "+"))
             yield f"| {method} | " + " | ".join(cells) + " |"
+        yield ""
+        yield shown(differences)
+        if {DGC, MASKED} <= set(methods):
+            yield ""
+            yield compared(f"`{DGC}` less `{MASKED}`", {
+                f"N = {count}":
+                    differences[f"{DGC}, N = {count}"] - differences[f"{MASKED}, N = {count}"]
+                for count in workers
+            })
 
     def _of_seeds(self, method: str, workers: int, momentum: float) -> Dict[str, np.ndarray]:
         """Percentages, one a seed, by what they are of."""
@@ -166,8 +194,9 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
         f"- {iterations} steps, {arguments.epochs} epochs. The moving average of the parameters"
         f" decays by {1 - 1 / (WINDOW * iterations):.5f} a step.",
         "- Types of compression with their default options, but for dgc: it sends"
-        f" {METHODS['dgc']['ratio']:.0%} of the elements",
-        f"  after a warm-up of {WARMUP_EPOCHS} epochs.",
+        f" {METHODS[DGC]['ratio']:.0%} of the elements",
+        f"  after a warm-up of {WARMUP_EPOCHS} epochs; masked, as in its paper, it forgets the"
+        " momentum of what it sends.",
         "- Workers and servers are simulated in one process (benchmarks/simulations/gradients.py),"
         " with the bits of a cluster.",
     ]

@@ -171,5 +171,6 @@ def _introduction() -> List[str]:
         f"P3's figure 11, with what trains here in the place of its ResNet-110: real jobs of "
         f"{HOSTS} workers and as many servers, with five settings of the learning rate, the "
         "momentum and the batch. Made by `python -m benchmarks.figures p3-accuracy`. `dgc` begins "
-        "with a warm-up of four epochs, as in its paper.",
+        "with a warm-up of four epochs, as in its paper, and keeps the momentum of what it sends, "
+        "unlike there (benchmarks/dgc_ablation.md).",
     ]

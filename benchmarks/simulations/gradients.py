@@ -16,6 +16,7 @@ import mxnet as mx
 import numpy as np
 from kvstore_ext import _core
 from kvstore_ext.compression import Compression
+from kvstore_ext.compression.momentum import take_momentum
 from kvstore_ext.keys.names import identity
 from mxnet import gluon
 
@@ -118,7 +119,7 @@ class Simulation:
         Initialised; it is trained. Its keys are numbered as Trainer numbers them.
     optimizer
         Its rescale_grad is one over the size of the batch of all workers. Where the method applies
-        SGD's momentum, the optimizer's becomes 0.
+        SGD's momentum, it takes it over.
     method
         How gradients and their sums travel; None for as they are.
     store
@@ -142,7 +143,7 @@ class Simulation:
         self.network = Network(network)
         momentum = 0.0
         if method is not None and method.applies_momentum:
-            momentum, optimizer.momentum = optimizer.momentum, 0.0
+            momentum = take_momentum(optimizer, method.name)
         parameters = self.network.parameters
         optimizer.aggregate_num = len(parameters)  # updates all in one operation
         self._updater = mx.optimizer.get_updater(optimizer)

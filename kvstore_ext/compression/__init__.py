@@ -8,6 +8,7 @@ which method a store has, only what `Compression` and `StoreMethod` say of it. I
     store_method.py     what a store's method decides: the interface that the store calls
     last_layer.py       which parameters are the last layer's
     gradient_method.py  what one decides that compresses gradients
+    momentum.py         whose momentum is applied where, and what that means for weight decay
     carry_over.py       what is left of a round for the next one
     method.py           Compression: what every method says of itself
     options.py          how an option is declared and checked; ranges are the core's

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .method import GradientCompression
-from .options import number
+from .options import flag, number
 
 
 @dataclass(frozen=True)
@@ -13,10 +13,11 @@ class DGC(GradientCompression):
     """The largest elements of accumulated gradients (Lin et al., ICLR 2018).
 
     A worker adds up its gradients with momentum, and sends the elements that have grown largest;
-    the others go on accumulating, and the momentum of those sent is cleared (momentum correction
-    and factor masking). The momentum is taken over from an SGD optimizer, whose own becomes 0. The
-    sum travels back with its non-zero elements. Beyond the paper: the count of elements is exact
-    for each key.
+    the others go on accumulating (momentum correction). The momentum is taken over from an SGD
+    optimizer, whose own becomes 0, and whose weight decay becomes what momentum would make of it
+    (compression/momentum.py). The sum travels back with its non-zero elements. Beyond the paper:
+    the count of elements is exact for each key; and the momentum of what is sent is cleared (factor
+    masking) only with `momentum_masking`, because that costs accuracy (benchmarks/dgc_ablation.md).
     """
 
     name: ClassVar[str] = "dgc"
@@ -30,4 +31,7 @@ class DGC(GradientCompression):
     clip_norm: float = number(
         0.0,
         "l2 norm that a key's gradient is clipped at, over sqrt(workers) on each; 0: not at all",
+    )
+    momentum_masking: bool = flag(
+        False, "forget the momentum of what is sent, as the paper does; or it stays"
     )

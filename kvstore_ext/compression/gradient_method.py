@@ -8,10 +8,11 @@ import mxnet as mx
 import numpy as np
 
 from .. import _core
-from ..errors import ArrayMismatch, KVStoreError
+from ..errors import ArrayMismatch
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key, storage, stype_of
 from .last_layer import last_declared
+from .momentum import take_momentum
 from .store_context import StoreContext
 from .store_method import StoreMethod
 
@@ -60,20 +61,16 @@ class GradientMethod(StoreMethod):
             self.codecs[key.name].set_momentum(self._momentum)
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
-        """Takes the optimizer's momentum over where the method applies it: the optimizer's own is 0
-        from now on. Raises KVStoreError for a momentum that is not plain SGD's."""
+        """Takes the optimizer's momentum over where the method applies it; raises KVStoreError for
+        one that it cannot take (momentum.py)."""
         super().adopt(optimizer)
         self._last = None
-        momentum = getattr(optimizer, "momentum", 0.0)
-        if not self._options.applies_momentum or not momentum:
+        if not self._options.applies_momentum:
             return
-        if type(optimizer) is not mx.optimizer.SGD:
-            raise KVStoreError(
-                f"{self._options.name} applies the momentum of SGD itself; that of "
-                f"{type(optimizer).__name__} is another: use SGD, or an optimizer without momentum"
-            )
+        momentum = take_momentum(optimizer, self._options.name)
+        if not momentum:
+            return
         self._context.adopted.momentum = momentum
-        optimizer.momentum = 0.0
         for key in self._keys():
             self.codecs[key.name].set_momentum(momentum)
 

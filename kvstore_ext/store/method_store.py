@@ -89,7 +89,7 @@ class MethodStore(LaneStore):
         The store learns parameters' names for the options `exclude` and `last_layer`. With
         `exclude_last` it takes its keys for the network's parameters from the first layer to the
         last, in the order of their first values. With dgc it applies the optimizer's momentum in
-        its stead, and sets it to 0.
+        its stead, sets it to 0, and raises `wd` to what momentum would make of it.
 
         Raises
         ------

@@ -20,6 +20,7 @@ QUICK = {
     "--text-scale 0.01 --bleu-sentences 4 --batch-size 128 --examples 1 --epochs 1",
     "benchmarks/codecs.py": "--elements 65536 --repeats 1",
     "benchmarks/compression_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods terngrad",
+    "benchmarks/dgc_ablation.py": "--epochs 1 --workers 2 --seeds 1 --methods '10 %'",
     "benchmarks/terngrad_ablation.py": "--epochs 5 --workers 2 --seeds 1 --methods 'c = 1'",
     "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods plain",
     # Whose every run takes the whole time; tests/benchmarks runs what it is made of.

@@ -113,7 +113,7 @@ def test_a_last_share_above_that_of_the_first_stage_needs_no_warm_up() -> None:
 @pytest.mark.parametrize("clip", [0.0, 0.01])
 @pytest.mark.parametrize("name", KERNELS)
 def test_rounds_are_the_references(momentum: float, clip: float, name: str) -> None:
-    method = DGC(final_ratio=0.01, warmup=4, stages=2, clip=clip)
+    method = DGC(final_ratio=0.01, warmup=4, stages=2, clip=clip, masking=True)
     random = np.random.RandomState(2)
     elements = 20_011
     with kernels(name):
@@ -133,7 +133,7 @@ def test_rounds_are_the_references(momentum: float, clip: float, name: str) -> N
 
 def test_what_is_sent_is_forgotten_with_its_momentum() -> None:
     elements = 1000
-    worker = Worker(DGC(final_ratio=0.01), elements, momentum=0.9)
+    worker = Worker(DGC(final_ratio=0.01, masking=True), elements, momentum=0.9)
     for number in range(1, 6):
         sent, count = worker.round(gradients(elements)["normal"], number)
         assert count == 10
@@ -153,7 +153,7 @@ def test_momentum_counts_once() -> None:
     an SGD that never stops, and none twice.
     """
     elements, momentum, rounds = 100, 0.5, 12
-    worker = Worker(DGC(final_ratio=0.1), elements, momentum)
+    worker = Worker(DGC(final_ratio=0.1, masking=True), elements, momentum)
     gradient = np.arange(1, elements + 1, dtype=np.float32) / np.float32(128)
     total = np.zeros(elements, np.float64)
     expected = np.zeros(elements, np.float64)
@@ -168,10 +168,29 @@ def test_momentum_counts_once() -> None:
         np.testing.assert_allclose(total + waiting, expected, rtol=1e-5)
 
 
+def test_without_momentum_masking_what_is_sent_and_waits_is_momentum_sgd() -> None:
+    elements, momentum = 100, 0.9
+    worker = Worker(DGC(final_ratio=0.1), elements, momentum)
+    random = np.random.RandomState(5)
+    velocity = np.zeros(elements, np.float64)
+    expected, total = np.zeros((2, elements), np.float64)
+    for number in range(1, 41):
+        gradient = random.standard_normal(elements).astype(np.float32)
+        sent, count = worker.round(gradient, number)
+        assert count == 10
+        velocity = momentum * velocity + gradient
+        expected += velocity
+        total += sent
+        waiting, kept = worker.encoder.state().reshape(2, elements)
+        assert not waiting[np.flatnonzero(sent)].any()
+        np.testing.assert_allclose(kept, velocity, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(total + waiting, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_without_masking_to_disturb_it_all_of_the_momentum_arrives() -> None:
     """Nothing is sent of the elements but the first: theirs is plain momentum SGD."""
     elements, momentum = 100, 0.9
-    worker = Worker(DGC(final_ratio=0.01), elements, momentum)
+    worker = Worker(DGC(final_ratio=0.01, masking=True), elements, momentum)
     gradient = np.full(elements, 0.25, np.float32)
     gradient[0] = 1e6
     velocity, applied = 0.0, 0.0

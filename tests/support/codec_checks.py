@@ -38,6 +38,7 @@ METHODS: list[Method] = [
     TwoBit(0.001),
     DGC(),
     DGC(final_ratio=0.01, warmup=8, stages=4, clip=1.0),
+    DGC(final_ratio=0.05, masking=True),
 ]
 SIZES = [0, 1, 5, 159, 160, 161, 1000, 65_543]
 DRAWS = Draws(seed=3, sender=1, key=2**64 - 5, round=9)

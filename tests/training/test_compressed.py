@@ -60,6 +60,10 @@ CASES: dict[str, tuple[Case, Callable[[tuple], Method]]] = {
         Case("dgc", {"ratio": 0.01, "warmup_rounds": 3, "clip_norm": 0.1}, momentum=0.9),
         lambda shape: DGC(0.01, 3, 4, 0.1),
     ),
+    "dgc, masked": (
+        Case("dgc", {"ratio": 0.05, "momentum_masking": True}, momentum=0.9),
+        lambda shape: DGC(0.05, masking=True),
+    ),
     "onebit": (Case("onebit"), lambda shape: OneBit()),
     "onebit by columns": (
         Case("onebit", {"bucket": 0}),
@@ -144,6 +148,7 @@ def simulate(method: Method, interface: str, optimizer: str, store: int) -> Arra
     arguments = dict(OPTIMIZERS[optimizer])
     # dgc applies the momentum itself.
     momentum = arguments.pop("momentum", 0.0) if isinstance(method, DGC) else 0.0
+    arguments["wd"] = arguments.get("wd", 0.0) / (1 - momentum)
     made = mx.optimizer.create(optimizer, rescale_grad=1 / (2 * BATCH), **arguments)
     updater = mx.optimizer.get_updater(made)
     network = make_network()

@@ -38,6 +38,7 @@ std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
   options.warmup = values.Whole("warmup_rounds");
   options.stages = values.Whole("warmup_stages");
   options.clip = values.Number("clip_norm");
+  options.masking = values.Flag("momentum_masking");
   return std::make_shared<Dgc>(options, workers);
 }
 
@@ -47,7 +48,8 @@ CodecMethod Dgc::Method() {
   return {
       kName,
       {MethodOption::NumberAbove("ratio", 0, 1), MethodOption::Whole("warmup_rounds", 0, 0x1p31),
-       MethodOption::Whole("warmup_stages", 1, 1000), MethodOption::Number("clip_norm", 0)},
+       MethodOption::Whole("warmup_stages", 1, 1000), MethodOption::Number("clip_norm", 0),
+       MethodOption::Flag("momentum_masking")},
       Make};
 }
 

@@ -12,6 +12,7 @@ struct DgcOptions {
   uint64_t warmup = 0;   // rounds
   uint64_t stages = 4;   // of the warm-up, each of which sends less than the one before
   double clip = 0;       // the l2 norm to which the workers' mean gradient is clipped; 0: none
+  bool masking = false;  // the momentum of what is sent is forgotten
 };
 
 // Lin et al., "Deep Gradient Compression: Reducing the Communication Bandwidth for Distributed
@@ -40,6 +41,9 @@ class Dgc : public Codec {
 
   // The l2 norm to which a worker clips its gradient; infinity for none.
   double clip_norm() const { return clip_norm_; }
+
+  // Section 3.3's momentum factor masking.
+  bool masks() const { return options_.masking; }
 
   // `count` elements of `values`, at these ascending indices, less `offset`.
   Buffer EncodeSelected(const float* values, size_t elements, const uint64_t* selected,

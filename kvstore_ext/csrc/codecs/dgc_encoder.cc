@@ -81,9 +81,10 @@ Buffer DgcEncoder::Encode(size_t offset, size_t length, float, const Draws&) {
   const size_t count = end - begin;
   Buffer bytes = dgc_->EncodeSelected(
       sums_.data() + offset, length, selected_.data() + (begin - selected_.begin()), count, offset);
+  const bool masks = dgc_->masks() && !velocities_.empty();
   for (auto element = begin; element != end; ++element) {
     sums_[*element] = 0;
-    if (!velocities_.empty()) velocities_[*element] = 0;
+    if (masks) velocities_[*element] = 0;
   }
   return bytes;
 }

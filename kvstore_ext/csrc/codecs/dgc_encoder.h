@@ -10,8 +10,8 @@
 namespace kvstore_ext {
 
 // Adds up gradients with momentum correction, sends the largest sums, and forgets sum and momentum
-// of what it has sent (section 3.1 and 3.2; "momentum factor masking"). A round that is discarded
-// keeps what it would have sent; its gradient has been added up.
+// of what it has sent (section 3.1 and 3.2; the latter, "momentum factor masking", may be left
+// out). A round that is discarded keeps what it would have sent; its gradient has been added up.
 class DgcEncoder : public KeyEncoder {
  public:
   DgcEncoder(std::shared_ptr<const Dgc> codec, size_t elements)

@@ -179,16 +179,18 @@ def dgc_takes_over_an_optimizers_momentum(_: KVStore) -> None:
     weight = gluon.Parameter("weight", shape=SHAPE, init="zeros")
     weight.initialize(ctx=DEVICES)
     store = mx.kv.create("dgc")
-    trainer = gluon.Trainer([weight], "sgd", {"momentum": 0.9}, kvstore=store)
+    settings = {"momentum": 0.9, "wd": 0.01}
+    trainer = gluon.Trainer([weight], "sgd", settings, kvstore=store)
     with autograd.record():
         losses = [weight.data(device).sum() for device in DEVICES]
     autograd.backward(losses)
     trainer.step(1)
     assert trainer._optimizer.momentum == 0
+    assert trainer._optimizer.wd == pytest.approx(0.1)
     state = store.method.of_worker(0)
     sums, velocities = np.split(state, 2)
-    assert (sums == velocities).all()
-    assert (sums != 0).sum() == 199  # of 200, of which one was sent
+    assert (velocities != 0).all()
+    assert (sums == velocities).sum() == 199  # of 200, of which one was sent
     store.close()
 
 
@@ -197,6 +199,31 @@ def dgc_refuses_an_optimizer_whose_momentum_it_does_not_know(_: KVStore) -> None
     with pytest.raises(kvstore_ext.KVStoreError, match="NAG"):
         store.adopt_optimizer(mx.optimizer.NAG(momentum=0.9))
     store.close()
+
+
+def dgc_refuses_a_momentum_that_never_forgets(_: KVStore) -> None:
+    store = mx.kv.create("dgc")
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"momentum is 1\.0; it must be .* below 1"):
+        store.adopt_optimizer(mx.optimizer.SGD(momentum=1.0))
+    store.close()
+
+
+def dgc_decays_weights_as_sgd_with_momentum(_: KVStore) -> None:
+    decayed = []
+    for kind in ("dgc", "p3"):
+        weight = gluon.Parameter("weight", shape=SHAPE, init="ones")
+        weight.initialize()
+        settings = {"momentum": 0.5, "wd": 0.001, "learning_rate": 0.5}
+        store = mx.kv.create(kind)
+        trainer = gluon.Trainer([weight], "sgd", settings, kvstore=store, update_on_kvstore=False)
+        for _ in range(50):
+            with autograd.record():
+                loss = (weight.data() * 0).sum()
+            loss.backward()
+            trainer.step(1)
+        decayed.append(1 - weight.data().asnumpy())
+        store.close()
+    np.testing.assert_allclose(decayed[0], decayed[1], rtol=0.05)
 
 
 def dgc_applies_the_momentum_of_excluded_keys_too(_: KVStore) -> None:
@@ -302,6 +329,8 @@ CHECKS = {
         unusual_gradients_give_right_sums,
         dgc_takes_over_an_optimizers_momentum,
         dgc_refuses_an_optimizer_whose_momentum_it_does_not_know,
+        dgc_refuses_a_momentum_that_never_forgets,
+        dgc_decays_weights_as_sgd_with_momentum,
         dgc_applies_the_momentum_of_excluded_keys_too,
         dgc_refuses_sparse_keys_where_it_applies_momentum,
         an_optimizer_that_is_loaded_gives_its_momentum_as_well,

@@ -278,12 +278,14 @@ class DGC(Method):
     warmup: int = 0
     stages: int = 4
     clip: float = 0.0
+    masking: bool = False
 
     @property
     def specification(self) -> str:
         return (
             f"dgc ratio={self.final_ratio} warmup_rounds={self.warmup} "
-            f"warmup_stages={self.stages} clip_norm={self.clip}"
+            f"warmup_stages={self.stages} clip_norm={self.clip} "
+            f"momentum_masking={int(self.masking)}"
         )
 
     def reduce(self, values: np.ndarray, scaler: np.float32, draws: np.ndarray) -> Chosen:

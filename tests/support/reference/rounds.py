@@ -78,8 +78,9 @@ class DGCEncoder(Encoder):
 
     def reduce(self, scaler: np.float32, draws: np.ndarray) -> Chosen:
         chosen = Chosen(self.carried.copy(), self.sent)
-        for kept in (self.carried, self.velocity):
-            kept[self.sent] = 0
+        self.carried[self.sent] = 0
+        if self.dgc.masking:
+            self.velocity[self.sent] = 0
         return chosen
 
     @property
