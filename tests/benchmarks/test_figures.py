@@ -219,4 +219,4 @@ def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:
         ["74 %", "71 %", "75 %: no"], ["74 %", "70 %", "75 %: no"]]
     # The paper's table 2: 1.09, 1.13, 1.32 and 1.41, of hours that it did not round.
     assert [row[10] for row in slim] == ["1.09", "1.12", "1.32", "1.41"]
-    assert "hosts with 10 processors each" in text
+    assert "hosts with 20 processors each" in text
