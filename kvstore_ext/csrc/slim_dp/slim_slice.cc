@@ -83,7 +83,9 @@ bool SlimSlice::HasCoreOf(const Message& message) {
 void SlimSlice::AddNothing(int worker, double factor) {
   std::lock_guard<std::mutex> lock(mutex_);
   sum_.AddNothing(worker);
+  together_[worker] = Subset();
   factor_ = factor;
+  if (factor == 1) ++zeros_;
 }
 
 void SlimSlice::Finish(uint64_t round) {
@@ -91,7 +93,7 @@ void SlimSlice::Finish(uint64_t round) {
     std::lock_guard<std::mutex> lock(mutex_);
     initial_ = round == 0;
     if (!initial_) {
-      Apply(sum_.TakeWide(std::exchange(factor_, 1)));
+      Apply();
     } else {
       value_ = sum_.Take();
       if (!options_.fixed()) {
@@ -161,28 +163,32 @@ void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> core
   for (auto& core : cores) SetCore(core.first, std::move(core.second));
 }
 
-void SlimSlice::Apply(const Buffer& sum) {
+void SlimSlice::Apply() {
+  const bool counts = options_.mean_of_pushed && !full_;
+  const double factor = std::exchange(factor_, 1);
+  const Buffer sum = sum_.TakeWide(counts ? 1 : factor);
   const int workers = context().workers;
-  const auto rate = static_cast<float>(options_.server_rate / workers);
   auto* parameters = reinterpret_cast<float*>(value_.data.get());
   const auto* update = reinterpret_cast<const float*>(sum.data.get());
-  if (full_ || !options_.mean_of_pushed) {
-    for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
-  } else {
+  if (counts) {
     const std::vector<int> pushes = CountPushes();
     std::vector<float> rates(workers + 1, 0.0F);  // by the number of pushes
     for (int count = 1; count <= workers; ++count) {
       rates[count] = static_cast<float>(options_.server_rate / count);
     }
     for (size_t i = 0; i < elements_; ++i) parameters[i] += rates[pushes[i]] * update[i];
+  } else {
+    const auto rate = static_cast<float>(options_.server_rate / workers);
+    for (size_t i = 0; i < elements_; ++i) parameters[i] += rate * update[i];
   }
+  zeros_ = 0;
   if (!full_ || options_.fixed()) return;
   snapshot_ = std::make_shared<Snapshot>(Snapshot{pushed_, Copy(value_), sum});
 }
 
 // By element, how many workers have pushed it in this round.
 std::vector<int> SlimSlice::CountPushes() const {
-  std::vector<int> pushes(elements_, 0);
+  std::vector<int> pushes(elements_, zeros_);
   for (const Subset& together : together_) {
     together.ForEach([&](size_t i) { ++pushes[i]; });
   }

@@ -60,7 +60,7 @@ class SlimSlice : public Reduction {
 
  private:
   bool HasCoreOf(const Message& message);
-  void Apply(const Buffer& sum);
+  void Apply();
   std::vector<int> CountPushes() const;
   void AddTo(float* sum, const Buffer& bytes) const;
   void SetCore(uint64_t selection, Subset members);
@@ -80,7 +80,8 @@ class SlimSlice : public Reduction {
   uint64_t pushed_ = 0;           // the round that workers push, or have
   bool full_ = false;             // they push it all
   double factor_ = 1;             // by which the round's sum is multiplied
-  std::vector<Subset> together_;  // by worker, in this round
+  int zeros_ = 0;                 // workers that count as having pushed zeros of everything
+  std::vector<Subset> together_;  // by worker, in this round; empty where it pushes nothing
   std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two
   std::shared_ptr<Snapshot> snapshot_;
 };
