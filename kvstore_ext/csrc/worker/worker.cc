@@ -31,7 +31,9 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
   for (int server = 0; server < options_.servers; ++server) {
     const auto on_send = [this](const Message& message) {
       const Header& header = message.header;
-      trace_.Record("send", header.key, header.slice, header.round, message.priority);
+      if (header.type != MessageType::kAsk) {  // whose key is a number of its own
+        trace_.Record("send", header.key, header.slice, header.round, message.priority);
+      }
       if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
     };
     links_.push_back(std::make_unique<Link>(transport_, server, estimator, on_send, &sender_));
