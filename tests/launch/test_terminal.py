@@ -77,9 +77,7 @@ def test_a_terminal_that_nobody_reads_stops_no_job(job: Job) -> None:
         os.close(theirs)
         await_file(job.directory / "printed")
         (job.directory / "read").touch()
-        shown = b""
-        while data := _read(ours):
-            shown += data
+        shown = _read_all(ours)
     finally:
         os.close(ours)
     assert job.wait() == 0, job.errors
@@ -110,17 +108,20 @@ def run_on_terminal(job: Job, arguments: list[str], environment: dict[str, str])
     try:
         job.start(*arguments, environment={"TERM": "xterm", **environment}, stdout=theirs)
         os.close(theirs)
-        shown = b""
-        while data := _read(ours):
-            shown += data
+        shown = _read_all(ours)
     finally:
         os.close(ours)
     assert job.wait() == 0, job.errors
     return shown
 
 
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 4096)
-    except OSError:  # which Linux gives once nobody has the terminal any more
-        return b""
+def _read_all(descriptor: int) -> bytes:
+    shown = b""
+    while True:
+        try:
+            data = os.read(descriptor, 4096)
+        except OSError:  # which Linux gives once nobody has the terminal any more
+            return shown
+        if not data:
+            return shown
+        shown += data
