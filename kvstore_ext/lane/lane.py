@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, Callable, Optional
 
 import mxnet as mx
@@ -99,8 +100,7 @@ def make_worker(
     servers: int,
 ) -> _core.Worker:
     """A worker of the lane; its configuration is what all workers must have alike."""
-    array = mx.nd.empty((1,))
-    _core.make_room_for_failures(array.handle.value)
+    _make_room_for_failures()
     worker = _core.Worker(
         transport,
         rank=rank,
@@ -115,3 +115,10 @@ def make_worker(
     )
     worker.enable_trace(options.trace)
     return worker
+
+
+@lru_cache(maxsize=None)
+def _make_room_for_failures() -> None:
+    # Once: all stores of a process share MXNet's engine.
+    array = mx.nd.empty((1,))
+    _core.make_room_for_failures(array.handle.value)

@@ -58,7 +58,7 @@ bool SlimServer::AwaitRound(int32_t store, uint64_t round, size_t slices, double
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [&] { return ended_ || complete(); });
-  if (ended_) throw std::runtime_error(failure_.empty() ? "the server ends" : failure_);
+  CheckNotEnded();
   return complete();
 }
 
@@ -78,7 +78,7 @@ CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t s
                              " is not complete within " + Seconds(timeout_) +
                              "; keys that are never pushed belong into the option exclude");
   }
-  if (ended_) throw std::runtime_error(failure_.empty() ? "the server ends" : failure_);
+  CheckNotEnded();
   return CoreSelection(std::move(snapshots));
 }
 
@@ -93,8 +93,12 @@ void SlimServer::Resume(const SliceName& name, const Buffer& parameters,
   SliceOf(name).Resume(parameters, std::move(cores));
 }
 
-SlimSlice& SlimServer::SliceOf(const SliceName& name) {
+void SlimServer::CheckNotEnded() const {
   if (ended_) throw std::runtime_error(failure_.empty() ? "the server ends" : failure_);
+}
+
+SlimSlice& SlimServer::SliceOf(const SliceName& name) {
+  CheckNotEnded();
   const auto found = slices_.find(name);
   if (found != slices_.end()) return *found->second;
   throw std::invalid_argument("key " + std::to_string(name.first) + ", slice " +

@@ -43,6 +43,7 @@ class SlimServer : public ServerMethod {
   using Snapshots = std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>>;
 
   std::string TakeSnapshots(int32_t store, uint64_t round, Snapshots* snapshots);
+  void CheckNotEnded() const;
   SlimSlice& SliceOf(const SliceName& name);
 
   const double timeout_;

@@ -227,15 +227,7 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
 }
 
 void Worker::Leave() {
-  IdleNotice notice;
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    // Every operation has a deadline of its own, so this wait ends.
-    changed_.wait(lock, [this] { return open_operations_ == 0; });
-    notice.sparse = sparse_;
-  }
-  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
-  Notify(MessageType::kLeave, std::move(notice));
+  NotifyWhenDone(MessageType::kLeave, IdleNotice());
   AwaitAll(parted_, "answered that all workers have left");
 }
 

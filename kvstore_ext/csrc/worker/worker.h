@@ -169,7 +169,7 @@ class Worker {
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void AbortKey(const Key& key, const char* what, const std::exception& error);
 
-  void Notify(MessageType type, IdleNotice notice);  // worker_idle.cc
+  void NotifyWhenDone(MessageType type, IdleNotice notice);  // worker_idle.cc
   void SkipTo(Key* key, uint64_t round);
 
   // worker_limits.cc: nothing waits for ever.

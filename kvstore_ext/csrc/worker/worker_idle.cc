@@ -19,17 +19,18 @@ void Worker::MeetSparse(uint64_t number, const std::string& what) {
 void Worker::BeginIdle(bool mean) {
   IdleNotice notice;
   notice.mean = mean;
+  NotifyWhenDone(MessageType::kIdle, std::move(notice));
+}
+
+// Of sparse keys only server 0 knows.
+void Worker::NotifyWhenDone(MessageType type, IdleNotice notice) {
   {
     std::unique_lock<std::mutex> lock(mutex_);
+    // Every operation has a deadline of its own, so this wait ends.
     changed_.wait(lock, [this] { return open_operations_ == 0; });
     notice.sparse = sparse_;
   }
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
-  Notify(MessageType::kIdle, std::move(notice));
-}
-
-// Of sparse keys only server 0 knows.
-void Worker::Notify(MessageType type, IdleNotice notice) {
   for (auto& link : links_) {
     link->SendControl(ControlMessage(type, notice.Pack()));
     notice.sparse.clear();
