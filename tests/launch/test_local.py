@@ -189,8 +189,12 @@ def test_nobody_reads_the_output(job: Job) -> None:
 def test_what_a_killed_supervisor_leaves_is_removed_by_the_next(job: Job) -> None:
     with tempfile.TemporaryDirectory() as place:
         environment = {"TMPDIR": place}
-        arguments = ["-n", "1", "--server-command", "sleep 1000", "sh", "-c"]
-        assert job.run(*arguments, "kill -9 $PPID; sleep 1000", environment=environment) == 1
+        # Only then: the server's supervisor, too, removes what it finds as it starts.
+        await_server = f"while [ ! -e {job.directory}/up ]; do sleep 0.1; done"
+        server = f"sh -c 'touch {job.directory}/up; sleep 1000'"
+        arguments = ["-n", "1", "--server-command", server, "sh", "-c"]
+        worker = f"{await_server}; kill -9 $PPID; sleep 1000"
+        assert job.run(*arguments, worker, environment=environment) == 1
         lost = "is lost: the connection to its supervisor has ended"
         assert job.errors[1] == f"launch: worker 0 on localhost {lost}"
         [left] = os.listdir(place)
