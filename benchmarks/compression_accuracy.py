@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional
 
 import accuracy
+import mxnet as mx
 import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from datasets import Dataset
 from kvstore_ext.compression import Compression, parse
+from mxnet import gluon
 from simulations.gradients import Simulation
 from trainings import command, compared, complete, interval, make_parser, shown
 
@@ -64,14 +66,19 @@ class Training:
         optimizer = accuracy.make_optimizer(
             BASE_RATES[self.momentum], self.momentum, self.epochs * steps, BATCH
         )
-        method = self._compression(steps)
-        simulation = Simulation(network, optimizer, self.workers, method)
+        simulation = self._simulation(network, optimizer, steps)
         average = train(simulation, data, self.workers, self.epochs)
         found = {"training": accuracy.percentage(network, data.train(1, BATCH, 0, 1))}
         for name, values in zip(EVALUATED, (simulation.values(), average)):
             simulation.network.set_values(values)
             found[name] = accuracy.percentage(network, data.validation(BATCH))
         return found
+
+    def _simulation(
+        self, network: gluon.Block, optimizer: mx.optimizer.Optimizer, steps_per_epoch: int
+    ) -> Simulation:
+        method = self._compression(steps_per_epoch)
+        return Simulation(network, optimizer, self.workers, method)
 
     def _compression(self, steps_per_epoch: int) -> Optional[Compression]:
         if self.method == FLOAT:

@@ -15,10 +15,12 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import accuracy
 import compression_accuracy
+import mxnet as mx
 import numpy as np
 from accuracy import BATCH, WEIGHT_DECAY, Found
 from compression_accuracy import BASE_RATES, EVALUATED, WARMUP_EPOCHS
 from kvstore_ext.compression import Compression, parse
+from mxnet import gluon
 from simulations.gradients import Simulation
 from trainings import command, compared, complete, interval, make_parser, shown
 
@@ -44,32 +46,16 @@ METHODS: Dict[str, Dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Training:
-    """With floats the number of workers changes nothing but how sums are rounded: it is 1."""
+class Training(compression_accuracy.Training):
+    """With other methods."""
 
-    method: str
-    workers: int
-    momentum: float
-    seed: int
-    epochs: int
-
-    def run(self) -> Found:
-        """Trains; returns percentages of images that are recognised."""
-        data = accuracy.split(self.seed)
-        steps = data.steps(BATCH)
-        network = accuracy.make_network(data, self.seed)
-        optimizer = accuracy.make_optimizer(
-            BASE_RATES[self.momentum], self.momentum, self.epochs * steps, BATCH
-        )
-        simulation = Simulation(network, optimizer, self.workers, self._compression(steps))
+    def _simulation(
+        self, network: gluon.Block, optimizer: mx.optimizer.Optimizer, steps_per_epoch: int
+    ) -> Simulation:
+        simulation = super()._simulation(network, optimizer, steps_per_epoch)
         if self.method == DECAY:
             optimizer.wd = WEIGHT_DECAY
-        average = compression_accuracy.train(simulation, data, self.workers, self.epochs)
-        found = {"training": accuracy.percentage(network, data.train(1, BATCH, 0, 1))}
-        for name, values in zip(EVALUATED, (simulation.values(), average)):
-            simulation.network.set_values(values)
-            found[name] = accuracy.percentage(network, data.validation(BATCH))
-        return found
+        return simulation
 
     def _compression(self, steps_per_epoch: int) -> Optional[Compression]:
         if self.method == FLOAT:

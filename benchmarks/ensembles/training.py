@@ -38,10 +38,10 @@ class Training:
     workers: int
     tau: int
     seed: int
-    p: float = 10
-    mu: float = 0.7
-    alpha: float = 0.6
-    beta: float = 0.4
+    p: float = Method.p
+    mu: float = Method.mu
+    alpha: float = Method.alpha
+    beta: float = Method.beta
 
     def run(self) -> Dict[str, Any]:
         """Trains; returns shares of examples that are not recognised.
