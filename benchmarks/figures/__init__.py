@@ -12,12 +12,14 @@ p3_traffic.py    what a host sends and receives every 10 ms
 p3_hosts.py      throughput against the number of hosts
 p3_slices.py     throughput against the size of a slice
 slim_communication.py  communication time of Plump-, Quant- and Slim-DP
+slim_time.py     their accuracy and speed in real trainings
 compression.py   every compression against bandwidth, and how much of slim_dp's time hides
 p3_accuracy.py   accuracy of five settings with p3 and with dgc
 time_to_accuracy.py    test scores against the seconds of real trainings
 
 extent.py        how often and how long runs are, and what of them --quick has
 curves.py        throughputs as lines with bands
+score_curves.py  scores of trainings as lines with bands
 gains.py         gains over the baseline, what the bound allows, where a peer is ahead
 captions.py      what stands below tables
 style.py         how all pictures look

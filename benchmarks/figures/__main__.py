@@ -17,6 +17,7 @@ from benchmarks.figures import (
     p3_traffic,
     readme,
     slim_communication,
+    slim_time,
     time_to_accuracy,
 )
 from benchmarks.replay import measurement
@@ -29,6 +30,7 @@ FIGURES: Dict[str, Any] = {
     "p3-hosts": p3_hosts,
     "p3-slices": p3_slices,
     "slim-communication": slim_communication,
+    "slim-time": slim_time,
     "compression": compression,
     "time-to-accuracy": time_to_accuracy,
     "p3-accuracy": p3_accuracy,

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from benchmarks.figures import curves, style
+from benchmarks.figures import curves, score_curves, style
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
@@ -76,15 +76,10 @@ PANELS = (
 def runs(quick: bool = False) -> List[Run]:
     """All that it takes, seeds and arms in turn."""
     if quick:
-        return [_short(run) for panel in PANELS for run in panel.runs(SEEDS[0])
+        return [run.short() for panel in PANELS for run in panel.runs(SEEDS[0])
                 if run.arm in ("p3", BASELINE)]
     return [run for seed in SEEDS for panel in PANELS
             for run in ([panel.alone()] if seed == SEEDS[0] else []) + panel.runs(seed)]
-
-
-def _short(run: Run) -> Run:
-    recipe = replace(run.settings.recipe, epochs=1)
-    return replace(run, settings=replace(run.settings, recipe=recipe), expected=20)
 
 
 def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
@@ -100,24 +95,11 @@ def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
 
 
 def _draw_panel(axes: Any, panel: Panel, lines: List[Dict[str, Any]]) -> None:
-    found = summary.by_arm(_shaped(lines))
-    for name in panel.names:
-        if name not in found:
-            continue
-        band = summary.band([line["curve"] for line in found[name]])
-        how = style.line(name)
-        axes.plot(band.seconds, [score.median for score in band.scores], label=ARMS[name].label,
-                  **{**how, "markevery": 0.15, "markersize": 4})
-        axes.fill_between(band.seconds, [score.least for score in band.scores],
-                          [score.most for score in band.scores], color=how["color"], alpha=0.15,
-                          linewidth=0)
+    score_curves.draw(axes, _shaped(lines), panel.names)
     axes.axhline(panel.goal, color="black", linewidth=0.6)
     axes.set_title(panel.title, loc="left", fontsize="medium")
-    axes.set_xlabel("seconds of training")
     axes.set_ylabel(TASKS[panel.recipe.task].measure)
-    axes.set_xlim(left=0)
     axes.set_ylim(*panel.limits)
-    axes.grid()
 
 
 def _shaped(lines: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
@@ -200,7 +182,8 @@ def _how(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
         yield ("BLEU is that of a hundred phrases, translated without a beam. With `terngrad` "
                "embeddings and the output layer travel as floats and `clip_sigma` is 1, as where "
                "the documents train this network for longer.")
-    yield "`dgc` begins with a warm-up of four epochs, as in its paper."
+    yield ("`dgc` begins with a warm-up of four epochs, as in its paper; `slim_dp` chooses a core "
+           "every three epochs.")
     if "ec_dnn_s" in panel.names:
         yield ("`ec_dnn_s` is tested as the ensemble of all workers' networks, which is four times "
                "as much to compute as the one network of the others; its networks begin with "

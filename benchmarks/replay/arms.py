@@ -119,6 +119,7 @@ ARMS: Dict[str, Arm] = {
     "slim_dp": _slim("slim_dp", 0.3, 0.15),
     "slim_dp_keys": _slim("slim_dp, with indices", 0.3, 0.15, "keys"),
     "slim_dp_20": _slim("slim_dp, 20 %", 0.2, 0.1),
+    "slim_dp_50": _slim("slim_dp, 50 %", 0.5, 0.25),
     "slim_dp_20_keys": _slim("slim_dp, 20 %, with indices", 0.2, 0.1, "keys"),
     "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",

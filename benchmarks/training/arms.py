@@ -24,6 +24,7 @@ ARMS: Dict[str, Arm] = {
     "ec_dnn_s": Arm("ec_dnn_s", OURS, "p3"),
 }
 _WARM_UP = 4  # epochs of dgc, as in its paper
+_CORE = 3  # epochs from one core of slim_dp to the next: fewer steps than by default
 # As docs/figures.md trains this network: embeddings and the output layer travel as floats.
 _TRANSLATION: Dict[str, Any] = {"exclude": ["*embedding*", "*output*"], "clip_sigma": 1}
 
@@ -35,6 +36,8 @@ def arm_of(name: str, task: str, steps: int) -> Arm:
     kind = arm.compression.get("type")
     if kind == "dgc":
         options = {"warmup_rounds": _WARM_UP * steps}
+    if kind == "slim_dp":
+        options = {"q": _CORE * steps}
     if (kind, task) == ("terngrad", "translation"):
         options = _TRANSLATION
     return replace(arm, compression={**arm.compression, **options}) if options else arm

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict
 
 from benchmarks.replay.processes import Interpreters
@@ -44,6 +44,11 @@ class Run:
     def fields(self) -> Dict[str, Any]:
         """What the line of its result begins with."""
         return {"arm": self.arm, **asdict(self.settings)}
+
+    def short(self) -> Run:
+        """The same with a single epoch: whether it works."""
+        recipe = replace(self.settings.recipe, epochs=1)
+        return replace(self, settings=replace(self.settings, recipe=recipe), expected=20)
 
     def missing(self) -> str:
         """Why it cannot run here; empty where it can."""

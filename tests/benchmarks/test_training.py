@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.figures import p3_accuracy, time_to_accuracy
+from benchmarks.figures import p3_accuracy, slim_time, time_to_accuracy
 from benchmarks.replay.processes import Interpreters
 from benchmarks.replay.summary import Spread
 from benchmarks.training import job, summary
@@ -110,6 +111,7 @@ def test_arms_have_the_options_of_a_task() -> None:
     warm = {"type": "dgc", "ratio": 0.01, "warmup_rounds": 92}
     assert arm_of("dgc", "digits", 23).compression == warm
     assert arm_of("terngrad", "digits", 23) is ARMS["terngrad"]
+    assert arm_of("slim_dp_20", "digits", 23).compression["q"] == 69
     assert "*embedding*" in arm_of("terngrad", "translation", 23).compression["exclude"]
 
 
@@ -144,6 +146,38 @@ def test_the_table_has_what_each_arm_needs(tmp_path: Path) -> None:
     assert baseline[1:4] == ["23.4 (19.8 to 27.0)", "5 of 5", "1.00"]
     assert slim[1:4] == ["not reached", "2 of 5", "-"]
     assert "a step of `dist_sync` takes 30 ms: 81% of its time over these links" in text
+
+
+def test_speeds_of_slim_dp_are_those_over_plump_dp(tmp_path: Path) -> None:
+    """slim_dp's steps are twice as fast, and it needs half as many again for each point."""
+    def made(name: str) -> list[dict[str, Any]]:
+        fast, slow = (0.5, 1.5) if name == "slim_dp" else (1.0, 1.0)
+        runs = [run for run in slim_time.runs() if run.arm == name]
+        return trained(runs, lambda run: 0.1 * fast * run.settings.seed,
+                       lambda steps: min(97, 60 + steps / (5 * slow)))
+
+    lines = [line for name in ("p3", "qsgd", "slim_dp") for line in made(name)]
+    for line in lines:
+        if line["arm"] == "qsgd" and line["seed"] < 4:
+            line["curve"] = [[steps, passed, score - 1] for steps, passed, score in line["curve"]]
+    slim_time.draw(lines, tmp_path)
+    text = (tmp_path / "slim-time.md").read_text()
+    four, eight = rows(text, "Slim-DP (0.3, 0.15)")
+    # 97 at 190 steps, and at 280.
+    assert four[2:] == ["97.00 ± 0.00", "+0.00 ± 0.00", "+0.23", "2.00 (2.00 to 2.00)", "1.09",
+                        "1.36 (1.36 to 1.36)", "1.16", "5 of 5"]
+    assert [eight[index] for index in (4, 6, 8)] == ["+0.23", "1.13", "1.23"]
+    quantized, _ = rows(text, "Quant-DP")
+    assert quantized[3] == "-0.60 ± 0.68"
+    assert quantized[7:] == ["0.00 (0.00 to 1.00)", "1.08", "2 of 5"]
+    assert rows(text, "Plump-DP")[0] == [
+        "Plump-DP", "p3", "97.00 ± 0.00", "", "", "", "", "", "", "5 of 5"]
+    told = text.splitlines()
+    assert ("- score, less Plump-DP: Quant-DP -0.60 ± 0.68; Slim-DP (0.3, 0.15) +0.00 ± 0.00. "
+            "Not told from zero: all.") in told
+    assert ("- Speed_d, less Plump-DP: Quant-DP +0.00 ± 0.00; Slim-DP (0.3, 0.15) +1.00 ± 0.00. "
+            "Above zero by its interval: Slim-DP (0.3, 0.15). Not told from zero: the others."
+            ) in told
 
 
 def test_losses_of_accuracy_stand_beside_the_papers(tmp_path: Path) -> None:
