@@ -17,7 +17,7 @@ from ..config import Job, Options
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..keys.sparse_rows import Servers
 from ..launch_reports import report
-from ..optimizer.slice_optimizer import pack_optimizer
+from ..optimizer.optimizer_format import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
 from ..protocol.scheduler_watch import SchedulerWatch
@@ -185,7 +185,7 @@ class ClusterLane(Lane):
         Raises
         ------
         KVStoreError
-            On all workers, for an optimizer that cannot be pickled.
+            On all workers, for an optimizer that has attributes which are no data.
         ClusterError
             On rank 0, for one that the servers refuse; the others hear of it at their next call.
         """
@@ -194,7 +194,7 @@ class ClusterLane(Lane):
         except Exception as error:
             raise KVStoreError(
                 f"optimizer {type(optimizer).__name__} cannot travel to the servers: {error}; "
-                "leave out what cannot be pickled, or update on the workers, with "
+                "leave that out, or update on the workers, with "
                 "Trainer(..., update_on_kvstore=False) or MXNET_UPDATE_ON_KVSTORE=0 for a Module"
             ) from None
         if self.rank == 0:

@@ -7,7 +7,7 @@ the servers slice by slice or on the workers. In reading order:
     slice_optimizer.py  updates parameters on a server, slice by slice
     settings.py         what servers hear of an optimizer that a script changes
     commands.py         how a server gets its optimizers
-    trusted_pickle.py   unpickles an optimizer and nothing else
+    optimizer_format.py an optimizer on its way there, as data
     native_updater.py   updates sparse keys, which MXNet's own server has
     state_answers.py    a server's answers about states
     server_states.py    saving and loading what optimizers on the servers remember

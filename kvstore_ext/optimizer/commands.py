@@ -5,7 +5,8 @@ from typing import Callable, Tuple
 
 from ..protocol.commands import SET_OPTIMIZER, SPARSE_SETTINGS, Commands
 from .native_updater import NativeUpdater
-from .slice_optimizer import OptimizerLoop, SliceOptimizer, unpack_optimizer
+from .optimizer_format import unpack_optimizer
+from .slice_optimizer import OptimizerLoop, SliceOptimizer
 
 
 class OptimizerCommands:

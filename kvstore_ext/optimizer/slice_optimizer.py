@@ -2,9 +2,7 @@
 from __future__ import annotations
 
 import ast
-import base64
 import copy
-import pickle
 import threading
 from typing import Any, Dict, Optional, Tuple
 
@@ -12,29 +10,10 @@ import mxnet as mx
 import numpy as np
 
 from .. import _core
-from .settings import Multipliers, SettingsFollower, multipliers
-from .trusted_pickle import load_trusted
+from .settings import Multipliers, SettingsFollower
 
 # A slice of a parameter: its key's identity, and its number.
 Place = Tuple[int, int]
-
-
-def pack_optimizer(optimizer: mx.optimizer.Optimizer) -> str:
-    """An optimizer without its schedule (settings.py) and its parameters' multipliers, as text."""
-    data = pickle.dumps((without_schedule(optimizer), multipliers(optimizer)))
-    return base64.b64encode(data).decode()
-
-
-def unpack_optimizer(
-    text: str, trusted_modules: Tuple[str, ...]
-) -> Tuple[mx.optimizer.Optimizer, Multipliers]:
-    """What `pack_optimizer` packed; raises pickle.UnpicklingError for anything else."""
-    packed = load_trusted(base64.b64decode(text), trusted_modules)
-    kinds = [type(part) for part in packed] if isinstance(packed, tuple) else [type(packed)]
-    if len(kinds) != 2 or not issubclass(kinds[0], mx.optimizer.Optimizer) or kinds[1] is not dict:
-        found = ", ".join(kind.__name__ for kind in kinds)
-        raise pickle.UnpicklingError(f"a worker sent {found}; it must be an optimizer and a dict")
-    return packed
 
 
 def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
