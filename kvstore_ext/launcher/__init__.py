@@ -23,6 +23,7 @@ same arguments and do the same. To follow a job, read in this order:
     direct       starts a supervisor beside each process: here, or by one ssh each
     rsync        copies the working directory to other hosts first
     gathering    starts them all by one mpirun or srun, whose tasks report to the launcher
+    proof        how such a task and the launcher know each other
     dry_run      says what would be started, by all this
     protocol     what the launcher and a supervisor say to each other
     account      what a process has told of itself

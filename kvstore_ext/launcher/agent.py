@@ -1,12 +1,13 @@
 """What mpirun and srun start: finds its number among the tasks and reports to the launcher.
 
+Whoever else listens at one of the addresses does not learn the token, and is not obeyed (proof.py).
+
 The supervisor it then starts is in a session of its own and holds the connection as its input and
 output. So it is the launcher that ends it, also after mpirun or srun killed the agent.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from typing import Mapping
 
-from . import network
+from . import network, proof
 from .far_ends import supervisor_command
 
 TOKEN_NAME = "KVSTORE_EXT_LAUNCH_TOKEN"
@@ -25,6 +26,7 @@ _NUMBER_NAMES = {
     "slurm": ("SLURM_PROCID",),
 }
 _CONNECT_LIMIT = 5.0
+_ANSWER_LIMIT = 20.0  # as the launcher may have many tasks to answer
 
 
 def main(arguments: list[str]) -> int:
@@ -32,12 +34,13 @@ def main(arguments: list[str]) -> int:
     launcher, addresses = arguments
     try:
         number = task_number(launcher, os.environ)
-        connection = connect(addresses.split(","))
+        token = os.environ.pop(TOKEN_NAME, "")
+        if not token:
+            raise ValueError(f"{TOKEN_NAME} is not in the environment of this task")
+        connection = connect(addresses.split(","), number, token)
     except ValueError as error:
         print(f"launch: {error}", file=sys.stderr)
         return 1
-    hello = {"token": os.environ.pop(TOKEN_NAME, ""), "number": number}
-    connection.sendall(json.dumps(hello).encode() + b"\n")
     with connection:
         supervisor = subprocess.Popen(
             supervisor_command(sys.executable),
@@ -62,13 +65,20 @@ def task_number(launcher: str, environment: Mapping[str, str]) -> int:
     raise ValueError(f"none of {', '.join(names)} is in the environment of this task")
 
 
-def connect(addresses: list[str]) -> socket.socket:
-    """Returns a connection to the first address that answers; ValueError when none does."""
+def connect(addresses: list[str], number: int, token: str) -> socket.socket:
+    """Returns a connection to the first address where the launcher answers; ValueError when none
+    does."""
     for address in addresses:
         host, _, port = address.rpartition(":")
         try:
             connection = socket.create_connection((host, int(port)), _CONNECT_LIMIT)
         except OSError as error:
+            reason: Exception = error
+            continue
+        try:
+            proof.introduce(connection, number, token, _ANSWER_LIMIT)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            connection.close()
             reason = error
             continue
         connection.settimeout(None)

@@ -7,13 +7,12 @@ launcher by itself (see agent) and has two streams of its own from then on.
 from __future__ import annotations
 
 import asyncio
-import hmac
-import json
+import contextlib
 import secrets
 from collections import defaultdict
 from typing import Callable
 
-from . import network
+from . import network, proof
 from .agent import TOKEN_NAME
 from .direct import END_LIMIT, DirectStarter
 from .far_ends import supervisor_command
@@ -48,7 +47,7 @@ class GatheringStarter:
         self._interface = interface
         self._sink = sink
         self._direct = DirectStarter(lambda host: supervisor_command(python))
-        # Only this job's tasks know it; it travels in the environment, which ps does not show.
+        # Only this job's tasks know it: from their environment, which ps does not show.
         self._token = secrets.token_hex(16)
         self._links: defaultdict[int, asyncio.Future[Link]] = defaultdict(
             lambda: asyncio.get_running_loop().create_future()
@@ -104,14 +103,13 @@ class GatheringStarter:
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes in a task that knows the token; anybody else is turned away."""
-        try:
-            line = await asyncio.wait_for(reader.readline(), _HELLO_LIMIT)
-            hello = json.loads(line.decode())
-            number = int(hello["number"])
-            known = hmac.compare_digest(hello["token"], self._token)
-        except (asyncio.TimeoutError, OSError, ValueError, KeyError, TypeError):
-            known = False
-        if known and not self._links[number].done():
+        number = None
+        with contextlib.suppress(
+            asyncio.TimeoutError, OSError, ValueError, KeyError, TypeError, RecursionError
+        ):
+            recognised = proof.recognise(reader, writer, self._token)
+            number = await asyncio.wait_for(recognised, _HELLO_LIMIT)
+        if number is not None and not self._links[number].done():
             network.notice_silence(writer.get_extra_info("socket"))
             self._links[number].set_result(Link(reader, writer))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import sys
@@ -49,11 +50,18 @@ def main(arguments: list[str]) -> int:
         note(str(error))
         return 2
     try:
-        os.makedirs(options.log_dir, exist_ok=True)
+        make_log_directory(options.log_dir)
     except OSError as error:
         note(f"cannot make the log directory {options.log_dir}: {error.strerror}; {_OTHER_LOGS}")
         return 2
     return asyncio.run(run(options))
+
+
+def make_log_directory(path: str) -> None:
+    """Makes it where it is not there; raises OSError, also for another user's link to one."""
+    os.makedirs(path, exist_ok=True)
+    if os.lstat(path).st_uid != os.geteuid() and os.path.islink(path):
+        raise PermissionError(errno.EPERM, "it is a link that another user has put there", path)
 
 
 def check_program(name: str, python: str = sys.executable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import ipaddress
+import os
 import random
 import socket
 import struct
@@ -49,8 +50,17 @@ def address_of(interface: str) -> str:
     return addresses[interface]
 
 
+def is_bridge(interface: str) -> bool:
+    """Returns whether the interface is a bridge."""
+    return os.path.isdir(f"/sys/class/net/{interface}/bridge")
+
+
 def outward_addresses() -> list[str]:
-    """Returns the addresses other hosts may reach this one by, the likeliest first."""
+    """Returns the addresses other hosts may reach this one by, the likeliest first.
+
+    Bridges to containers and virtual machines, of which each host has its own with the same
+    address, are none, unless the way out leads over one.
+    """
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -60,7 +70,7 @@ def outward_addresses() -> list[str]:
             found.append(probe.getsockname()[0])
         except OSError:
             pass
-    found += interface_addresses().values()
+    found += [at for name, at in interface_addresses().items() if not is_bridge(name)]
     outward = [each for each in found if not ipaddress.ip_address(each).is_loopback]
     return list(dict.fromkeys(outward)) or ["127.0.0.1"]
 

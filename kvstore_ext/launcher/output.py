@@ -43,7 +43,9 @@ class Sink:
         self.path = _log_path(name, log_dir)
         self._terminal = terminal
         self._view = terminal.view(name)
-        self._log = io.FileIO(self.path, "w")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)  # of an earlier job, or a link that somebody has put there
+        self._log = io.FileIO(self.path, "x")
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._held: bytearray | None = None  # what the terminal does not show yet

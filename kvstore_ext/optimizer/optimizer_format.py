@@ -143,7 +143,7 @@ class _Unpacker:
         if kind == "again":
             return self._known[content[0]]
         if kind in ("array", "NDArray"):
-            made = _array(*content)
+            made: Any = _array(*content)
             if kind == "NDArray":
                 made = mx.nd.array(made, dtype=made.dtype)
             self._known.append(made)

@@ -28,7 +28,7 @@ class EndBoard:
         """Takes what a worker knows: `told`, and with its `rank` the count of steps `at` which it
         stops. Answers who was told, and where all end, 0 while not all have said theirs."""
         self.told = self.told or asked["told"]
-        if asked["at"]:
+        if asked["at"] and 0 <= asked["rank"] < self._workers:
             self._at[asked["rank"]] = asked["at"]
         is_known = len(self._at) == self._workers
         return {"told": self.told, "at": max(self._at.values()) if is_known else 0}, b""

@@ -50,8 +50,12 @@ class QuestionDesk:
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
         for question in iter(self._server.next_question, None):
-            name, asked = json.loads(question.text)
-            answerer = self._answerers.get(name, _Answerer(_unknown(name), waits=False))
+            try:
+                name, asked = json.loads(question.text)
+                answerer = self._answerers.get(name, _Answerer(_unknown(name), waits=False))
+            except Exception as error:  # of a text that is no question
+                self._reply(question, _failing(error), {})
+                continue
             if answerer.waits:
                 of_this = (question, answerer.answer, asked)
                 threading.Thread(
@@ -69,10 +73,14 @@ class QuestionDesk:
 
 
 def _unknown(name: str) -> Answers:
-    def refuse(_asked: Dict[str, Any], _data: bytes) -> Answer:
-        raise LookupError(f"nobody here answers {name!r}")
+    return _failing(LookupError(f"nobody here answers {name!r}"))
 
-    return refuse
+
+def _failing(error: Exception) -> Answers:
+    def fail(_asked: Dict[str, Any], _data: bytes) -> Answer:
+        raise error
+
+    return fail
 
 
 class ServerHalf(NamedTuple):

@@ -1,0 +1,73 @@
+"""How a task and its launcher know each other: by the job's token, which neither of them says.
+
+    task to launcher    {"number": 3, "nonce": ...}
+    launcher to task    {"nonce": ..., "proof": ...}
+    task to launcher    {"proof": ...}
+
+Each a line. A proof is the HMAC by the token, with SHA-256, of who proves it, the task's number and
+both nonces, so that none is good for anybody else or another time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+import socket
+import time
+from typing import Any
+
+_LONGEST = 1000  # bytes of a line
+
+
+def introduce(connection: socket.socket, number: int, token: str, limit: float) -> None:
+    """Is the task's part; raises ValueError or OSError where the other end is not its launcher.
+
+    `limit`: seconds that the launcher has to answer.
+    """
+    own = secrets.token_hex(16)
+    _send(connection, {"number": number, "nonce": own})
+    answer = json.loads(_line(connection, time.monotonic() + limit))
+    other = str(answer["nonce"])
+    if not hmac.compare_digest(_proof(token, "launcher", number, own, other), answer["proof"]):
+        raise ValueError("it does not know the job's token")
+    _send(connection, {"proof": _proof(token, "task", number, own, other)})
+
+
+async def recognise(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str
+) -> int:
+    """Is the launcher's part: returns the number of a task of the job.
+
+    Raises ValueError, TypeError, KeyError, RecursionError or OSError for anybody else.
+    """
+    hello = json.loads(await reader.readline())
+    number, other, own = int(hello["number"]), str(hello["nonce"]), secrets.token_hex(16)
+    answer = {"nonce": own, "proof": _proof(token, "launcher", number, other, own)}
+    writer.write(json.dumps(answer).encode() + b"\n")
+    found = json.loads(await reader.readline())["proof"]
+    if not hmac.compare_digest(_proof(token, "task", number, other, own), found):
+        raise ValueError("it does not know the job's token")
+    return number
+
+
+def _proof(token: str, who: str, number: int, task_nonce: str, launcher_nonce: str) -> str:
+    text = json.dumps([who, number, task_nonce, launcher_nonce])
+    return hmac.new(token.encode(), text.encode(), "sha256").hexdigest()
+
+
+def _send(connection: socket.socket, message: dict[str, Any]) -> None:
+    connection.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _line(connection: socket.socket, latest: float) -> bytes:
+    """Returns a line; nothing comes behind it before it is answered."""
+    line = b""
+    while not line.endswith(b"\n"):
+        connection.settimeout(max(0.001, latest - time.monotonic()))
+        piece = connection.recv(_LONGEST)
+        line += piece
+        if not piece or len(line) > _LONGEST:
+            raise ValueError("it does not answer as the launcher does")
+    return line

@@ -1,0 +1,58 @@
+"""What a server's Python makes of questions that no worker asks."""
+
+from __future__ import annotations
+
+import json
+from typing import Iterator
+
+import mxnet as mx
+import pytest
+from kvstore_ext import _core
+from kvstore_ext.protocol.end_board import EndBoard
+from kvstore_ext.protocol.questions import answer_to, ask
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[_core.Worker]:
+    """A lane to a server in this process."""
+    store = mx.kv.create("p3")
+    yield store._lane.worker
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no json",
+        "3",
+        "[]",
+        '["here"]',
+        '["here", {}, {}]',
+        '[["here"], {}]',
+        '[{"here": 1}, {}]',
+        '["nobody answers this", {}]',
+        '["slice state", 3]',
+        '["slice state", {"place": [1, 2]}]',
+        '["slice state", {"place": [0, 0, 0], "outline": ["array", "O", [1]], "count": 1}]',
+        '["slice value", {"place": [0, 1099511627776, 0]}]',
+        '["handover", {}]',
+        "[" * 100000,
+        b"\xff\xfe",
+    ],
+    ids=lambda text: repr(text[:40]),
+)
+def test_a_question_that_no_worker_asks_is_answered_with_an_error(
+    worker: _core.Worker, text: str
+) -> None:
+    _, answer, _ = worker.await_answer(worker.ask(0, text, b"12345678"))
+    assert "error" in json.loads(answer)
+    assert answer_to(worker, ask(worker, 0, "here", {})) == ({}, b"")  # nothing has ended of it
+
+
+def test_the_end_is_known_from_those_alone_who_are_in_the_job() -> None:
+    board = EndBoard(2)
+    for rank in (-1, 0, 2, 7):
+        answer, _ = board.answer({"told": "", "at": 5, "rank": rank}, b"")
+        assert answer["at"] == 0
+    assert board.answer({"told": "", "at": 4, "rank": 1}, b"")[0]["at"] == 5
