@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterable, Iterator, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, Sequence, Tuple
 
 # All happens in this thread; another one would be handed every operation only to be waited for.
 os.environ.setdefault("MXNET_ENGINE_TYPE", "NaiveEngine")
@@ -51,18 +51,26 @@ def make_optimizer(
     rate: float, momentum: float, iterations: int, batch: int
 ) -> mx.optimizer.Optimizer:
     """SGD whose learning rate falls to zero, for gradients that are summed over a batch."""
-    return mx.optimizer.SGD(
-        momentum=momentum,
-        learning_rate=rate,
-        lr_scheduler=mx.lr_scheduler.PolyScheduler(iterations, base_lr=rate, pwr=POWER),
-        wd=WEIGHT_DECAY,
-        rescale_grad=1 / batch,
-    )
+    return mx.optimizer.SGD(momentum=momentum, **schedule(rate, iterations, batch))
 
 
-def steps(data: Dataset, workers: int, epoch: int) -> Iterator[Tuple[Batch, ...]]:
+def schedule(
+    rate: float, iterations: int, batch: int, weight_decay: float = WEIGHT_DECAY
+) -> Dict[str, Any]:
+    """What any optimizer takes to be used like that."""
+    return {
+        "learning_rate": rate,
+        "lr_scheduler": mx.lr_scheduler.PolyScheduler(iterations, base_lr=rate, pwr=POWER),
+        "wd": weight_decay,
+        "rescale_grad": 1 / batch,
+    }
+
+
+def steps(
+    data: Dataset, workers: int, epoch: int, batch: int = BATCH
+) -> Iterator[Tuple[Batch, ...]]:
     """An epoch's batches: each step has one a worker."""
-    return zip(*(data.train(epoch, BATCH, rank, workers) for rank in range(workers)))
+    return zip(*(data.train(epoch, batch, rank, workers) for rank in range(workers)))
 
 
 def percentage(network: gluon.Block, batches: Iterator[Batch]) -> float:

@@ -91,12 +91,14 @@ class Training:
         return parse(options)
 
 
-def train(simulation: Simulation, data: Dataset, workers: int, epochs: int) -> List[np.ndarray]:
+def train(
+    simulation: Simulation, data: Dataset, workers: int, epochs: int, batch: int = BATCH
+) -> List[np.ndarray]:
     """Trains; returns the exponential moving average of the parameters."""
-    newest = 1 / (WINDOW * epochs * data.steps(BATCH))  # the weight of the latest parameters
+    newest = 1 / (WINDOW * epochs * data.steps(batch))  # the weight of the latest parameters
     average = simulation.values()
     for epoch in range(1, epochs + 1):
-        for batches in accuracy.steps(data, workers, epoch):
+        for batches in accuracy.steps(data, workers, epoch, batch):
             simulation.step(batches)
             for mean, value in zip(average, simulation.values()):
                 mean += newest * (value - mean)

@@ -10,7 +10,7 @@ it.
 from __future__ import annotations
 
 import math
-from typing import List, Optional, Sequence, Tuple, Type, Union
+from typing import Collection, List, Optional, Sequence, Tuple, Type, Union
 
 import mxnet as mx
 import numpy as np
@@ -128,6 +128,8 @@ class Simulation:
         Makes a key's rounds: of a method, workers, a key's number, its shape and a momentum.
     together
         Have all parameters be one key, whose elements stand one parameter after the other.
+    excluded
+        Parameters that travel as they are, where they are keys.
     """
 
     def __init__(
@@ -139,13 +141,15 @@ class Simulation:
         store: int = 0,
         rounds: Type[CompressedRounds] = CompressedRounds,
         together: bool = False,
+        excluded: Collection[gluon.Parameter] = (),
     ) -> None:
         self.network = Network(network)
         momentum = 0.0
         if method is not None and method.applies_momentum:
             momentum = take_momentum(optimizer, method.name)
         parameters = self.network.parameters
-        optimizer.aggregate_num = len(parameters)  # updates all in one operation
+        if optimizer.aggregate_num:  # it can update several parameters in one operation
+            optimizer.aggregate_num = len(parameters)
         self._updater = mx.optimizer.get_updater(optimizer)
         shapes = {number: parameter.shape for number, parameter in parameters.items()}
         self._splits = np.cumsum([np.prod(shape) for shape in shapes.values()])[:-1]
@@ -154,7 +158,7 @@ class Simulation:
             shapes = {0: (sum(int(np.prod(shape)) for shape in shapes.values()),)}
         self.keys: List[Union[FloatRounds, CompressedRounds]] = [
             rounds(method, workers, identity(store, number), shape, momentum)
-            if method
+            if method and parameters[number] not in excluded
             else FloatRounds()
             for number, shape in shapes.items()
         ]

@@ -52,6 +52,25 @@ def test_one_scaler_for_the_model_is_the_largest_gradient_of_all() -> None:
         assert (np.isclose(move, 0, atol=scaler / 1000) | np.isclose(move, scaler, rtol=0.01)).all()
 
 
+def test_excluded_parameters_travel_as_they_are() -> None:
+    """After one step; from then on gradients depend on what the others have become."""
+    moves = []
+    method = compression.parse({"type": "terngrad"})
+    for options in ({}, {"method": method}, {"method": method, "excluded": True}):
+        network = make_network()
+        parameters = list(network.collect_params().values())
+        if "excluded" in options:
+            options["excluded"] = parameters[-2:]
+        simulation = Simulation(network, mx.optimizer.SGD(learning_rate=0.1), 1, **options)
+        images, labels = make_batch(0, 0)
+        simulation.step([(images.asnumpy(), labels.asnumpy())])
+        moves.append([parameter.data().asnumpy() for parameter in parameters])
+    floats, ternary, excluded = moves
+    for number, expected in enumerate([*ternary[:-2], *floats[-2:]]):
+        np.testing.assert_array_equal(excluded[number], expected)
+    assert (ternary[-1] != floats[-1]).any()
+
+
 def test_clipping_and_zeros_are_counted() -> None:
     method = compression.parse({"type": "terngrad", "clip_sigma": 1})
     rounds = WatchedRounds(method, 2, 0, (30, 40), 0.0)
