@@ -12,6 +12,8 @@ from .spelling import did_you_mean
 
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
+MAX_SECONDS = 86400
+FOR_EVER = 1e9  # seconds, as the core has it (csrc/support/limits.h)
 
 # By an option's type: what its value may be, and that in words.
 _KINDS = {
@@ -37,7 +39,13 @@ class Options:
         keeps priorities. 0 measures the links and adapts, and sends slices in parts where they are
         slow. Rank 0's holds for the job.
     timeout
-        Seconds that anything may wait for another process, before an error names who is missing.
+        Seconds for what gives no signs of life: starting, until all processes have come and all
+        workers have opened their stores; and a snapshot's files.
+    silence
+        Seconds without a sign of life after which a process counts as dead.
+    patience
+        Seconds that anything may wait for a living process; 0 sets no limit. Notices name it long
+        before.
     deterministic
         Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
         slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
@@ -51,6 +59,8 @@ class Options:
     slice_bytes: int = 200_000
     window_bytes: int = 0
     timeout: float = 300.0
+    silence: float = 30.0
+    patience: float = 0.0
     deterministic: bool = False
     priorities: bool = True
     trace: bool = False
@@ -70,8 +80,17 @@ class Options:
                 f"option window_bytes is {self.window_bytes}; it must be 0, which adapts it, or "
                 f"slice_bytes, {self.slice_bytes}, to {MAX_WINDOW_BYTES}"
             )
-        if not 1 <= self.timeout <= 86400:
-            raise OptionError(f"option timeout is {self.timeout}; it must be 1 to 86400 seconds")
+        for name in ("timeout", "silence"):
+            seconds = getattr(self, name)
+            if not 1 <= seconds <= MAX_SECONDS:
+                raise OptionError(
+                    f"option {name} is {seconds}; it must be 1 to {MAX_SECONDS} seconds"
+                )
+        if self.patience != 0 and not self.silence <= self.patience <= MAX_SECONDS:
+            raise OptionError(
+                f"option patience is {self.patience}; it must be 0, which sets no limit, or "
+                f"silence, {self.silence}, to {MAX_SECONDS} seconds"
+            )
 
     @classmethod
     def from_environment(cls, others: Collection[str] = ()) -> Options:
@@ -97,6 +116,11 @@ class Options:
                     + did_you_mean(name, {option: option for option in (*known, *others)})
                 )
         return cls(**{name: value for name, value in values.items() if name in known})
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds of `patience`; centuries where that sets no limit."""
+        return self.patience or FOR_EVER
 
     def shared(self) -> Dict[str, Any]:
         """Those that must be equal on all workers."""

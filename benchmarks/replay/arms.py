@@ -129,11 +129,13 @@ ARMS: Dict[str, Arm] = {
 }
 
 
-def environment_of(arm: Arm, timeout: float) -> Dict[str, str]:
-    """Variables of all processes of an arm's job that do not depend on the cluster."""
+def environment_of(arm: Arm, limit: float) -> Dict[str, str]:
+    """Variables of all processes of an arm's job that do not depend on the cluster; our stores wait
+    so many seconds at most."""
     variables = {**ENVIRONMENT, **arm.environment}
     if arm.runtime is OURS:
-        variables["KVSTORE_EXT_OPTIONS"] = json.dumps({"timeout": timeout, **arm.options})
+        limits = {"timeout": limit, "silence": limit, "patience": limit}
+        variables["KVSTORE_EXT_OPTIONS"] = json.dumps({**limits, **arm.options})
     return variables
 
 

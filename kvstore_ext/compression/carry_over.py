@@ -7,6 +7,7 @@ import mxnet as mx
 import numpy as np
 
 from .. import _core
+from ..config import Options
 from ..errors import KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
@@ -32,7 +33,7 @@ def answer_on(server: _core.Server, desk: QuestionDesk) -> None:
 
 
 @server_half
-def make_half(_timeout: float) -> ServerHalf:
+def make_half(_options: Options) -> ServerHalf:
     """Every server answers so."""
     return ServerHalf(answer_on)
 

@@ -38,7 +38,7 @@ class StoreContext:
 
     worker, store
         The lane, and the store's number on it.
-    rank, workers, timeout, barrier
+    rank, workers, patience, barrier
         The lane's.
     keys
         The store's dense keys by name, now and later, in the order of their first values.
@@ -50,7 +50,7 @@ class StoreContext:
     store: int
     rank: int
     workers: int
-    timeout: float
+    patience: float
     barrier: Callable[[], None]
     keys: Mapping[Key, KeyArrays]
     push_details: Callable[[Key, int, bool], PushDetails]

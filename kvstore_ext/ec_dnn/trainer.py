@@ -137,7 +137,7 @@ class Trainer:
         Raises
         ------
         ClusterError
-            Where a worker does not come within the store's option `timeout`, or fails.
+            Where a worker does not come within the store's option `patience`, or fails.
         """
         for number in range(1, count + 1):
             last = number == count

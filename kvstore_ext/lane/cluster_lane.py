@@ -13,7 +13,7 @@ import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
 
 from .. import _core
-from ..config import Job, Options
+from ..config import FOR_EVER, Job, Options
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..keys.sparse_rows import Servers
 from ..launch_reports import report
@@ -28,6 +28,7 @@ from .told_to_end import ToldToEnd
 
 # Seconds in which ps-lite sends again what was lost of a worker's last words (PS_RESEND).
 _RESENDING = 2.5
+_LATER = 1.1  # a worker's limits, times those of servers, which know who is missing
 _MULTI_PRECISION = 1  # the head of a command that MXNet's servers understand themselves
 
 
@@ -67,6 +68,7 @@ class ClusterLane(Lane):
             )
         self._options = options
         self.timeout = options.timeout
+        self.patience = options.longest_wait
         self._job = job
         self._stores = 0  # open
         self._opened = 0
@@ -100,7 +102,7 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
-        self._scheduler = SchedulerWatch(self.worker.scheduler(), job.scheduler, options.timeout)
+        self._scheduler = SchedulerWatch(self.worker.scheduler(), job.scheduler, options.silence)
         threading.Thread(target=self._look, daemon=True, name="scheduler").start()
         self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
         report(joined=True, rank=self.rank)
@@ -125,23 +127,30 @@ class ClusterLane(Lane):
 
     def _greet(self) -> None:
         """Finds out whether the servers have a lane before anything is sent to it."""
+        limit = self._options.timeout
+
+        def unanswered() -> str:
+            missing = self.worker.await_servers(0)
+            if not missing:
+                return f"worker {self.rank}: MXNet's own servers have not answered a greeting"
+            who = f"{_names('server', missing)} {'has' if len(missing) == 1 else 'have'}"
+            return f"worker {self.rank}: {who} not answered a greeting within {limit:g} s"
+
+        greeting = command(GREET, self.rank, socket.gethostname())
         try:
             # Sooner than a living server says that the workers have not opened their stores.
-            self.command(command(GREET, self.rank), seconds=0.8 * self._options.timeout)
+            self._bounded(
+                lambda: self._send(greeting, HEAD), unanswered, self.worker.failure, 0.8 * limit
+            )
         except ClusterError as error:
-            reason, missing = str(error), self.worker.await_servers(0)
-            if missing:
-                who = f"{_names('server', missing)} {'has' if len(missing) == 1 else 'have'}"
-                limit = f"within {self._options.timeout:g} s"
-                reason = f"worker {self.rank}: {who} not answered a greeting {limit}"
-            self.worker.abort(reason)
+            self.worker.abort(str(error))
             self._let_go()
             raise ClusterError(self.worker.failure()) from None
-        missing = self.worker.await_servers(min(10.0, self._options.timeout))
+        missing = self.worker.await_servers(min(10.0, limit))
         if missing:
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
-                self._free(self._options.timeout)
+                self._free(limit)
             who = _names("server", missing)
             found = f"{who} of this job is not a P3Server"
             if len(missing) > 1:
@@ -151,25 +160,21 @@ class ClusterLane(Lane):
                 "kvstore-launch"
             )
 
-    def command(self, body: str, head: int = HEAD, seconds: Optional[float] = None) -> None:
-        """Has all servers execute a command, on the stock store's channel."""
-        self.ask_servers(
-            lambda: check_call(
-                _LIB.MXKVStoreSendCommmandToServers(self._native, head, body.encode())
-            ),
-            seconds,
-        )
+    def _send(self, body: str, head: int) -> None:
+        check_call(_LIB.MXKVStoreSendCommmandToServers(self._native, head, body.encode()))
 
-    def ask_servers(self, call: Callable[[], Any], seconds: Optional[float] = None) -> Any:
-        """What a call returns that waits for all servers; raises ClusterError after `timeout`, or
-        as many seconds."""
-        return self._bounded(
-            call,
-            lambda: f"worker {self.rank}: not all of {self._job.servers} servers have answered a "
-            f"command within {self._options.timeout:g} s",
-            self.worker.failure,
-            seconds,
-        )
+    def command(self, body: str, head: int = HEAD) -> None:
+        """Has all servers execute a command, on the stock store's channel."""
+        self.ask_servers(lambda: self._send(body, head))
+
+    def ask_servers(self, call: Callable[[], Any]) -> Any:
+        """What a call returns that waits for all servers; raises ClusterError where the job fails,
+        as it does where they are dead, or after `patience`."""
+        counted = self.worker.begin_stock("answered a command")
+        try:
+            return self._bounded(call, lambda: "", self.worker.failure, FOR_EVER)
+        finally:
+            self.worker.end_stock(counted)
 
     def open_store(self) -> int:
         """The number of one more store: how many this process has opened before."""
@@ -243,25 +248,26 @@ class ClusterLane(Lane):
         self.worker.meet(what, waits=False)
         return self._bounded(
             call,
-            lambda: f"worker {self.rank} has not {what} within {self._options.timeout:g} s",
+            lambda: f"worker {self.rank} has not {what} within {self.patience:g} s",
             failure,
+            _LATER * self.patience,
         )
 
     def barrier(self) -> None:
-        """Waits for all workers; raises ClusterError after the option `timeout`.
+        """Waits for all workers; raises ClusterError after `patience`, or where the job fails.
 
         The lane's own: MXNet's needs the scheduler.
         """
         self._barriers += 1
         what = f"come to barrier {self._barriers}"
-        latest = time.monotonic() + self._options.timeout
+        latest = time.monotonic() + _LATER * self.patience
         self.worker.meet(what, waits=True)
         try:
             while not self.worker.await_meeting(what, 0.2):
                 if time.monotonic() > latest:
                     self.worker.abort(
                         f"worker {self.rank}: server 0 has not answered within "
-                        f"{self._options.timeout:g} s that all workers have {what}"
+                        f"{self.patience:g} s that all workers have {what}"
                     )
         except RuntimeError as error:
             raise ClusterError(str(error)) from None

@@ -29,7 +29,9 @@ class Lane(ABC):
     rank, workers
         The worker's rank, and how many there are.
     timeout
-        Seconds that anything may wait for another process.
+        Seconds for what gives no signs of life.
+    patience
+        Seconds that anything may wait for a living process: `Options.longest_wait`.
     told_to_end
         What is done where a process of the job is told to end; None for one that is alone.
     stuck
@@ -43,6 +45,7 @@ class Lane(ABC):
     rank: int
     workers: int
     timeout: float
+    patience: float
     told_to_end: Optional[ToldToEnd] = None
     stuck = False
 
@@ -75,7 +78,8 @@ class Lane(ABC):
 
     @abstractmethod
     def ask_servers(self, call: Callable[[], Any]) -> Any:
-        """What a call returns that waits for all servers; raises ClusterError after `timeout`."""
+        """What a call returns that waits for all servers; raises ClusterError where the job fails,
+        as it does where they are dead, or after `patience`."""
 
     @abstractmethod
     def call_together(self, call: Callable[[], Any], what: str) -> Any:
@@ -84,7 +88,7 @@ class Lane(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Waits for all workers; raises ClusterError after the option `timeout`."""
+        """Waits for all workers; raises ClusterError after `patience`, or where the job fails."""
 
     @abstractmethod
     def close(self) -> None:
@@ -109,6 +113,8 @@ def make_worker(
         slice_bytes=options.slice_bytes,
         window_bytes=options.window_bytes,
         timeout=options.timeout,
+        silence=options.silence,
+        patience=options.longest_wait,
         deterministic=options.deterministic,
         priorities=options.priorities,
         configuration=json.dumps({"store": name, **options.shared()}),

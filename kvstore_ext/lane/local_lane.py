@@ -1,6 +1,7 @@
 """A lane without a cluster: worker and server in one process."""
 from __future__ import annotations
 
+import socket
 from typing import Any, Callable
 
 import mxnet as mx
@@ -29,10 +30,11 @@ class LocalLane(Lane):
     def __init__(self, name: str, options: Options) -> None:
         self.stock = stock_store("local")
         self.timeout = options.timeout
+        self.patience = options.longest_wait
         ours, servers = _core.LocalTransport.make_pair()
-        self._server = ServerParts(servers, workers=1, timeout=options.timeout)
+        self._server = ServerParts(servers, workers=1, options=options)
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
-        self._server.core.greet(0)
+        self._server.core.greet(0, socket.gethostname())
         self.worker.join()
 
     def open_store(self) -> int:

@@ -18,7 +18,8 @@ SETTLE = 3.0
 # "server 0: worker 1 has not pushed ...": who says it, if anybody; then whom it names.
 _SPEAKER = re.compile(r"(worker|server) (\d+): ")
 _NAMED = re.compile(
-    r"(?:within [\d.]+ s |no answer from )*(worker|server)s? (\d+(?:(?:, | and )\d+)*)\b"
+    r"(?:within [\d.]+ s |no (?:answer|sign of life) from )*"
+    r"(worker|server)s? (\d+(?:(?:, | and )\d+)*)\b"
 )
 _ALL = re.compile(r"workers [a-z]")
 

@@ -6,6 +6,7 @@ from typing import Any, Dict
 import mxnet as mx
 
 from .. import _core
+from ..config import Options
 from ..keys.key_parts import Parted
 from ..protocol.question_desk import Answer, Answers, QuestionDesk, ServerHalf, server_half
 from ..protocol.questions import answer_to, ask
@@ -37,7 +38,7 @@ def takes_rows(native: NativeUpdater) -> Answers:
 
 
 @server_half
-def make_half(_timeout: float) -> ServerHalf:
+def make_half(_options: Options) -> ServerHalf:
     """Every server answers so."""
     return ServerHalf(answer_on)
 

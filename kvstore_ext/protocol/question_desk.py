@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
 import mxnet as mx
 
 from .. import _core
+from ..config import Options
 
 Answer = Tuple[Dict[str, Any], bytes]
 Answers = Callable[[Dict[str, Any], bytes], Answer]
@@ -99,8 +100,8 @@ class ServerHalf(NamedTuple):
     methods: Mapping[str, _core.ServerMethod] = {}
 
 
-# Each makes a half for a server with this timeout, in seconds.
-MakeHalf = Callable[[float], ServerHalf]
+# Each makes a half for a server with these options.
+MakeHalf = Callable[[Options], ServerHalf]
 server_halves: List[MakeHalf] = []
 
 

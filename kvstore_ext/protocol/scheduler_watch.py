@@ -22,15 +22,16 @@ class SchedulerWatch:
         The process's own to the scheduler.
     address
         The scheduler's, host:port.
-    timeout
-        Seconds of silence after which it counts as gone; at once where its port is closed.
+    silence
+        Seconds without a sign of life after which it counts as gone; where its port is closed, it
+        does at once.
     """
 
-    def __init__(self, link: _core.SchedulerLink, address: str, timeout: float) -> None:
+    def __init__(self, link: _core.SchedulerLink, address: str, silence: float) -> None:
         self.gone = ""  # why, in words that go behind "the scheduler"
         self._link = link
         self._address = address
-        self._timeout = timeout
+        self._most = silence
         self._next_look = 0.0
 
     def look(self, process: str) -> None:
@@ -42,12 +43,12 @@ class SchedulerWatch:
             return
         self._next_look = time.monotonic() + _BETWEEN_LOOKS
         silence = self._link.silence()
-        if silence < min(_SUSPICIOUS, self._timeout / 2):
+        if silence < min(_SUSPICIOUS, self._most / 2):
             return
         if self._refuses():
             self.gone = f"at {self._address} is gone: its port is closed"
-        elif silence > self._timeout:
-            self.gone = f"at {self._address} has not been heard of for {self._timeout:g} s"
+        elif silence > self._most:
+            self.gone = f"at {self._address} has not been heard of for {self._most:g} s"
         if self.gone:
             self._link.close()
             print(

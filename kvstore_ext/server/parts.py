@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .. import _core
+from ..config import Options
 from ..optimizer.native_updater import NativeUpdater
 from ..optimizer.server_values import ROWS, takes_rows
 from ..optimizer.slice_optimizer import OptimizerLoop
@@ -22,14 +23,21 @@ class ServerParts:
         The server's own.
     workers
         How many it serves.
-    timeout
-        Seconds that a round may wait for one of them.
+    options
+        The stores'.
     """
 
-    def __init__(self, transport: _core.Transport, workers: int, timeout: float) -> None:
-        halves = [make_half(timeout) for make_half in server_halves]
+    def __init__(self, transport: _core.Transport, workers: int, options: Options) -> None:
+        halves = [make_half(options) for make_half in server_halves]
         methods = {name: made for half in halves for name, made in half.methods.items()}
-        self.core = _core.Server(transport, workers=workers, timeout=timeout, methods=methods)
+        self.core = _core.Server(
+            transport,
+            workers=workers,
+            timeout=options.timeout,
+            silence=options.silence,
+            patience=options.longest_wait,
+            methods=methods,
+        )
         self.loop = OptimizerLoop(self.core)
         self.native = NativeUpdater(self.core.abort)
         self._desk = QuestionDesk(self.core)

@@ -56,7 +56,7 @@ class P3Server(KVStoreServer):
         transport = _core.PsLiteTransport(
             role=_core.Role.SERVER, peers=job.workers, copies=job.resends
         )
-        self._parts = ServerParts(transport, job.workers, options.timeout)
+        self._parts = ServerParts(transport, job.workers, options)
         self._lane = self._parts.core
         self._commands = Commands()
         self._commands.register(GREET, self._greet)
@@ -65,7 +65,7 @@ class P3Server(KVStoreServer):
         )
         optimizers.register(self._commands)
         # What the thread that watches for the end looks at.
-        self._scheduler = SchedulerWatch(self._lane.scheduler(), job.scheduler, options.timeout)
+        self._scheduler = SchedulerWatch(self._lane.scheduler(), job.scheduler, options.silence)
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
         self._told_since = 0.0
@@ -139,10 +139,11 @@ class P3Server(KVStoreServer):
                 "For MXNet's store start servers with --server-command \"python -c 'import mxnet'\""
             )
 
-    def _greet(self, rank: str) -> None:
+    def _greet(self, arguments: str) -> None:
+        rank, host = arguments.split(" ", 1)
         self._greeted.set()
         report(joined=True)
-        self._lane.greet(int(rank))
+        self._lane.greet(int(rank), host)
 
 
 def main(arguments: Optional[List[str]] = None) -> None:

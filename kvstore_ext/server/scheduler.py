@@ -22,7 +22,7 @@ def run_scheduler(job: Job, options: Options) -> None:
             copies=job.resends,
         ),
         servers=job.servers,
-        timeout=options.timeout,
+        silence=options.silence,
     )
     no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
         lambda *_: None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 import numpy as np
 
 from .. import _core
+from ..config import Options
 from ..errors import KVStoreError
 from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
 from ..protocol.questions import answer_to, ask
@@ -84,9 +85,9 @@ class CoreKeeper:
 
 
 @server_half
-def make_half(timeout: float) -> ServerHalf:
+def make_half(options: Options) -> ServerHalf:
     """Has a server take part in selections, and go on from what another run has saved."""
-    slices = _core.SlimServer(timeout)
+    slices = _core.SlimServer(silence=options.silence, patience=options.longest_wait)
     keeper = CoreKeeper(slices)
 
     def answer_on(_server: _core.Server, desk: QuestionDesk) -> None:

@@ -68,7 +68,7 @@ class SlimStates:
         KVStoreError
             For states of other options, another worker, or other keys.
         ClusterError
-            Where the other workers do not load theirs within the option `timeout`.
+            Where the other workers do not load theirs, within the option `patience`.
         """
         entry = states.pop(ENTRY, None)
         if entry is None:
@@ -111,7 +111,7 @@ class SlimStates:
         found: Dict[int, Dict[Any, np.ndarray]] = {}
         if not self._training.method.selects:
             return found
-        latest = time.monotonic() + self._context.timeout
+        latest = time.monotonic() + self._context.patience
         for name, key in self._training.keys.items():
             for selection, parts in self._cores_of(key, latest).items():
                 found.setdefault(selection, {})[name] = self._joined(key, parts)
@@ -124,10 +124,12 @@ class SlimStates:
             cores = self._codecs[key.name].cores()
             if len(cores.get(chosen, ())) == slices:
                 return cores
+            if self._worker.failure():
+                raise ClusterError(self._worker.failure())
             if time.monotonic() > latest:
                 raise ClusterError(
                     f"the servers have not told the core of selection {chosen} within "
-                    f"{self._context.timeout:g} s"
+                    f"{self._context.patience:g} s"
                 )
             time.sleep(0.01)
 

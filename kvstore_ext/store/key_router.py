@@ -45,7 +45,7 @@ class KeyRouter:
             store=self.number,
             rank=lane.rank,
             workers=lane.workers,
-            timeout=lane.timeout,
+            patience=lane.patience,
             barrier=lane.barrier,
             keys=self.keys,
             push_details=self._pushes.details,

@@ -82,7 +82,7 @@ class LaneStore(KVStore):
         return self._lane.workers
 
     def barrier(self) -> None:
-        """Waits until all workers have come here; raises ClusterError after `timeout`."""
+        """Waits until all workers have come here; raises ClusterError after `patience`."""
         self._check_open()
         self._lane.barrier()
 
@@ -90,7 +90,7 @@ class LaneStore(KVStore):
         self.barrier()
 
     def _send_command_to_servers(self, head: int, body: str) -> None:
-        """Has the servers' controller execute a command; raises ClusterError after `timeout`."""
+        """Has the servers' controller execute a command; raises ClusterError after `patience`."""
         self._check_open()
         self._lane.ask_servers(
             lambda: KVStore._send_command_to_servers(self._lane.stock, head, body)

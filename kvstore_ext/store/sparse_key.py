@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Optional
 
 import mxnet as mx
 import numpy as np
@@ -47,10 +48,11 @@ class SparseKey(KeyPolicy):
 
     def begin(self, value: mx.nd.NDArray, outs: Optional[Values], priority: int) -> None:
         everything = with_all_rows(value.tostype("default").as_in_context(mx.cpu()))
-        self._lane.call_together(
-            lambda: KVStore.init(self._lane.stock, self._number, everything),
-            f"initialised key {self.name!r}",
-        )
+        with self._leaving(self.shape[0] if self._lane.rank == 0 else 0):
+            self._lane.call_together(
+                lambda: KVStore.init(self._lane.stock, self._number, everything),
+                f"initialised key {self.name!r}",
+            )
         self._pulled = everything
 
     def resume(self, value: mx.nd.NDArray) -> None:
@@ -67,7 +69,25 @@ class SparseKey(KeyPolicy):
         """Goes on from another value, rank 0's; to be called by all workers once servers expect
         it."""
         own = value if self._lane.rank == 0 else mx.nd.zeros_like(value)
-        KVStore.push(self._lane.stock, self._number, with_all_rows(own), 0)
+        with self._leaving(self.shape[0]):
+            KVStore.push(self._lane.stock, self._number, with_all_rows(own), 0)
+            mx.nd.waitall()
+
+    @contextmanager
+    def _leaving(self, rows: int) -> Iterator[None]:
+        """Meanwhile so many rows are on the way to the servers."""
+        leaving = self._bytes(rows)
+        self._lane.worker.stock_leaves(leaving)
+        yield
+        self._lane.worker.stock_leaves([-size for size in leaving])
+
+    def _bytes(self, rows: int) -> List[int]:
+        """Of so many rows, at most, by server."""
+        row = math.prod(self.shape[1:]) * np.dtype(self.dtype).itemsize
+        found = [0] * self._lane.servers.count
+        for part in self.parts():
+            found[part.server] = min(rows, part.shape[0]) * row
+        return found
 
     def parts(self) -> List[KeyPart]:
         """Which server has which rows."""
@@ -108,10 +128,11 @@ class SparseKey(KeyPolicy):
             value.copyto(out)
 
     def pull_rows(self, out: Any, rows: Any, priority: int) -> None:
+        count = sum(ids.size for ids in rows) if isinstance(rows, (list, tuple)) else rows.size
         KVStore.row_sparse_pull(self._lane.stock, self._number, out, priority, rows)
         for array in out if isinstance(out, (list, tuple)) else [out]:
-            self._lane.worker.count_stock_until(
-                array.handle.value, f"answered a pull of key {self.name!r}"
+            self._lane.worker.count_pull_until(
+                array.handle.value, f"answered a pull of key {self.name!r}", self._bytes(count)
             )
 
     def check_push(self, values: Values, outs: Optional[Values]) -> None:

@@ -29,7 +29,7 @@ std::unique_ptr<Server> MakeServer(const ClusterOptions& cluster, std::shared_pt
   ServerOptions options;
   options.methods["slim_dp"] = std::move(slim);
   options.workers = cluster.workers;
-  options.timeout = cluster.timeout;
+  options.limits = cluster.limits;
   return std::make_unique<Server>(options, std::move(node));
 }
 
@@ -40,7 +40,7 @@ std::unique_ptr<Worker> MakeWorker(const ClusterOptions& cluster, int rank,
   options.workers = cluster.workers;
   options.servers = cluster.servers;
   options.slice_bytes = cluster.slice_bytes;
-  options.timeout = cluster.timeout;
+  options.limits = cluster.limits;
   return std::make_unique<Worker>(options, std::move(node));
 }
 
@@ -60,7 +60,7 @@ void Node::Start(MessageHandler handler) {
 }
 
 void Node::Send(const Message& message) {
-  if (message.peer == kScheduler) return;
+  if (message.peer == kScheduler || cut_) return;
   Message copy = message;
   copy.peer = rank_;
   peers_[message.peer]->Accept(std::move(copy));
@@ -99,12 +99,12 @@ Cluster::Cluster(const ClusterOptions& options)
   Connect(worker_nodes_, server_nodes_);
   Connect(server_nodes_, worker_nodes_);
   for (const auto& node : server_nodes_) {
-    slim_servers_.push_back(std::make_shared<SlimServer>(options.timeout));
+    slim_servers_.push_back(std::make_shared<SlimServer>(options.limits));
     servers_.push_back(MakeServer(options, node, slim_servers_.back()));
   }
   for (int rank = 0; rank < options.workers; ++rank) {
     workers_.push_back(MakeWorker(options, rank, worker_nodes_[rank]));
-    for (const auto& server : servers_) server->Greet(rank);
+    for (const auto& server : servers_) server->Greet(rank, "host" + std::to_string(rank));
   }
 }
 
@@ -120,7 +120,7 @@ void Cluster::Join(const std::vector<uint64_t>& elements, const std::string& met
     slim_models_.push_back(slim ? std::make_shared<SlimModel>(method, rank) : nullptr);
   }
   OnEveryWorker([&](int rank, Worker* worker) {
-    EXPECT_EQ(worker->AwaitServers(options_.timeout), std::vector<int>()) << "said no hello";
+    EXPECT_EQ(worker->AwaitServers(options_.limits.timeout), std::vector<int>()) << "said no hello";
     worker->Join();
     for (uint64_t key = 0; key < keys_; ++key) {
       SliceDeclaration declaration;

@@ -1,6 +1,7 @@
 // Workers and servers of the lane in one process, over a network in memory.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -33,11 +34,15 @@ class Node : public Transport {
   void Send(const Message& message) override;
   void Stop() override;
 
+  // From now on nothing that it sends arrives, as if its host were cut off; or it does again.
+  void Cut(bool cut) { cut_ = cut; }
+
  private:
   void Accept(Message message);
   bool Next(Message* message);
 
   const int rank_;
+  std::atomic<bool> cut_{false};
   std::vector<Node*> peers_;
   std::mutex mutex_;  // of all below
   std::condition_variable arrived_;
@@ -50,7 +55,7 @@ struct ClusterOptions {
   int workers = 3;
   int servers = 2;
   uint64_t slice_bytes = 150000;
-  double timeout = 20;  // seconds, of any wait
+  Limits limits = {20, 20, 20};
 };
 
 // Running workers and servers, which stop with it. Owns all of them.
@@ -70,6 +75,10 @@ class Cluster {
 
   Worker& worker(int rank) { return *workers_[rank]; }
   Server& server(int rank) { return *servers_[rank]; }
+
+  // Whether what a worker sends is lost.
+  void CutWorker(int rank, bool cut) { worker_nodes_[rank]->Cut(cut); }
+  void CutServer(int rank, bool cut) { server_nodes_[rank]->Cut(cut); }
 
   // With Slim-DP.
   SlimServer& slim_server(int rank) { return *slim_servers_[rank]; }

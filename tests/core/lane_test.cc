@@ -73,7 +73,9 @@ TEST_P(Lane, AnAbortEndsEveryOperationEverywhere) {
 }
 
 TEST(SlimLane, ACoreOfKeysThatAreNeverPushedIsNotWaitedForForever) {
-  SlimServer server(0.2);
+  Limits limits;
+  limits.patience = 0.2;
+  SlimServer server(limits);
   try {
     server.AwaitSelection(0, 4, 1);
     FAIL() << "nothing has been pushed";
@@ -86,7 +88,7 @@ TEST(SlimLane, ACoreOfKeysThatAreNeverPushedIsNotWaitedForForever) {
 
 TEST(Questions, AServerThatDoesNotAnswerIsNamed) {
   ClusterOptions options;
-  options.timeout = 0.2;
+  options.limits.patience = 0.2;
   Cluster cluster(options);  // in which no Python answers
   cluster.Join({});
   Worker& worker = cluster.worker(0);

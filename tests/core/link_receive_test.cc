@@ -86,8 +86,24 @@ TEST_F(OneEnd, AnswersPings) {
 TEST_F(OneEnd, KnowsWhenThePeerWasLastHeardOf) {
   const double before = Now();
   Receive(ControlMessage(MessageType::kPull));
-  EXPECT_GE(link_.last_heard(), before);
-  EXPECT_LE(link_.last_heard(), Now());
+  EXPECT_LE(link_.signs().Silence(before), 0);
+  EXPECT_GE(link_.signs().Silence(Now()), 0);
+}
+
+TEST_F(OneEnd, TellsThePeerWithEverySignOfLifeWhatElseGoesThere) {
+  link_.StockLeaves(60'000'000);
+  Receive(Part(0, 5000, 5000));  // to be acknowledged
+  link_.StockLeaves(-60'000'000);
+  link_.SendControl(ControlMessage(MessageType::kCredit));
+  const std::vector<Message> sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[0].header.round, 60'000'000U) << "ahead of it";
+  EXPECT_EQ(sent[1].header.round, 60'000'000U);
+  EXPECT_EQ(sent[2].header.round, 0U);
+  Receive(sent[0]);
+  EXPECT_LT(link_.signs().Silence(Now()), -50);
+  Receive(sent[2]);
+  EXPECT_GE(link_.signs().Silence(Now()), 0);
 }
 
 TEST_F(OneEnd, CountsBytesByType) {

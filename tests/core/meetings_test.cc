@@ -33,15 +33,16 @@ TEST(Meetings, LetNobodyGoOnBeforeAllHaveCome) {
 
 TEST(Meetings, NameWhoDoesNotCome) {
   ClusterOptions options;
-  options.timeout = 0.5;
+  options.limits.patience = 0.5;
   Cluster cluster(options);
   cluster.Join({});
   cluster.worker(0).Meet("pushed key 'rows', round 4", false);
   cluster.worker(2).Meet("pushed key 'rows', round 4", false);
-  EXPECT_EQ(cluster.server(1).AwaitFailure(20),
-            "server 0: worker 1 has not pushed key 'rows', round 4, which workers 0 and 2 did, "
-            "within 0.5 s: do all workers have the same number of batches? With store.joined() "
-            "they need not");
+  EXPECT_EQ(
+      cluster.server(1).AwaitFailure(20),
+      "server 0: worker 1 has not pushed key 'rows', round 4, which workers 0 and 2 did, "
+      "within 0.5 s (worker 1 on host1): do all workers have the same number of batches? With "
+      "store.joined() they need not");
   EXPECT_THROW(cluster.worker(0).AwaitMeeting("come to barrier 1", 20), std::runtime_error);
 }
 

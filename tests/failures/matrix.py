@@ -18,7 +18,7 @@ PHASES = {
     "exit": "as the script ends",
 }
 HOW = ("killed", "stopped")
-TIMEOUT = 6  # seconds: the stores' option
+LIMIT = 6  # seconds: the stores' options timeout and silence
 
 
 class Cell(NamedTuple):
@@ -49,18 +49,19 @@ SELECTED = [
     Cell("scheduler", "exit", "killed"),
 ]
 
-_LIMIT = f"within {TIMEOUT} s"
+_LIMIT = f"within {LIMIT} s"
 _INCOMPLETE = f"{_LIMIT} not all of 3 workers and 2 servers have come to"
 _GONE = {
     "killed": r"the scheduler at [\d.:]+ is gone: its port is closed; the job goes on without it",
-    "stopped": rf"the scheduler at [\d.:]+ has not been heard of for {TIMEOUT} s; the job goes on",
+    "stopped": rf"the scheduler at [\d.:]+ has not been heard of for {LIMIT} s; the job goes on",
 }
-_OF_WORKER = {
-    "first key": r"worker \d has not initialised key \d+, round 0, which workers \d and \d did",
-    "push": r"worker \d has not pushed key '?\w+'?, round \d+, which workers \d and \d did",
-    "pull": r"worker \d has not pushed key '?\w+'?, round \d+, which workers \d and \d did",
-    "sparse": r"worker \d has not pushed key '?\w+'?, round \d+, which workers \d and \d did",
-    "exit": r"worker \d has not closed its last store, which workers \d and \d did",
+_PUSHED = r"pushed key '?\w+'?, round \d+"
+_MISSED = {  # what a worker that is lost then does not do
+    "first key": r"initialised key \d+, round 0",
+    "push": _PUSHED,
+    "pull": _PUSHED,
+    "sparse": _PUSHED,
+    "exit": "closed its last store",
 }
 
 
@@ -69,23 +70,31 @@ def expected(cell: Cell) -> Outcome:
     if cell.phase == "register":
         unreachable = rf"the scheduler at [\d.:]+ cannot be reached {_LIMIT}"
         of_scheduler = unreachable if cell.how == "killed" else _INCOMPLETE
-        return Outcome(False, of_scheduler if cell.role == "scheduler" else _INCOMPLETE)
+        # A server may have come to the scheduler just before.
+        of_server = f"{_INCOMPLETE}|but {_LIMIT} no worker has opened its store"
+        words = {"worker": _INCOMPLETE, "server": of_server, "scheduler": of_scheduler}
+        return Outcome(False, words[cell.role])
     if cell.role == "scheduler":
         return Outcome(True, "" if cell.phase == "exit" else _GONE[cell.how])
     if cell.role == "worker":
-        return Outcome(False, rf"{_OF_WORKER[cell.phase]}, {_LIMIT}")
+        silent = rf"worker \d has not been heard of for {LIMIT} s"
+        return Outcome(False, rf"{silent}, nor {_MISSED[cell.phase]}, which workers \d and \d did")
     return Outcome(False, rf"no (answer|sign of life) from server \d.*, {_LIMIT}")
 
 
+_SILENT = "worker 2 has not been heard of for S s"
 _IN_WORDS = {
     "is gone": "`the scheduler at … is gone`",
-    "has not been heard of": "`the scheduler at … has not been heard of for T s`",
+    "scheduler at [\\d.:]+ has": "`the scheduler at … has not been heard of for S s`",
     "cannot be reached": "`the scheduler at … cannot be reached within T s`",
+    "|but": "`within T s not all of 3 workers and 2 servers have come to the scheduler`, or "
+    "`all have come to the scheduler, but within T s no worker has opened its store`",
     "not all of": "`within T s not all of 3 workers and 2 servers have come to the scheduler`",
-    "initialised": "`worker 2 has not initialised key …, which workers 0 and 1 did, within T s`",
-    "pushed": "`worker 2 has not pushed key …, round …, which workers 0 and 1 did, within T s`",
-    "closed": "`worker 2 has not closed its last store, which workers 0 and 1 did, within T s`",
-    "from server": "`no answer from server 1 for key …`, or `no sign of life from server 1`",
+    "initialised": f"`{_SILENT}, nor initialised key …, which workers 0 and 1 did`",
+    "pushed": f"`{_SILENT}, nor pushed key …, round …, which workers 0 and 1 did`",
+    "closed": f"`{_SILENT}, nor closed its last store, which workers 0 and 1 did`",
+    "from server": "`no answer from server 1 for key …, within S s`, or "
+    "`no sign of life from server 1, …`",
 }
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cluster import Cluster, Job
+from tests.support.cluster import AT_ONCE, Cluster, Job
 
 
 def push_not_a_number(sharing: str) -> None:
@@ -79,8 +79,7 @@ def test_a_gradient_that_is_not_finite_can_end_the_job(cluster: Cluster, sharing
 def test_workers_with_different_options_are_told_both(
     cluster: Cluster, kind: str, option: str, value: str, found: str, others: str
 ) -> None:
-    options = {"timeout": 600}
-    job = cluster.start(open_with_other_options, kind, option, value, servers=1, options=options)
+    job = cluster.start(open_with_other_options, kind, option, value, servers=1, options=AT_ONCE)
     assert_all_say(job, "initialised a key differently", found, others)
 
 
@@ -92,5 +91,5 @@ def test_workers_with_different_options_are_told_both(
     ],
 )
 def test_a_worker_that_others_wait_for_is_named(cluster: Cluster, ends: str, words: str) -> None:
-    job = cluster.start(leave_before_the_second_round, ends, options={"timeout": 6})
+    job = cluster.start(leave_before_the_second_round, ends, options={"silence": 6, "patience": 6})
     job.await_output(f"Error: .*{words}")

@@ -11,7 +11,7 @@ from kvstore_ext import KVStoreError, OptionError, ec_dnn
 from mxnet.gluon import HybridBlock, nn
 
 from tests.support.checks.ec_dnn import CHECKS
-from tests.support.cluster import Cluster, Job
+from tests.support.cluster import AT_ONCE, Cluster, Job
 from tests.support.outcomes import assert_kept
 from tests.support.paths import SCRIPTS
 
@@ -196,7 +196,7 @@ def disagree(mishap: str) -> None:
     ],
 )
 def test_workers_that_train_differently(cluster: Cluster, mishap: str, words: str) -> None:
-    job = cluster.start(disagree, mishap, workers=3, options={"timeout": 600})
+    job = cluster.start(disagree, mishap, workers=3, options=AT_ONCE)
     for worker in job.workers:
         assert worker.wait(60) not in (None, 0)
         assert re.search(words, worker.output)
@@ -220,12 +220,12 @@ def turns(mishap: str) -> None:
 
 
 def test_a_worker_that_does_not_come_is_named(cluster: Cluster) -> None:
-    job = cluster.start(turns, "absent", workers=3, options={"timeout": 5})
+    job = cluster.start(turns, "absent", workers=3, options={"silence": 5, "patience": 5})
     job.await_output(r"worker 1 has not pushed key 'model', round 5, which workers 0 and 2 did", 60)
 
 
 def test_workers_that_disagree_about_the_root_are_named(cluster: Cluster) -> None:
-    job = cluster.start(turns, "another root", workers=3, options={"timeout": 600})
+    job = cluster.start(turns, "another root", workers=3, options=AT_ONCE)
     job.await_output(r"key 'model', round 6: workers? .* asked for the array of worker \d, "
                      r"worker \d.* for the array of worker \d", 60)
     assert all(worker.wait(30) not in (None, 0) for worker in job.workers)

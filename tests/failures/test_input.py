@@ -22,7 +22,7 @@ def row_sparse(shape: tuple[int, ...]) -> mx.nd.NDArray:
 @pytest.fixture
 def store() -> Iterator[kvstore_ext.P3Worker]:
     """A store in this process with one dense key of each kind of name."""
-    store = kvstore_ext.P3Worker(Options(trace=True, timeout=20))
+    store = kvstore_ext.P3Worker(Options(trace=True, silence=20, patience=20))
     store.init([3, "weight"], [dense((2, 3)), dense((2, 3))])
     mx.nd.waitall()
     store.take_trace()
@@ -171,6 +171,9 @@ def test_a_closed_store_says_so(store: kvstore_ext.P3Worker) -> None:
         ({"timeout": 0}, ["timeout", "0", "1", "86400"]),
         ({"timeout": float("nan")}, ["timeout", "nan"]),
         ({"timeout": "long"}, ["timeout", "long"]),
+        ({"silence": 0.5}, ["silence", "0.5", "1", "86400"]),
+        ({"patience": -1}, ["patience", "-1", "0, which sets no limit", "30.0", "86400"]),
+        ({"silence": 60, "patience": 59}, ["patience", "59", "silence, 60"]),
         ({"deterministic": 1}, ["deterministic", "1", "bool"]),
         ({"slicebytes": 1}, ["slicebytes", "slice_bytes"]),
     ],

@@ -22,7 +22,7 @@ class Failing(mx.optimizer.SGD):
 
 
 def test_an_optimizer_that_fails_is_told_at_once() -> None:
-    store = kvstore_ext.P3Worker(kvstore_ext.Options(timeout=60))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(patience=60))
     store.set_optimizer(Failing())
     weight = mx.nd.zeros((3,))
     store.broadcast("weight", weight, out=weight)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.failures.matrix import CELLS, SELECTED, TIMEOUT, Cell, expected, table
+from tests.failures.matrix import CELLS, LIMIT, SELECTED, Cell, expected, table
 from tests.support.cluster import Cluster, Job, Process
 from tests.support.paths import ROOT
 
@@ -81,9 +81,8 @@ def train(directory: str, role: str, phase: str) -> None:
 def lose(cluster: Cluster, cell: Cell, directory: Path) -> tuple[Job, Process]:
     """Runs a job until its survivors have ended, as far as they do; returns it and who was lost."""
     directory.mkdir()
-    job = cluster.start(
-        train, directory, cell.role, cell.phase, workers=3, options={"timeout": TIMEOUT}
-    )
+    options = {"timeout": LIMIT, "silence": LIMIT, "patience": 0}
+    job = cluster.start(train, directory, cell.role, cell.phase, workers=3, options=options)
     if cell.role == "worker":
         job.await_output(f"at {cell.phase}")
         victim = next(each for each in job.workers if f"at {cell.phase}" in each.output)
@@ -99,7 +98,7 @@ def lose(cluster: Cluster, cell: Cell, directory: Path) -> tuple[Job, Process]:
             process.await_output(promise.words)
         (directory / "stop").touch()
     for process in survivors:
-        process.wait(TIMEOUT + 24)
+        process.wait(LIMIT + 24)
     return job, victim
 
 

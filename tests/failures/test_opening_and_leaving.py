@@ -80,7 +80,7 @@ def hang_after_farewell(directory: str) -> None:
 def test_workers_that_are_gone_after_the_greeting(cluster: Cluster) -> None:
     job = cluster.start(go_after_greeting, options=TIMEOUT)
     await_failure(*job.servers, *job.scheduler)
-    words = "workers 0 and 1 have not opened their store within 3 s"
+    words = "workers 0 and 1 have not opened their store, within 3 s"
     for process in [*job.servers, *job.scheduler]:
         assert words in process.output
 

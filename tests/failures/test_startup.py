@@ -1,4 +1,4 @@
-"""A job that cannot start says why on every worker, and ends within the option timeout."""
+"""A job that cannot start says why on every worker, and ends within its limits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any, Iterator
 
 import pytest
 
-from tests.support.cluster import STOCK_SERVER, Cluster, Job, await_failure, free_port
+from tests.support.cluster import (
+    AT_ONCE,
+    STOCK_SERVER,
+    Cluster,
+    Job,
+    await_failure,
+    free_port,
+    limits,
+)
 
-TIMEOUT = {"timeout": 8}  # seconds
-AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+LIMITS = limits(8)
 
 
 def open_store(variable: str = "", value: str = "") -> None:
@@ -69,7 +76,7 @@ def differ_in_keys(key_of_0: str, shape_of_0: str, dtype_of_0: str) -> None:
 
 @pytest.fixture(scope="module")
 def waiting(module_cluster: Cluster) -> Iterator[dict[str, Job]]:
-    """Jobs that wait for their timeouts side by side; those of a single worker, for a scheduler."""
+    """Jobs that wait for their limits side by side; those of a single worker, for a scheduler."""
     port = str(free_port())
     alone: dict[str, Any] = {"workers": 1, "servers": 0, "options": {"timeout": 3}}
     alone["environment"] = {"DMLC_NUM_SERVER": "1"}
@@ -84,7 +91,7 @@ def waiting(module_cluster: Cluster) -> Iterator[dict[str, Job]]:
             ("no address", open_store, ["DMLC_PS_ROOT_URI", "no.such.host.invalid"], alone),
             ("silent", open_store, ["DMLC_PS_ROOT_PORT", silent.getsockname()[1]], alone),
         ):
-            job = module_cluster.start(script, *arguments, **{"options": TIMEOUT, **how})
+            job = module_cluster.start(script, *arguments, **{"options": LIMITS, **how})
             found[what] = job
             for worker in job.workers:  # so that a job's processes come about at the same time
                 worker.await_output("opening")
@@ -135,7 +142,7 @@ def test_a_key_initialised_differently_is_said_at_once(
         assert "worker 1 key 'b' of shape (2, 3), float32" in error
 
 
-def test_different_keys_are_said_within_the_timeout(waiting: dict[str, Job]) -> None:
+def test_different_keys_are_said_within_the_patience(waiting: dict[str, Job]) -> None:
     job = waiting["different keys"]
     await_failure(*job.workers, *job.servers)
     for error in errors(job):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, Job, Process
+from tests.support.cluster import AT_ONCE, Cluster, Job, Process
 
 STATUS = 128 + signal.SIGTERM
 
@@ -68,7 +68,7 @@ def tell(job: Job, *names: str) -> list[Process]:
 def test_a_job_that_takes_snapshots_ends_with_one(
     cluster: Cluster, tmp_path: Path, names: list[str]
 ) -> None:
-    job = cluster.start(train, tmp_path / "snapshots", workers=3, options={"timeout": 600})
+    job = cluster.start(train, tmp_path / "snapshots", workers=3, options=AT_ONCE)
     told = tell(job, *names)
     for process in [*job.workers, *job.servers]:
         assert process.wait() == (STATUS if process in told or process in job.workers else 0)
@@ -83,7 +83,7 @@ def test_a_job_that_takes_snapshots_ends_with_one(
 
 @pytest.mark.parametrize("name", ["worker 1", "server 0"])
 def test_a_job_without_snapshots_ends_at_once(cluster: Cluster, name: str) -> None:
-    job = cluster.start(train, "", options={"timeout": 600})
+    job = cluster.start(train, "", options=AT_ONCE)
     [told] = tell(job, name)
     for process in job.processes:
         status = process.wait()

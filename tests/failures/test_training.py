@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 
 import pytest
 
-from tests.support.cluster import Cluster, Job, Process, await_failure
+from tests.support.cluster import AT_ONCE, Cluster, Job, Process, await_failure
 
-TIMEOUT = {"timeout": 10}  # seconds: the stores' option
-AT_ONCE = {"timeout": 600}  # so that a test which waits for it fails
+DEAD = {"silence": 10, "patience": 0}  # seconds: who has a limit is named by it, or never
+STUCK = {"silence": 10, "patience": 10}
+HOST = socket.gethostname()
 UNEVEN = ": do all workers have the same number of batches? With store.joined() they need not"
 
 
@@ -107,16 +109,16 @@ Lost = dict  # what happened -> the job, and its workers of rank 0 and 1
 
 @pytest.fixture(scope="module")
 def lost(module_cluster: Cluster) -> Lost:
-    """Jobs that have lost processes, and wait for their timeouts side by side."""
+    """Jobs that have lost processes, and wait for their limits side by side."""
     found = {}
     for what, script, servers, options in (
-        ("killed", train, 2, TIMEOUT),
-        ("hangs", train, 1, TIMEOUT),
-        ("server killed", train, 2, TIMEOUT),
-        ("all workers killed", train, 1, TIMEOUT),
-        ("all but the scheduler killed", train, 1, TIMEOUT),
-        ("killed with sparse keys", train_sparse, 1, {"timeout": 3}),
-        ("hangs with sparse keys", train_sparse, 1, {"timeout": 3}),
+        ("killed", train, 2, DEAD),
+        ("hangs", train, 1, STUCK),
+        ("server killed", train, 2, DEAD),
+        ("all workers killed", train, 1, DEAD),
+        ("all but the scheduler killed", train, 1, DEAD),
+        ("killed with sparse keys", train_sparse, 1, {"silence": 3, "patience": 0}),
+        ("hangs with sparse keys", train_sparse, 1, {"silence": 3, "patience": 3}),
     ):
         job = module_cluster.start(script, what, servers=servers, options=options)
         found[what] = job, of_rank(job, 0), of_rank(job, 1)
@@ -168,7 +170,7 @@ def train_unevenly_with_sparse_keys() -> None:
 
 
 def test_uneven_batches_of_sparse_keys_are_suspected_too(cluster: Cluster) -> None:
-    job = cluster.start(train_unevenly_with_sparse_keys, servers=1, options={"timeout": 3})
+    job = cluster.start(train_unevenly_with_sparse_keys, servers=1, options=AT_ONCE)
     words = "worker 1 has left, but another one has pushed key 'rows', round 3" + UNEVEN
     job.await_output(re.escape(words))
     await_failure(*job.processes)
@@ -233,7 +235,7 @@ def test_a_worker_that_has_joined_hears_of_every_failure(
     cluster: Cluster, then: str, words: str
 ) -> None:
     job = cluster.start(
-        join_and, then, servers=1, options={"timeout": 5 if then == "killed" else 600}
+        join_and, then, servers=1, options={"silence": 5} if then == "killed" else AT_ONCE
     )
     job.await_output(re.escape(words))
     await_failure(*job.servers)
@@ -277,7 +279,7 @@ def miss_a_barrier() -> None:
 
 
 def test_who_does_not_come_to_a_barrier_is_named(cluster: Cluster) -> None:
-    job = cluster.start(miss_a_barrier, servers=1, options={"timeout": 2})
+    job = cluster.start(miss_a_barrier, servers=1, options={"silence": 2, "patience": 2})
     words = "worker 1 has not come to barrier 2, which worker 0 did, within 2 s"
     for process in [*job.servers, *job.scheduler]:
         process.await_output(words)
@@ -296,7 +298,10 @@ def test_a_killed_worker_is_named_by_all_survivors(lost: Lost) -> None:
     job, survivor, victim = lost["killed"]
     await_failure(survivor, *job.servers)
     assert victim.wait() == -signal.SIGKILL
-    words = "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s"
+    words = (
+        "worker 1 has not been heard of for 10 s, nor pushed key 'last', round 4, which worker 0 "
+        f"did (worker 1 on {HOST})"
+    )
     for process in [survivor, *job.servers]:
         assert words in process.output
         assert UNEVEN not in process.output
@@ -306,7 +311,10 @@ def test_a_killed_worker_is_named_by_all_survivors(lost: Lost) -> None:
 def test_a_worker_that_hangs_is_named_by_all_others(lost: Lost) -> None:
     job, survivor, _ = lost["hangs"]
     await_failure(survivor, *job.servers)
-    words = f"worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s{UNEVEN}"
+    words = (
+        "worker 1 has not pushed key 'last', round 4, which worker 0 did, within 10 s (worker 1 on "
+        f"{HOST}){UNEVEN}"
+    )
     assert words in survivor.output
     assert words in job.servers[0].output
 
@@ -316,7 +324,7 @@ def test_a_killed_server_is_named_by_all_survivors(lost: Lost) -> None:
     await_failure(*workers, job.servers[1])
     for process in [*workers, job.servers[1]]:
         assert re.search(r"no answer from server [01] for key '\w+', round \d+", process.output)
-        assert "within 10 s" in process.output
+        assert re.search(rf"within 10 s \(server [01] on {HOST}\)", process.output)
 
 
 def test_all_workers_killed_ends_the_servers(lost: Lost) -> None:
@@ -338,6 +346,9 @@ def test_a_worker_lost_in_a_round_of_sparse_keys_is_named(lost: Lost, mishap: st
     job, survivor, victim = lost[f"{mishap} with sparse keys"]
     await_failure(survivor, *job.servers)
     assert (victim.wait(0) == -signal.SIGKILL) is (mishap == "killed")
-    words = "worker 1 has not pushed key 'rows', round 5, which worker 0 did, within 3 s"
-    assert words in survivor.output
+    words = {
+        "killed": "worker 1 has not been heard of for 3 s, nor pushed key 'rows', round 5, which",
+        "hangs": "worker 1 has not pushed key 'rows', round 5, which worker 0 did, within 3 s",
+    }
+    assert words[mishap] in survivor.output
     assert "operations on sparse keys have not ended" in survivor.output

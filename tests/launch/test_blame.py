@@ -20,6 +20,8 @@ from .jobs import REPORT, STAY, Job
         ("server 0: worker 1, 12 has not pushed key 'w'", ["worker 1", "worker 12"]),
         ("server 0: workers 1, 2 and 3 have not", ["worker 1", "worker 2", "worker 3"]),
         ("worker 0: no answer from server 1 for key 'w', round 2, within 10 s", ["server 1"]),
+        ("worker 0: no sign of life from server 1, within 10 s (server 1 on a)", ["server 1"]),
+        ("server 0: worker 1 has not been heard of for 3 s (worker 1 on b)", ["worker 1"]),
         ("worker 0: within 10 s server 0, 1 has not answered", ["server 0", "server 1"]),
         ("server 0 of this job is not a P3Server: start servers with", ["server 0"]),
         ("server 1: KeyError: 'worker'", ["server 1"]),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
 from pathlib import Path
+
+from tests.support.cluster import AT_ONCE
 
 from .jobs import LAUNCH, Job
 
@@ -77,7 +80,7 @@ def test_a_script_that_fails_tells_the_other_workers(job: Job, tmp_path: Path) -
     script = write_scripts(tmp_path)
     arguments = ["-n", "2", "-s", "1", "--server-command", server_command(script)]
     # So that only what the worker says can end the others before the test's time is up.
-    environment = {**PACKAGE, "KVSTORE_EXT_OPTIONS": '{"timeout": 600}'}
+    environment = {**PACKAGE, "KVSTORE_EXT_OPTIONS": json.dumps(AT_ONCE)}
     train = shlex.join([sys.executable, "-m", "kvstore_ext", script, "p3", "1"])
     # The one that fails is not the first to end, as those who are told may be sooner.
     late = "[ $KVSTORE_EXT_LAUNCH_RANK = 0 ] || sleep 2"

@@ -171,7 +171,7 @@ class Cluster:
             What a worker runs: a file, or a function of a test module, which is called with the
             arguments as strings. Its source is the whole script, so it imports what it needs.
         options
-            Of the stores: KVSTORE_EXT_OPTIONS.
+            Of the stores: KVSTORE_EXT_OPTIONS, where limits are a minute unless given.
         server
             Python's arguments for servers and the scheduler.
         directory
@@ -236,13 +236,21 @@ def _variables(workers: int, servers: int, options: dict[str, Any]) -> dict[str,
         **os.environ,
         "PYTHONPATH": python_path(),
         "OMP_NUM_THREADS": "1",  # more threads than cores only disturb each other
-        "KVSTORE_EXT_OPTIONS": json.dumps({"timeout": 60, **options}),
+        "KVSTORE_EXT_OPTIONS": json.dumps({**limits(60), **options}),
         "DMLC_NUM_WORKER": str(workers),
         "DMLC_NUM_SERVER": str(servers),
         "DMLC_PS_ROOT_URI": "127.0.0.1",
         "DMLC_PS_ROOT_PORT": str(free_port()),
         "DMLC_NODE_HOST": "127.0.0.1",
     }
+
+
+def limits(seconds: float) -> dict[str, float]:
+    """The stores' options that bound waits."""
+    return {"timeout": seconds, "silence": seconds, "patience": seconds}
+
+
+AT_ONCE = limits(600)  # so that a test which waits for a limit fails
 
 
 def await_failure(*processes: Process, seconds: float = 30) -> None:

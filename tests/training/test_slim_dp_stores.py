@@ -146,8 +146,9 @@ def test_other_options_on_a_worker_end_the_job(cluster: Cluster) -> None:
 
 
 def test_a_key_that_is_never_pushed_is_named(cluster: Cluster) -> None:
-    job = cluster.start(a_key_that_is_never_pushed, options={"timeout": 5})
-    job.await_output("round 2 of key 1 is not complete.*exclude")
+    job = cluster.start(a_key_that_is_never_pushed, options={"silence": 2, "patience": 6})
+    job.await_output(r"waits: a core cannot be selected: round 2 of key 1 .*, for \d s.*exclude")
+    job.await_output("round 2 of key 1 is not complete within 6 s.*exclude")
 
 
 SPECIFICATION = (

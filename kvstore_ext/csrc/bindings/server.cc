@@ -82,15 +82,16 @@ void BindServer(py::module_* module) {
   ServerClass server(*module, "Server");
   server
       .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout,
+                       double silence, double patience,
                        std::map<std::string, std::shared_ptr<ServerMethod>> methods) {
              ServerOptions options;
              options.workers = workers;
-             options.timeout = timeout;
+             options.limits = {timeout, silence, patience};
              options.methods = std::move(methods);
              return std::make_shared<Server>(options, std::move(transport));
            }),
            py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("timeout"),
-           py::arg("methods"))
+           py::arg("silence"), py::arg("patience"), py::arg("methods"))
       .def("set_rank", &Server::SetRank)
       .def("greet", &Server::Greet, WithoutGil())
       .def(
@@ -127,7 +128,7 @@ void BindServer(py::module_* module) {
 void BindScheduler(py::module_* module) {
   py::class_<Scheduler>(*module, "Scheduler")
       .def(py::init<std::shared_ptr<Transport>, int, double>(), py::arg("transport"), py::kw_only(),
-           py::arg("servers"), py::arg("timeout"))
+           py::arg("servers"), py::arg("silence"))
       .def("await_failure", &Scheduler::AwaitFailure, WithoutGil())
       .def("over", &Scheduler::Over, WithoutGil())
       .def("end_waits", &Scheduler::EndWaits, WithoutGil())

@@ -109,7 +109,13 @@ void BindSlimWorker(py::module_* module) {
 
 void BindSlimServer(py::module_* module) {
   py::class_<SlimServer, ServerMethod, std::shared_ptr<SlimServer>>(*module, "SlimServer")
-      .def(py::init<double>(), py::arg("timeout"))
+      .def(py::init([](double silence, double patience) {
+             Limits limits;
+             limits.silence = silence;
+             limits.patience = patience;
+             return std::make_shared<SlimServer>(limits);
+           }),
+           py::kw_only(), py::arg("silence"), py::arg("patience"))
       .def("await_round", &SlimServer::AwaitRound, py::arg("store"), py::arg("round"),
            py::arg("slices"), py::arg("seconds"), WithoutGil())
       .def("await_selection", &SlimServer::AwaitSelection, py::arg("store"), py::arg("round"),

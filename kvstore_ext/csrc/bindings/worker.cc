@@ -30,7 +30,8 @@ void BindStatistics(py::module_* module) {
 
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
                                    int servers, size_t slice_bytes, size_t window_bytes,
-                                   double timeout, bool deterministic, bool priorities,
+                                   double timeout, double silence, double patience,
+                                   bool deterministic, bool priorities,
                                    const std::string& configuration) {
   WorkerOptions options;
   options.rank = rank;
@@ -38,7 +39,7 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
   options.servers = servers;
   options.slice_bytes = slice_bytes;
   options.window_bytes = window_bytes;
-  options.timeout = timeout;
+  options.limits = {timeout, silence, patience};
   options.deterministic = deterministic;
   options.priorities = priorities;
   options.configuration = configuration;
@@ -99,12 +100,18 @@ void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
           py::arg("array"), py::arg("number"), py::arg("what"), WithoutGil())
       .def("meet_sparse", &Worker::MeetSparse, WithoutGil())
       .def(
-          "count_stock_until",
-          [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what) {
-            const int number = self->stock().Begin(what);
-            RunAfter(ToHandle(array), [self, number](bool) { self->stock().End(number); });
+          "count_pull_until",
+          [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what,
+             const std::vector<int64_t>& bytes) {
+            const int number = self->BeginPull(what, bytes);
+            RunAfter(ToHandle(array),
+                     [self, number, bytes](bool) { self->EndPull(number, bytes); });
           },
-          WithoutGil())
+          py::arg("array"), py::arg("what"), py::arg("bytes"), WithoutGil())
+      .def("stock_leaves", &Worker::StockLeaves, py::arg("bytes"), WithoutGil())
+      .def("begin_stock",
+           [](Worker& self, const std::string& what) { return self.stock().Begin(what); })
+      .def("end_stock", [](Worker& self, int number) { self.stock().End(number); })
       .def("stock_operations", [](Worker& self) { return self.stock().open(); })
       .def("scheduler", &Worker::scheduler, py::return_value_policy::reference_internal);
 }
@@ -153,8 +160,8 @@ void BindWorker(py::module_* module) {
   worker
       .def(py::init(&MakeWorker), py::arg("transport"), py::kw_only(), py::arg("rank"),
            py::arg("workers"), py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"),
-           py::arg("timeout"), py::arg("deterministic"), py::arg("priorities"),
-           py::arg("configuration"))
+           py::arg("timeout"), py::arg("silence"), py::arg("patience"), py::arg("deterministic"),
+           py::arg("priorities"), py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def("declare", &Declare, WithoutGil())

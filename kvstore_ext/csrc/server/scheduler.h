@@ -2,6 +2,7 @@
 // hears of failures and of the end, and notices when nobody is left.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 
 #include "support/clock.h"
 #include "support/failure.h"
+#include "support/limits.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -17,18 +19,23 @@ namespace kvstore_ext {
 // Thread-safe.
 class Scheduler {
  public:
-  // `timeout`: seconds without a sign of life from anybody after which the job counts as dead.
-  Scheduler(std::shared_ptr<Transport> transport, int servers, double timeout)
-      : servers_(servers), timeout_(timeout), transport_(std::move(transport)) {
+  // `silence`: seconds without a sign of life from anybody after which the job counts as dead.
+  Scheduler(std::shared_ptr<Transport> transport, int servers, double silence)
+      : servers_(servers),
+        silence_(silence),
+        transport_(std::move(transport)),
+        awake_(silence / 2) {
     transport_->Start([this](const Message& message) { OnMessage(message); });
   }
   ~Scheduler() { Stop(); }
 
   // The reason of a failure, waiting for one up to a time; an empty string if there is none. Signs
-  // of life are awaited from the first one on: processes of MXNet's own give none.
+  // of life are awaited from the first one on: processes of MXNet's own give none. To be called
+  // again and again, by one thread.
   std::string AwaitFailure(double seconds) {
-    if (heard_ > 0 && Now() - heard_ > timeout_ && !Over()) {
-      failure_.Set("the scheduler has not heard of any worker or server for " + Seconds(timeout_) +
+    const double awake = awake_.Since();
+    if (heard_ > 0 && Now() - std::max<double>(heard_, awake) > silence_ && !Over()) {
+      failure_.Set("the scheduler has not heard of any worker or server for " + Seconds(silence_) +
                    ": all of them are gone");
     }
     return failure_.Wait(seconds);
@@ -67,9 +74,10 @@ class Scheduler {
   }
 
   const int servers_;
-  const double timeout_;
+  const double silence_;
   const std::shared_ptr<Transport> transport_;
   Failure failure_;
+  Awake awake_;                   // of who calls AwaitFailure
   std::atomic<double> heard_{0};  // of anybody, by Now(); 0 before the first
 
   mutable std::mutex mutex_;  // of all below

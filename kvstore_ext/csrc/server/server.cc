@@ -1,19 +1,32 @@
 #include "server/server.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "support/clock.h"
 #include "support/ranks.h"
 
 namespace kvstore_ext {
+namespace {
+
+std::string ThisHost() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
 
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
-      scheduler_(transport_),
+      scheduler_(transport_, options.limits.silence / 2),
       meetings_(options.workers),
-      idle_(options.workers) {
+      idle_(options.workers),
+      awake_(options.limits.silence / 2) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_.push_back(std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_));
   }
@@ -26,18 +39,19 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
       Abort("server " + std::to_string(rank_) + ": " + error.what());
     }
   });
-  watchdog_.Start(std::min(1.0, options_.timeout / 20), [this] { CheckDeadlines(); });
+  watchdog_.Start(options_.limits.Interval(), [this] { CheckDeadlines(); });
 }
 
 Server::~Server() { Stop(); }
 
-void Server::Greet(int worker) {
+void Server::Greet(int worker, const std::string& host) {
+  links_[worker]->signs().Heard(Now());  // it gives signs of life from now on
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (greeted_.empty()) greeted_since_ = Now();
-    greeted_.insert(worker);
+    if (hosts_.empty()) greeted_since_ = Now();
+    hosts_[worker] = host;
   }
-  links_[worker]->SendControl(ControlMessage(MessageType::kHello));
+  links_[worker]->SendControl(ControlMessage(MessageType::kHello, ThisHost()));
   // At once, so that the scheduler misses a job which dies before the next one.
   scheduler_.GiveSign();
   // A worker that comes after the failure has to hear of it as well.
@@ -200,7 +214,7 @@ void Server::Abort(const std::string& reason) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (farewell_since_ > 0) return;
-    greeted = greeted_;
+    for (const auto& worker : hosts_) greeted.insert(worker.first);
   }
   if (!failure_.Set(reason)) return;
   for (auto& link : links_) link->Close();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "server/sparse_rounds.h"
 #include "support/dtype.h"
 #include "support/failure.h"
+#include "support/limits.h"
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "support/watchdog.h"
@@ -28,7 +30,7 @@ namespace kvstore_ext {
 
 struct ServerOptions {
   int workers = 1;
-  double timeout = 300;  // seconds that a round may wait for a worker
+  Limits limits;
   // Methods that are more than a codec, by the first word of a declaration's method.
   std::map<std::string, std::shared_ptr<ServerMethod>> methods;
 };
@@ -67,8 +69,8 @@ class Server {
   // ps-lite gives ranks only once the cluster stands, but messages may come before.
   void SetRank(int rank) { rank_ = rank; }
 
-  // Tells a worker that it may send.
-  void Greet(int worker);
+  // Tells a worker, which runs on this host, that it may send.
+  void Greet(int worker, const std::string& host);
 
   // From now on a store's completed sums go to NextUpdate instead of becoming the value.
   void UseOptimizer(int32_t store);
@@ -143,6 +145,15 @@ class Server {
     ScalerSharing scalers;                  // where slice 0 is
   };
 
+  // What workers have not done that others did.
+  struct Wait {
+    double since = 0;                // by Now()
+    std::set<int> missing, present;  // workers; none are missing where the optimizer is
+    std::string what;                // in words that go behind "has not": "pushed key 1, round 2"
+    bool starting = false;           // so that it has another limit
+    bool uneven = false;             // whether different numbers of batches may be the reason
+  };
+
   // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_idle.cc,
   // how they go without workers; server_limits.cc, CheckDeadlines and what says who is late;
   // server.cc, how a job begins, fails and ends.
@@ -179,12 +190,15 @@ class Server {
                   SliceAnswer answer);
   void ToAll(MessageType type, const std::string& text = "");
   void CheckDeadlines();
-  std::string Overdue(double limit) const;
-  std::string OverdueKey(const Key& key, double limit) const;
-  std::string Late(const std::set<int>& missing, const std::set<int>& present,
-                   const std::string& what, bool in_training) const;
+  std::string Lost();
+  std::string Overdue();
+  Wait LongestWait(const std::set<int>& missing, const std::set<int>& present = {}) const;
+  std::string InTurn(const Wait& wait) const;
+  void LookAt(const Key& key, const Wait& longest, const std::function<void(Wait)>& consider) const;
   std::set<int> MissingIn(const std::set<int>& heard) const;
   std::string Suspicion(const std::set<int>& late) const;
+  void TellWaiting(const Wait& wait, const std::string& why);
+  void Tell(int worker, const Message& message);
   Key& KeyOf(uint64_t id);
   SliceState& SliceOf(const SliceName& name);
 
@@ -200,10 +214,11 @@ class Server {
 
   mutable std::mutex mutex_;  // of all below; never held by who calls Abort
   std::unordered_map<uint64_t, Key> keys_;
-  std::set<int32_t> optimized_;  // stores
-  uint64_t windows_ = 0;         // rank 0's, followed
-  std::set<int> greeted_;
+  std::set<int32_t> optimized_;        // stores
+  uint64_t windows_ = 0;               // rank 0's, followed
+  std::map<int, std::string> hosts_;   // of the workers that are greeted
   double greeted_since_ = 0;           // when the first was
+  double noticed_ = 0;                 // when workers were last told for whom they wait
   std::map<int, std::string> joined_;  // configurations by rank
   bool deterministic_ = false;         // as the workers want it
   Meetings meetings_;
@@ -214,6 +229,7 @@ class Server {
   IdleWorkers idle_;
   SparseRounds sparse_;  // of server 0
 
+  Awake awake_;            // the watchdog's
   TaskThreads sender_{1};  // the links'
   Watchdog watchdog_;      // last: its thread uses all of the above
 };

@@ -1,91 +1,171 @@
 // A server's limits: what it waits for, how long, and who is named then (server.h).
+#include <algorithm>
+#include <cmath>
+
 #include "server/server.h"
 #include "support/clock.h"
 #include "support/ranks.h"
 
 namespace kvstore_ext {
+namespace {
+
+// Whether any of `workers`, or of all where those are none, is among these.
+bool AnyAmong(const std::set<int>& workers, const std::set<int>& these) {
+  return workers.empty() || std::any_of(workers.begin(), workers.end(),
+                                        [&](int rank) { return these.count(rank) != 0; });
+}
+
+// Behind what workers have not done.
+std::string WhichDid(const std::set<int>& present) {
+  return present.empty() ? "" : ", which " + Who("worker", present) + " did";
+}
+
+}  // namespace
 
 void Server::CheckDeadlines() {
-  // A little before the workers' own limit, since only a server knows who is missing.
-  std::string overdue;
+  std::string failure;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (farewell_since_ > 0) return;
-    for (int worker : greeted_) links_[worker]->SendControl(ControlMessage(MessageType::kCredit));
-    if (!greeted_.empty()) scheduler_.GiveSign();
-    overdue = Overdue(Now() - options_.timeout * 0.9);
+    for (const auto& worker : hosts_) Tell(worker.first, ControlMessage(MessageType::kCredit));
+    if (!hosts_.empty()) scheduler_.GiveSign();
+    failure = Lost();
+    if (failure.empty()) failure = Overdue();
   }
-  if (!overdue.empty()) Abort("server " + std::to_string(rank_) + ": " + overdue);
+  if (!failure.empty()) Abort("server " + std::to_string(rank_) + ": " + failure);
 }
 
-std::string Server::Overdue(double limit) const {
-  if (!greeted_.empty() && joined_.size() < links_.size() && greeted_since_ < limit) {
-    std::set<int> present;
-    for (const auto& worker : joined_) present.insert(worker.first);
-    const std::set<int> missing = Missing(present, options_.workers);
-    return WhoHave("worker", missing) + " not opened " + (missing.size() == 1 ? "its" : "their") +
-           " store within " + Seconds(options_.timeout);
+// Workers that give no sign of life any more, and what others wait for them to do. Nobody misses
+// those that have left.
+std::string Server::Lost() {
+  const double limit = options_.limits.silence;
+  const double awake = awake_.Since();
+  std::set<int> lost;
+  double longest = 0;
+  for (const auto& worker : hosts_) {
+    if (left_.count(worker.first) != 0) continue;
+    const double silence = links_[worker.first]->signs().Silence(Now(), awake);
+    if (silence > limit) lost.insert(worker.first);
+    longest = std::max(longest, silence);
   }
-  for (const auto& key : keys_) {
-    const std::string overdue = OverdueKey(key.second, limit);
-    if (!overdue.empty()) return overdue;
-  }
-  for (const auto& open : meetings_.open()) {
-    const Meetings::Meeting& meeting = open.second;
-    if (meeting.since > limit) continue;
-    // Idle workers included, which come to those that go on meanwhile.
-    const std::set<int> missing = Missing(meeting.present, options_.workers);
-    return Late(missing, meeting.present, " not " + open.first, true);
-  }
-  if (!left_.empty() && left_since_ <= limit) {
-    return Late(Missing(left_, options_.workers), left_, " not closed its last store", false);
-  }
-  // A moment later than a round's limit, which says more.
-  limit -= options_.timeout * 0.1;
-  for (const auto& worker : joined_) {
-    if (left_.count(worker.first) != 0 || links_[worker.first]->last_heard() > limit) continue;
-    return "worker " + std::to_string(worker.first) + " has not been heard of for " +
-           Seconds(options_.timeout);
+  if (lost.empty()) return "";
+  const Wait wait = LongestWait(lost);
+  // A moment later where nothing waits here: another server may know what does.
+  if (wait.what.empty() && longest < Limits::Later(limit)) return "";
+  return WhoHave("worker", lost) + " not been heard of for " + Seconds(limit) +
+         (wait.what.empty() ? "" : ", nor " + wait.what + WhichDid(wait.present)) +
+         Where("worker", lost, hosts_);
+}
+
+// Workers for which others have waited too long, although they are alive.
+std::string Server::Overdue() {
+  const Wait wait = LongestWait({});
+  if (wait.what.empty()) return "";
+  const Limits& limits = options_.limits;
+  const double waited = Now() - wait.since;
+  const double limit = wait.starting ? limits.timeout : limits.patience;
+  const std::string who =
+      wait.missing.empty() ? "the optimizer has" : WhoHave("worker", wait.missing);
+  const std::string late = who + " not " + wait.what + WhichDid(wait.present);
+  const std::string where = Where("worker", wait.missing, hosts_) + InTurn(wait);
+  const std::string suspicion = wait.uneven ? Suspicion(wait.missing) : "";
+  if (waited > limit) return late + ", within " + Seconds(limit) + where + suspicion;
+  // Who has come to the cluster is the launcher's to tell.
+  if (!wait.starting && std::min(waited, Now() - noticed_) > limits.Notice()) {
+    TellWaiting(wait, late + ", for " + Seconds(std::floor(waited)) + where + limits.Prospect() +
+                          suspicion);
   }
   return "";
 }
 
-std::string Server::OverdueKey(const Key& key, double limit) const {
+// What others wait for in turn, for those who wait: a circle, which may have begun at either end.
+std::string Server::InTurn(const Wait& wait) const {
+  if (wait.missing.empty()) return "";
+  const Wait other = LongestWait(wait.present, wait.missing);
+  if (other.what.empty()) return "";
+  return "; and " + WhoHave("worker", other.missing) + " not " + other.what +
+         WhichDid(other.present);
+}
+
+// Why everybody waits, to those who do, the first of whom says so.
+void Server::TellWaiting(const Wait& wait, const std::string& why) {
+  noticed_ = Now();
+  const bool all = wait.present.empty();
+  bool is_said = true;
+  for (const auto& worker : hosts_) {
+    if (!all && wait.present.count(worker.first) == 0) continue;
+    Tell(worker.first, NoticeMessage(why, is_said));
+    is_said = false;
+  }
+}
+
+// Nothing to a worker that has left and is gone: ZeroMQ keeps 1000 messages for it, then waits for
+// ever.
+void Server::Tell(int worker, const Message& message) {
+  const double silence = links_[worker]->signs().Silence(Now());
+  if (left_.count(worker) != 0 && silence > options_.limits.silence) return;
+  links_[worker]->SendControl(message);
+}
+
+// The one that began first, of those for any of these workers by any of these, or of all; without
+// `what` where nothing waits.
+Server::Wait Server::LongestWait(const std::set<int>& missing, const std::set<int>& present) const {
+  Wait longest;
+  longest.since = Now();
+  const auto consider = [&](Wait wait) {
+    if (AnyAmong(missing, wait.missing) && AnyAmong(present, wait.present)) {
+      longest = std::move(wait);
+    }
+  };
+  if (!hosts_.empty() && joined_.size() < links_.size() && greeted_since_ < longest.since) {
+    std::set<int> joined;
+    for (const auto& worker : joined_) joined.insert(worker.first);
+    const std::set<int> others = Missing(joined, options_.workers);
+    const std::string what = others.size() == 1 ? "opened its store" : "opened their store";
+    consider({greeted_since_, others, joined, what, true, false});
+  }
+  for (const auto& key : keys_) LookAt(key.second, longest, consider);
+  for (const auto& open : meetings_.open()) {
+    const Meetings::Meeting& meeting = open.second;
+    if (meeting.since >= longest.since) continue;
+    // Idle workers included, which come to those that go on meanwhile.
+    consider({meeting.since, Missing(meeting.present, options_.workers), meeting.present,
+              open.first, false, true});
+  }
+  if (!left_.empty() && left_since_ < longest.since) {
+    consider({left_since_, Missing(left_, options_.workers), left_, "closed its last store"});
+  }
+  return longest;
+}
+
+void Server::LookAt(const Key& key, const Wait& longest,
+                    const std::function<void(Wait)>& consider) const {
   const std::set<int> senders = key.scalers.senders();
-  if (!senders.empty() && key.scalers.since() <= limit) {
-    return Late(MissingIn(senders), senders,
-                " not sent the scaler of key " + key.name + ", round " +
-                    std::to_string(key.scalers.round()),
-                true);
+  if (!senders.empty() && key.scalers.since() < longest.since) {
+    const std::string round = std::to_string(key.scalers.round());
+    consider({key.scalers.since(), MissingIn(senders), senders,
+              "sent the scaler of key " + key.name + ", round " + round, false, true});
   }
   for (const auto& numbered : key.slices) {
     const SliceState& slice = numbered.second;
     const std::set<int>& heard = slice.reduction->heard();
-    const bool waits = !heard.empty() || slice.updating;
-    if (!waits || slice.since > limit) continue;
+    if ((heard.empty() && !slice.updating) || slice.since >= longest.since) continue;
     const std::string round = "key " + key.name + ", round " + std::to_string(slice.round);
     if (slice.updating) {
-      return "the optimizer has not updated " + round + ", within " + Seconds(options_.timeout);
+      consider({slice.since, {}, {}, "updated " + round});
+      continue;
     }
     const bool in_training = slice.round > 0;
-    return Late(MissingIn(heard), heard,
-                (in_training ? " not pushed " : " not initialised ") + round, in_training);
+    consider({slice.since, MissingIn(heard), heard,
+              (in_training ? "pushed " : "initialised ") + round, false, in_training});
   }
-  return "";
-}
-
-// Who has not done what those present did.
-std::string Server::Late(const std::set<int>& missing, const std::set<int>& present,
-                         const std::string& what, bool in_training) const {
-  return WhoHave("worker", missing) + what + ", which " + Who("worker", present) + " did, within " +
-         Seconds(options_.timeout) + (in_training ? Suspicion(missing) : "");
 }
 
 // Why workers that are late with a round may be so: those that still give signs of life have not
 // crashed.
 std::string Server::Suspicion(const std::set<int>& late) const {
   for (int worker : late) {
-    if (Now() - links_[worker]->last_heard() > options_.timeout / 2) return "";
+    if (links_[worker]->signs().Silence(Now()) > options_.limits.silence / 2) return "";
   }
   return kUneven;
 }

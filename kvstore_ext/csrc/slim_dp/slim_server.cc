@@ -1,18 +1,14 @@
 #include "slim_dp/slim_server.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include "support/clock.h"
 
 namespace kvstore_ext {
-namespace {
-
-// A little before the workers' own limit, since only a server knows what is missing.
-constexpr double kPartOfTimeout = 0.9;
-
-}  // namespace
-
 std::unique_ptr<Reduction> SlimServer::MakeReduction(SliceContext context) {
   const SliceName name = context.name;
   auto slice = std::make_unique<SlimSlice>(std::move(context), [this] {
@@ -65,18 +61,26 @@ bool SlimServer::AwaitRound(int32_t store, uint64_t round, size_t slices, double
 CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t slices) {
   Snapshots snapshots;
   std::string missing;
+  const double since = Now();
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto limit = std::chrono::duration<double>(timeout_ * kPartOfTimeout);
-  const bool in_time = changed_.wait_for(lock, limit, [&] {
+  const auto complete = [&] {
     if (ended_) return true;
     missing = TakeSnapshots(store, round, &snapshots);
     return snapshots.size() >= slices;
-  });
-  if (!in_time) {
-    throw std::runtime_error("a core cannot be selected: round " + std::to_string(round) +
-                             " of key " + (missing.empty() ? "?" : missing) +
-                             " is not complete within " + Seconds(timeout_) +
-                             "; keys that are never pushed belong into the option exclude");
+  };
+  const auto pause = [&] {
+    const double left = since + limits_.patience - Now();
+    return std::chrono::duration<double>(std::min(limits_.Notice(), left));
+  };
+  while (!changed_.wait_for(lock, pause(), complete)) {
+    const std::string why = "a core cannot be selected: round " + std::to_string(round) +
+                            " of key " + (missing.empty() ? "?" : missing) + " is not complete";
+    const std::string hint = "; keys that are never pushed belong into the option exclude";
+    if (Now() - since >= limits_.patience) {
+      throw std::runtime_error(why + " within " + Seconds(limits_.patience) + hint);
+    }
+    std::fprintf(stderr, "kvstore_ext server waits: %s, for %s%s\n", why.c_str(),
+                 Seconds(std::floor(Now() - since)).c_str(), hint.c_str());
   }
   CheckNotEnded();
   return CoreSelection(std::move(snapshots));

@@ -10,6 +10,7 @@
 #include "server/reduction.h"
 #include "slim_dp/core_selection.h"
 #include "slim_dp/slim_slice.h"
+#include "support/limits.h"
 
 namespace kvstore_ext {
 
@@ -18,8 +19,8 @@ namespace kvstore_ext {
 // server's and before a slice's.
 class SlimServer : public ServerMethod {
  public:
-  // The timeout is the server's, in seconds.
-  explicit SlimServer(double timeout) : timeout_(timeout) {}
+  // The limits are the server's.
+  explicit SlimServer(const Limits& limits) : limits_(limits) {}
 
   std::unique_ptr<Reduction> MakeReduction(SliceContext context) override;
   void End(const std::string& failure) override;
@@ -28,8 +29,9 @@ class SlimServer : public ServerMethod {
   // AwaitSelection would not wait. False, too, where a later one from which a core is selected is.
   bool AwaitRound(int32_t store, uint64_t round, size_t slices, double seconds);
 
-  // What a selection of the core needs once a round is complete: so many slices of a store. Throws
-  // std::runtime_error where they are not within the timeout.
+  // What a selection of the core needs once a round is complete: so many slices of a store. Says on
+  // standard error which key it waits for, from time to time; throws std::runtime_error where the
+  // round is not complete within the patience.
   CoreSelection AwaitSelection(int32_t store, uint64_t round, size_t slices);
 
   // Tells all workers the cores that a selection has chosen.
@@ -46,7 +48,7 @@ class SlimServer : public ServerMethod {
   void CheckNotEnded() const;
   SlimSlice& SliceOf(const SliceName& name);
 
-  const double timeout_;
+  const Limits limits_;
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
   std::map<SliceName, SlimSlice*> slices_;  // the server's; not to be used once that has ended

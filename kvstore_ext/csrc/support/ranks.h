@@ -1,6 +1,7 @@
 // Sets of ranks, as errors name them.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -20,6 +21,19 @@ inline std::string Who(const std::string& role, const std::set<int>& ranks) {
 // As Who, with the verb: "worker 1 has", "workers 0, 2 and 3 have".
 inline std::string WhoHave(const std::string& role, const std::set<int>& ranks) {
   return Who(role, ranks) + (ranks.size() == 1 ? " has" : " have");
+}
+
+// Where they run, behind a message: " (worker 1 on node7, worker 3 on node9)"; nothing of those
+// whose hosts are not known.
+inline std::string Where(const std::string& role, const std::set<int>& ranks,
+                         const std::map<int, std::string>& hosts) {
+  std::string text;
+  for (int rank : ranks) {
+    const auto host = hosts.find(rank);
+    if (host == hosts.end() || host->second.empty()) continue;
+    text += (text.empty() ? " (" : ", ") + Who(role, {rank}) + " on " + host->second;
+  }
+  return text.empty() ? text : text + ")";
 }
 
 // Ranks below `count` that are not present.

@@ -37,7 +37,7 @@ Link::Link(std::shared_ptr<Transport> transport, int peer,
       peer_(peer),
       on_send_(std::move(on_send)),
       sender_(sender),
-      last_heard_(Now()),
+      signs_(Now()),
       estimator_(std::move(estimator)) {
   SetWindow(Window());
 }
@@ -91,6 +91,7 @@ void Link::SendControl(Message message) {
 
 void Link::Dispatch(Message* message) {
   message->header.credit = owed_.exchange(0);
+  if (message->header.type == MessageType::kCredit) message->header.round = stock_leaving_;
   transport_->Send(*message);
 }
 
@@ -111,8 +112,14 @@ void Link::AddTo(Traffic* traffic) const {
   }
 }
 
+void Link::StockLeaves(int64_t bytes) {
+  stock_leaving_ += bytes;
+  if (bytes > 0) SendControl(ControlMessage(MessageType::kCredit));
+}
+
 void Link::Receive(Message received, const std::function<void(const Message&)>& act) {
-  last_heard_ = Now();
+  signs_.Heard(Now());
+  if (received.header.type == MessageType::kCredit) signs_.Announced(received.header.round);
   if (received.header.type == MessageType::kBatch) {
     if (received.header.credit > 0) TakeCredit(received.header.credit);
     size_t around = BytesOf(received);

@@ -12,6 +12,7 @@
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "transport/batch.h"
+#include "transport/signs_of_life.h"
 #include "transport/transport.h"
 #include "transport/window.h"
 
@@ -60,8 +61,12 @@ class Link {
   // parts that do not fit each other, and what `act` throws.
   void Receive(Message received, const std::function<void(const Message&)>& act);
 
-  // When the peer was last heard of, by Now().
-  double last_heard() const { return last_heard_; }
+  // Of the peer.
+  SignsOfLife& signs() { return signs_; }
+
+  // So many more bytes are about to go to the peer through MXNet's own store, or, negative, have
+  // arrived: it is told with every sign of life, the first of which goes ahead of them.
+  void StockLeaves(int64_t bytes);
 
   // Measures the round trip, unless the link is busy or that was done just now. Only after the peer
   // has been heard of.
@@ -101,7 +106,8 @@ class Link {
   std::atomic<bool> sends_soon_{false};
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};
-  std::atomic<double> last_heard_;
+  SignsOfLife signs_;
+  std::atomic<int64_t> stock_leaving_{0};                                 // bytes
   std::array<std::atomic<uint64_t>, kMessageTypes> sent_{}, received_{};  // bytes, by type
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   // By type, key, slice and round; only the receiving thread's.

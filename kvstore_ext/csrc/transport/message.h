@@ -10,7 +10,8 @@
 namespace kvstore_ext {
 
 enum class MessageType : uint8_t {
-  kHello,     // server -> worker: this server has a lane; nothing may be sent to it before
+  kHello,     // server -> worker: this server has a lane; nothing may be sent to it before; text
+              // is its host
   kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's
   kWelcome,   // server -> worker: all workers have joined with one configuration
   kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
@@ -37,6 +38,7 @@ enum class MessageType : uint8_t {
   kIdle,      // worker -> server: rounds go without this worker until all are idle (keys/idle.h)
   kResume,    // server -> worker: all are, and take part again
   kLeave,     // worker -> server: this worker begins no more rounds
+  kNotice,    // server -> worker: for whom it waits, in the text, and whether it is to say so
   kFarewell,  // server -> worker, scheduler: all workers have left
   kBye,       // worker -> server: it has heard the farewell, and needs this server no more
   kAbort,     // either way: the job failed; text says why
@@ -44,9 +46,9 @@ enum class MessageType : uint8_t {
 };
 constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kBatch) + 1;
 constexpr const char* kMessageNames[] = {
-    "hello",  "join",   "welcome", "init",   "push",     "pull",   "result", "credit", "ping",
-    "pong",   "window", "ask",     "answer", "scaler",   "method", "order",  "meet",   "met",
-    "sparse", "idle",   "resume",  "leave",  "farewell", "bye",    "abort",  "batch"};
+    "hello",  "join",   "welcome", "init",   "push",   "pull",     "result", "credit", "ping",
+    "pong",   "window", "ask",     "answer", "scaler", "method",   "order",  "meet",   "met",
+    "sparse", "idle",   "resume",  "leave",  "notice", "farewell", "bye",    "abort",  "batch"};
 static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
 
 // What the payload of a slice is.
@@ -71,7 +73,7 @@ struct Header {
   uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;   // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b76000a;
+  static constexpr uint32_t kProtocol = 0x6b76000b;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
@@ -125,6 +127,14 @@ inline Message MeetMessage(std::string what, bool waits) {
   return message;
 }
 inline bool Waits(const Message& meet) { return meet.header.slice != 0; }
+
+// Of those who hear it, one says so on its standard error.
+inline Message NoticeMessage(std::string text, bool is_said) {
+  Message message = ControlMessage(MessageType::kNotice, std::move(text));
+  message.header.slice = is_said ? 1 : 0;
+  return message;
+}
+inline bool IsSaid(const Message& notice) { return notice.header.slice != 0; }
 
 // The sender's time in nanoseconds, which the answer brings back.
 inline Message PingMessage(MessageType ping_or_pong, uint64_t time) {

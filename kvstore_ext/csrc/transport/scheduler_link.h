@@ -13,11 +13,14 @@ namespace kvstore_ext {
 // Thread-safe.
 class SchedulerLink {
  public:
-  explicit SchedulerLink(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  // `lapse`: seconds between two signs from which on the process was stopped itself.
+  SchedulerLink(std::shared_ptr<Transport> transport, double lapse)
+      : transport_(std::move(transport)), lapse_(lapse) {}
 
   // Gives a sign of life, which the scheduler answers. Only once the cluster stands.
   void GiveSign() {
-    if (heard_ == 0) heard_ = Now();  // from now on an answer is awaited
+    if (IsLate()) heard_ = Now();  // from now on an answer is awaited
+    signed_ = Now();
     Send(ControlMessage(MessageType::kCredit));
   }
 
@@ -30,16 +33,21 @@ class SchedulerLink {
   // To be called with everything that it sent.
   void Receive() { heard_ = Now(); }
 
-  // For how many seconds it has not been heard of; 0 before the first sign to it.
-  double silence() const { return heard_ == 0 ? 0 : Now() - heard_; }
+  // For how many seconds it has not been heard of; 0 before the first sign to it, and before the
+  // first one after the process was stopped.
+  double silence() const { return IsLate() ? 0 : Now() - heard_; }
 
   // Sends nothing any more. ZeroMQ keeps 1000 messages for a peer that is gone; then whoever sends
   // one more would wait for ever.
   void Close() { closed_ = true; }
 
  private:
+  bool IsLate() const { return Now() - signed_ > lapse_; }
+
   const std::shared_ptr<Transport> transport_;
-  std::atomic<double> heard_{0};  // when, by Now()
+  const double lapse_;
+  std::atomic<double> heard_{0};   // when, by Now()
+  std::atomic<double> signed_{0};  // when the last sign was given
   std::atomic<bool> closed_{false};
 };
 

@@ -19,8 +19,9 @@ int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concur
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
-      scheduler_(transport_),
+      scheduler_(transport_, options.limits.silence / 2),
       learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
+      awake_(options.limits.silence / 2),
       tasks_(Encoders()) {
   std::shared_ptr<WindowEstimator> estimator;
   if (options_.rank == 0 && options_.window_bytes == 0) {
@@ -45,7 +46,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       Abort(Named(error.what()));
     }
   });
-  watchdog_.Start(std::min(1.0, options_.timeout / 10), [this] { CheckDeadlines(); });
+  watchdog_.Start(options_.limits.Interval(), [this] { CheckDeadlines(); });
 }
 
 Worker::~Worker() { Stop(); }
@@ -53,31 +54,33 @@ Worker::~Worker() { Stop(); }
 std::vector<int> Worker::AwaitServers(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                    [this] { return greeted_.size() == links_.size(); });
-  const std::set<int> missing = Missing(greeted_, options_.servers);
-  return {missing.begin(), missing.end()};
+                    [this] { return hosts_.size() == links_.size(); });
+  std::vector<int> missing;
+  for (int server = 0; server < options_.servers; ++server) {
+    if (hosts_.count(server) == 0) missing.push_back(server);
+  }
+  return missing;
 }
 
 void Worker::Join() {
   const Message join = JoinMessage(options_.configuration, options_.deterministic);
   for (auto& link : links_) link->SendControl(join);
-  AwaitAll(welcomed_, "answered that all workers have opened the same store");
-  joined_ = true;
+  AwaitAll(welcomed_, "answered that all workers have opened the same store",
+           options_.limits.timeout);
   if (options_.rank != 0) return;
   // Before the first data, whose results are to find it, and while nothing disturbs the measuring.
   AnnounceWindow(WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes));
   for (auto& link : links_) link->Measure();
 }
 
-void Worker::AwaitAll(const std::set<int>& servers, const char* what) {
+void Worker::AwaitAll(const std::set<int>& servers, const char* what, double limit) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
+  changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
                     [&] { return servers.size() == links_.size() || !failure_.reason().empty(); });
   if (servers.size() < links_.size() && failure_.reason().empty()) {
     const std::set<int> missing = Missing(servers, options_.servers);
     lock.unlock();
-    Abort(Named("within " + Seconds(options_.timeout) + " " + WhoHave("server", missing) + " not " +
-                what));
+    Abort(Named("within " + Seconds(limit) + " " + WhoHave("server", missing) + " not " + what));
   }
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
 }
@@ -121,7 +124,7 @@ uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload)
   {
     std::lock_guard<std::mutex> lock(mutex_);
     question = ++questions_;
-    asked_[question] = server;
+    asked_[question] = {server, Now()};
   }
   links_.at(server)->Send(QuestionMessage(MessageType::kAsk, question, text, payload));
   return question;
@@ -129,15 +132,16 @@ uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload)
 
 Answer Worker::AwaitAnswer(uint64_t question) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(options_.timeout),
+  const double limit = options_.limits.patience;
+  changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
                     [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
-  const int server = asked_.at(question);
+  const int server = asked_.at(question).server;
   asked_.erase(question);
   auto found = answers_.find(question);
   if (found == answers_.end()) {
-    throw std::runtime_error(Named("within " + Seconds(options_.timeout) + " " +
-                                   WhoHave("server", {server}) + " not answered a question"));
+    throw std::runtime_error(Named("within " + Seconds(limit) + " " + WhoHave("server", {server}) +
+                                   " not answered a question"));
   }
   Answer answer = std::move(found->second);
   answers_.erase(found);
@@ -162,6 +166,7 @@ void Worker::ActUpon(const Message& message) {
       return SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
     }
     case MessageType::kWindow: FollowWindow(message, &windows_, links_); return;
+    case MessageType::kNotice: return OnNotice(message);
     default: return OnNews(message);
   }
 }
@@ -174,7 +179,7 @@ void Worker::OnNews(const Message& message) {
       case MessageType::kAnswer:
         answers_[QuestionOf(message)] = {message.peer, message.text, message.payload};
         break;
-      case MessageType::kHello: greeted_.insert(message.peer); break;
+      case MessageType::kHello: hosts_[message.peer] = message.text; break;
       case MessageType::kWelcome: welcomed_.insert(message.peer); break;
       case MessageType::kMet: met_.insert(message.text); break;
       case MessageType::kFarewell:
@@ -228,7 +233,7 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
 
 void Worker::Leave() {
   NotifyWhenDone(MessageType::kLeave, IdleNotice());
-  AwaitAll(parted_, "answered that all workers have left");
+  AwaitAll(parted_, "answered that all workers have left", options_.limits.patience);
 }
 
 void Worker::Abort(const std::string& reason) {
@@ -238,7 +243,7 @@ void Worker::Abort(const std::string& reason) {
   std::set<int> greeted;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    greeted = greeted_;
+    for (const auto& server : hosts_) greeted.insert(server.first);
   }
   for (int server : greeted) links_[server]->SendControl(message);
   // Where servers have a lane, the scheduler has one.

@@ -16,6 +16,7 @@
 #include "keys/idle.h"
 #include "keys/key_codec.h"
 #include "support/failure.h"
+#include "support/limits.h"
 #include "support/statistics.h"
 #include "support/task_threads.h"
 #include "support/trace.h"
@@ -35,7 +36,7 @@ struct WorkerOptions {
   int servers = 1;
   size_t slice_bytes = 200000;
   size_t window_bytes = 0;  // a peer; 0: measured and adapted. Rank 0's holds for the job
-  double timeout = 300;     // seconds that any wait may take
+  Limits limits;
   bool deterministic = false;
   bool priorities = true;     // without: all slices are equals, and no order is learned
   std::string configuration;  // what must be equal on all workers, as text that an error can show
@@ -84,7 +85,7 @@ class Worker {
   Answer AwaitAnswer(uint64_t question);
 
   // Tells the servers that this worker has done what all workers do, in words that go behind "has":
-  // who does not follow within `timeout` ends the job by name. With `waits` AwaitMeeting follows.
+  // those who do not follow are named. With `waits` AwaitMeeting follows.
   void Meet(const std::string& what, bool waits);
 
   // Waits until all workers have met for that; returns whether they have, once, within so many
@@ -95,6 +96,15 @@ class Worker {
   StockOperations& stock() { return stock_; }
 
   SchedulerLink& scheduler() { return scheduler_; }
+
+  // So many more bytes are about to go to each server through MXNet's own store, or, negative, have
+  // arrived there.
+  void StockLeaves(const std::vector<int64_t>& bytes);
+
+  // A pull through MXNet's own store: what is awaited, for messages, and at most so many bytes from
+  // each server. Returns its number, and later it has ended.
+  int BeginPull(const std::string& what, const std::vector<int64_t>& bytes);
+  void EndPull(int number, const std::vector<int64_t>& bytes);
 
   // Begins an operation on a declared key.
   void Start(Operation operation);
@@ -154,6 +164,12 @@ class Worker {
     bool is_gradient() const { return kind == Operation::Kind::kPush && number > 0; }
   };
 
+  // A question.
+  struct Asked {
+    int server = 0;
+    double since = 0;
+  };
+
   // worker_rounds.cc: a round goes out, and its result comes back.
   std::shared_ptr<Round> Open(Key* key, const std::unique_lock<std::mutex>& lock);
   void Prepare(const std::shared_ptr<Round>& round, bool plain);
@@ -175,8 +191,11 @@ class Worker {
   // worker_limits.cc: nothing waits for ever.
   void CheckDeadlines();
   void GiveSigns();
-  std::string Silent();
+  std::string Lost();
   std::string Overdue(Key* key);
+  std::string Unanswered(double seconds);
+  void OnNotice(const Message& message);
+  void Say(const std::string& notice);
 
   // worker.cc: how a job begins, fails and ends.
   void OnMessage(Message message);
@@ -186,7 +205,7 @@ class Worker {
   void AnnounceOrder(const std::vector<uint64_t>& order);
   void AnnounceWindow(const Window& window);
   void EndOperations(const std::string& reason);
-  void AwaitAll(const std::set<int>& servers, const char* what);
+  void AwaitAll(const std::set<int>& servers, const char* what, double limit);
   Key* Find(uint64_t id) const;
   std::vector<Key*> Keys();
   std::string Named(const std::string& what) const;
@@ -198,7 +217,7 @@ class Worker {
   // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
   // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
-  std::atomic<bool> joined_{false};
+  std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;
   Trace trace_;
@@ -211,16 +230,18 @@ class Worker {
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;
-  std::set<int> greeted_, welcomed_, parted_;  // servers that have said so
-  std::set<std::string> met_;                  // meetings to which all workers have come
+  std::map<int, std::string> hosts_;  // of servers that have greeted
+  std::set<int> welcomed_, parted_;   // servers that have said so
+  std::set<std::string> met_;         // meetings to which all workers have come
   int open_operations_ = 0;
-  uint64_t questions_ = 0;         // asked so far
-  std::map<uint64_t, int> asked_;  // servers, by the questions whose answers nobody has taken
+  uint64_t questions_ = 0;           // asked so far
+  std::map<uint64_t, Asked> asked_;  // whose answers nobody has taken
   std::map<uint64_t, Answer> answers_;
   Rounds sparse_;                          // begun, by number
   std::deque<uint64_t> demands_;           // numbers, of an idle worker
   std::map<int, Resumption> resumptions_;  // by server, since the worker is idle
 
+  Awake awake_;            // the watchdog's
   TaskThreads sender_{1};  // the links'; these use all of the above
   TaskThreads tasks_;      // encode slices and write results; these as well, and so does
   Watchdog watchdog_;

@@ -26,7 +26,7 @@ void Worker::BeginIdle(bool mean) {
 void Worker::NotifyWhenDone(MessageType type, IdleNotice notice) {
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    // Every operation has a deadline of its own, so this wait ends.
+    // Ends with the operations, or the job's failure.
     changed_.wait(lock, [this] { return open_operations_ == 0; });
     notice.sparse = sparse_;
   }

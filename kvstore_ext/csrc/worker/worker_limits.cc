@@ -1,4 +1,7 @@
 // A worker's limits: what it waits for, how long, and who is named then (worker.h).
+#include <cmath>
+#include <cstdio>
+
 #include "support/clock.h"
 #include "support/ranks.h"
 #include "worker/worker.h"
@@ -8,56 +11,116 @@ namespace kvstore_ext {
 
 void Worker::CheckDeadlines() {
   if (!failure_.reason().empty()) return;
-  if (joined_) {
-    GiveSigns();
-    const std::string silent = Silent();
-    if (!silent.empty()) return Abort(silent);
-  }
+  GiveSigns();
+  const std::string lost = Lost();
+  if (!lost.empty()) return Abort(lost);
+  const double patience = options_.limits.patience;
   for (Key* key : Keys()) {
     const std::string overdue = Overdue(key);
     if (!overdue.empty()) return Abort(overdue);
   }
-  const std::string stock = stock_.Overdue(options_.timeout);
+  const std::string stock = stock_.Overdue(Limits::Later(patience));
   if (!stock.empty()) {
-    Abort(Named("MXNet's own servers have not " + stock + " within " + Seconds(options_.timeout)));
+    return Abort(Named("MXNet's own servers have not " + stock + ", within " + Seconds(patience)));
   }
+  // A moment later than servers do, which know for which worker they wait.
+  const double notice = Limits::Later(options_.limits.Notice());
+  if (Now() - noticed_ < notice) return;
+  const std::string unanswered = Unanswered(notice);
+  if (unanswered.empty()) return;
+  noticed_ = Now();
+  Say(unanswered + ", for " + Seconds(std::floor(notice)) + options_.limits.Prospect());
 }
 
 void Worker::GiveSigns() {
-  for (auto& link : links_) link->SendControl(ControlMessage(MessageType::kCredit));
-  scheduler_.GiveSign();
+  std::unique_lock<std::mutex> lock(mutex_);
+  const std::map<int, std::string> greeted = hosts_;
+  lock.unlock();
+  for (const auto& server : greeted) {
+    links_[server.first]->SendControl(ControlMessage(MessageType::kCredit));
+  }
+  // Where servers have a lane, the scheduler has one.
+  if (!greeted.empty()) scheduler_.GiveSign();
 }
 
-// Says which servers have given no sign of life for too long, and a key that waits for them. They
-// are named before the living ones say, at nine tenths of the time, that they wait for the workers
-// which wait for them.
-std::string Worker::Silent() {
-  std::set<int> silent;
-  for (int server = 0; server < options_.servers; ++server) {
-    if (Now() - links_[server]->last_heard() > options_.timeout * 0.8) silent.insert(server);
+// Servers that give no sign of life any more, and a key that waits for them.
+std::string Worker::Lost() {
+  const double limit = options_.limits.silence;
+  const double awake = awake_.Since();
+  std::set<int> lost;
+  std::string within;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& server : hosts_) {
+      const double silence = links_[server.first]->signs().Silence(Now(), awake);
+      if (silence > limit) lost.insert(server.first);
+    }
+    within = ", within " + Seconds(limit) + Where("server", lost, hosts_);
   }
-  if (silent.empty()) return "";
-  const std::string within = ", within " + Seconds(options_.timeout);
+  if (lost.empty()) return "";
   for (Key* key : Keys()) {
     std::lock_guard<std::mutex> lock(key->mutex);
     if (!key->busy) continue;
     for (int server : key->AwaitedServers()) {
-      if (silent.count(server) == 0) continue;
-      return Named("no answer from " + Who("server", silent) + " for key " + key->declared.name +
+      if (lost.count(server) == 0) continue;
+      return Named("no answer from " + Who("server", lost) + " for key " + key->declared.name +
                    ", round " + std::to_string(key->rounds - 1) + within);
     }
   }
-  return Named("no sign of life from " + Who("server", silent) + within);
+  return Named("no sign of life from " + Who("server", lost) + within);
 }
 
 // Says for whom a key's operation has waited too long; empty if it has not.
 std::string Worker::Overdue(Key* key) {
+  const double limit = options_.limits.patience;
   std::lock_guard<std::mutex> lock(key->mutex);
-  if (!key->busy || Now() - key->since < options_.timeout) return "";
+  if (!key->busy || Now() - key->since < Limits::Later(limit)) return "";
   const std::set<int> servers = key->AwaitedServers();
   return Named("no answer from " + Who("server", servers) + " for key " + key->declared.name +
-               ", round " + std::to_string(key->rounds - 1) + ", within " +
-               Seconds(options_.timeout));
+               ", round " + std::to_string(key->rounds - 1) + ", within " + Seconds(limit));
+}
+
+// What no server tells of, since it is busy: who has not answered for so many seconds.
+std::string Worker::Unanswered(double seconds) {
+  const std::string stock = stock_.Overdue(seconds);
+  if (!stock.empty()) return "MXNet's own servers have not " + stock;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& asked : asked_) {
+    if (answers_.count(asked.first) != 0 || Now() - asked.second.since < seconds) continue;
+    const std::set<int> servers = {asked.second.server};
+    return WhoHave("server", servers) + " not answered a question" +
+           Where("server", servers, hosts_);
+  }
+  return "";
+}
+
+void Worker::OnNotice(const Message& message) {
+  noticed_ = Now();
+  if (IsSaid(message)) Say(message.text);
+}
+
+void Worker::Say(const std::string& notice) {
+  std::fprintf(stderr, "kvstore_ext worker %d waits: %s\n", options_.rank, notice.c_str());
+}
+
+void Worker::StockLeaves(const std::vector<int64_t>& bytes) {
+  for (size_t server = 0; server < bytes.size(); ++server) {
+    if (bytes[server] != 0) links_[server]->StockLeaves(bytes[server]);
+  }
+}
+
+int Worker::BeginPull(const std::string& what, const std::vector<int64_t>& bytes) {
+  for (size_t server = 0; server < bytes.size(); ++server) {
+    links_[server]->signs().Expect(bytes[server], Now());
+  }
+  return stock_.Begin(what);
+}
+
+void Worker::EndPull(int number, const std::vector<int64_t>& bytes) {
+  for (size_t server = 0; server < bytes.size(); ++server) {
+    links_[server]->signs().Expect(-bytes[server], Now());
+  }
+  stock_.End(number);
 }
 
 }  // namespace kvstore_ext

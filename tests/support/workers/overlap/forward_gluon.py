@@ -48,7 +48,6 @@ def train(mode: str) -> None:
     mx.nd.waitall()
     forward()[1].backward()
     if store.rank == 1:
-        mx.nd.waitall()  # so that it is rank 0 that pushes first
         return step_block_by_block()
     trainer.step(len(IMAGES))
     for number, output in enumerate(forward()[0]):

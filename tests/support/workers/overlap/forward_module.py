@@ -46,7 +46,6 @@ for _ in range(2):
 mx.nd.waitall()
 module.forward_backward(batch)
 if store.rank == 1:
-    mx.nd.waitall()  # so that it is rank 0 that pushes first
     update_block_by_block()
 else:
     module.update()

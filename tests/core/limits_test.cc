@@ -1,0 +1,156 @@
+// Who is dead, and who is only slow.
+#include "support/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "cluster.h"
+
+namespace kvstore_ext {
+namespace {
+
+void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+ClusterOptions WithSilence(double seconds) {
+  ClusterOptions options;
+  options.limits.silence = seconds;
+  options.limits.patience = Limits::kForEver;
+  return options;
+}
+
+TEST(Limits, ASilentWorkerIsDeadAndWhatItIsWaitedForIsSaid) {
+  Cluster cluster(WithSilence(0.5));
+  cluster.Join({});
+  cluster.worker(0).Meet("come to barrier 1", true);
+  cluster.worker(2).Meet("come to barrier 1", true);
+  EXPECT_FALSE(cluster.worker(2).AwaitMeeting("come to barrier 1", 0.1));
+  cluster.CutWorker(1, true);
+  const std::string reason =
+      "server 0: worker 1 has not been heard of for 0.5 s, nor come to barrier 1, which workers 0 "
+      "and 2 did (worker 1 on host1)";
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20), reason);
+  EXPECT_EQ(cluster.server(1).AwaitFailure(20), reason) << "which waits a moment for it";
+}
+
+TEST(Limits, ASilentServerIsDead) {
+  Cluster cluster(WithSilence(0.5));
+  cluster.Join({});
+  cluster.CutServer(1, true);
+  const std::string reason = cluster.server(0).AwaitFailure(20);
+  EXPECT_NE(reason.find(": no sign of life from server 1, within 0.5 s (server 1 on "),
+            std::string::npos)
+      << reason;
+}
+
+TEST(Limits, AWorkerThatIsAliveIsWaitedFor) {
+  Cluster cluster(WithSilence(0.2));
+  cluster.Join({});
+  cluster.worker(0).Meet("come to barrier 1", true);
+  EXPECT_FALSE(cluster.worker(0).AwaitMeeting("come to barrier 1", 1.5)) << "five times as long";
+  for (int rank : {1, 2}) cluster.worker(rank).Meet("come to barrier 1", false);
+  EXPECT_TRUE(cluster.worker(0).AwaitMeeting("come to barrier 1", 20));
+}
+
+TEST(Limits, OfThoseWhoWaitTheFirstSaysForWhom) {
+  testing::internal::CaptureStderr();
+  {
+    Cluster cluster(WithSilence(0.2));
+    cluster.Join({});
+    for (int rank : {1, 2}) cluster.worker(rank).Meet("come to barrier 1", true);
+    EXPECT_FALSE(cluster.worker(1).AwaitMeeting("come to barrier 1", 1.5));
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said.find("kvstore_ext worker 1 waits: worker 0 has not come to barrier 1, which "
+                      "workers 1 and 2 did, for "),
+            0u)
+      << said;
+  EXPECT_NE(said.find(" s (worker 0 on host0); there are signs of life, and the option patience "
+                      "sets no limit"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("kvstore_ext worker 2"), std::string::npos) << said;
+}
+
+TEST(Limits, OfWorkersThatWaitForEachOtherBothAreNamed) {
+  testing::internal::CaptureStderr();
+  {
+    ClusterOptions options = WithSilence(0.2);
+    options.servers = 1;
+    Cluster cluster(options);
+    cluster.Join({10});
+    cluster.OnEveryKey([](int, Worker* worker, uint64_t key) {
+      std::vector<float> value(10);
+      EXPECT_EQ(Exchange(worker, key, value, &value), "");
+    });
+    for (int rank : {1, 2}) cluster.worker(rank).Meet("come to barrier 1", true);
+    std::thread pushing([&cluster] {
+      std::vector<float> gradient(10);
+      EXPECT_NE(Exchange(&cluster.worker(0), 0, gradient, &gradient), "");
+    });
+    Sleep(1.5);
+    cluster.worker(0).Abort("that was long enough");
+    pushing.join();
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* fact : {"workers 1 and 2 have not pushed key 0, round 1, which worker 0 did",
+                           "worker 0 has not come to barrier 1, which workers 1 and 2 did"}) {
+    EXPECT_NE(said.find(fact), std::string::npos) << said;
+  }
+}
+
+TEST(Limits, AServerThatIsBusyForLongIsSaid) {
+  testing::internal::CaptureStderr();
+  {
+    Cluster cluster(WithSilence(0.2));  // in which no Python answers
+    cluster.Join({});
+    cluster.worker(2).Ask(1, "", {});
+    Sleep(1.5);
+    EXPECT_EQ(cluster.server(1).AwaitFailure(0), "");
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said.find("kvstore_ext worker 2 waits: server 1 has not answered a question"), 0u)
+      << said;
+}
+
+TEST(Limits, WhatTravelsThroughMXNetsOwnStoreExcusesSilence) {
+  Cluster cluster(WithSilence(0.4));
+  cluster.Join({});
+  cluster.worker(1).StockLeaves({60'000'000, 60'000'000});
+  for (int rank : {0, 2}) cluster.worker(rank).BeginPull("answered a pull", {60'000'000, 0});
+  Sleep(0.1);
+  cluster.CutWorker(1, true);
+  cluster.CutServer(0, true);
+  EXPECT_EQ(cluster.server(1).AwaitFailure(1.5), "") << "not even from worker 1, which is cut off";
+}
+
+TEST(Limits, WhatIsPulledFromOneServerAgainAndAgainDoesNotExcuseAnother) {
+  Cluster cluster(WithSilence(0.4));
+  cluster.Join({});
+  cluster.CutServer(1, true);
+  const std::vector<int64_t> bytes = {60'000'000, 0};
+  std::string reason;
+  for (int i = 0; i < 2000 && reason.empty(); ++i) {
+    for (int rank : {0, 1, 2}) {
+      Worker& worker = cluster.worker(rank);
+      worker.EndPull(worker.BeginPull("answered a pull", bytes), bytes);
+    }
+    reason = cluster.server(0).AwaitFailure(0.01);
+  }
+  EXPECT_NE(reason.find(": no sign of life from server 1, within 0.4 s"), std::string::npos)
+      << reason;
+}
+
+TEST(Limits, WhoWasStoppedHimselfHasNotMissedAnybody) {
+  Awake awake(0.2);
+  const double begin = awake.Since();
+  Sleep(0.01);
+  EXPECT_EQ(awake.Since(), begin);
+  Sleep(0.3);
+  const double since = awake.Since();
+  EXPECT_GE(since, begin + 0.3);
+  EXPECT_EQ(awake.Since(), since);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
