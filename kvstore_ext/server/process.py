@@ -140,10 +140,10 @@ class P3Server(KVStoreServer):
             )
 
     def _greet(self, arguments: str) -> None:
-        rank, host = arguments.split(" ", 1)
+        rank, _, host = arguments.partition(" ")
         self._greeted.set()
         report(joined=True)
-        self._lane.greet(int(rank), host)
+        self._lane.greet(int(rank) if rank.isdecimal() and len(rank) < 9 else -1, host)
 
 
 def main(arguments: Optional[List[str]] = None) -> None:

@@ -231,6 +231,7 @@ class P3Worker(SnapshotStore):
             came out as 0, from every sixteenth slice of a key; zero_counts: by key, how many did,
             of how many that were looked at; scalers: a key's last one; excluded: dense keys that a
             store with a method leaves uncompressed; non_finite: rounds of keys that did not count;
+            refused: messages, here and at the servers, that no process of the job sends;
             encode, queue, wire, decode: seconds, added up over slices, which wait and travel at the
             same time; wire ends with the result's arrival.
         """

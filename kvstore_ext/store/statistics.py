@@ -20,6 +20,7 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
         "scalers": method.scalers(),
         "excluded": method.excluded(),
         "non_finite": totals.non_finite,
+        "refused": worker.refused(),
         "encode": totals.encode,
         "queue": totals.queue,
         "wire": totals.wire,

@@ -131,6 +131,16 @@ void Cluster::Join(const std::vector<uint64_t>& elements, const std::string& met
   });
 }
 
+void Cluster::ForgeFromWorker(int rank, int server, Message message) {
+  message.peer = server;
+  worker_nodes_[rank]->Send(message);
+}
+
+void Cluster::ForgeFromServer(int rank, int worker, Message message) {
+  message.peer = worker;
+  server_nodes_[rank]->Send(message);
+}
+
 void Cluster::OnEveryWorker(const std::function<void(int, Worker*)>& function) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options_.workers; ++rank) {

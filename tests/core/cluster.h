@@ -79,6 +79,9 @@ class Cluster {
   // Whether what a worker sends is lost.
   void CutWorker(int rank, bool cut) { worker_nodes_[rank]->Cut(cut); }
   void CutServer(int rank, bool cut) { server_nodes_[rank]->Cut(cut); }
+  // Has a message come from one of them that has not sent it.
+  void ForgeFromWorker(int rank, int server, Message message);
+  void ForgeFromServer(int rank, int worker, Message message);
 
   // With Slim-DP.
   SlimServer& slim_server(int rank) { return *slim_servers_[rank]; }

@@ -140,6 +140,7 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
              const Traffic traffic = self.traffic();
              return py::make_tuple(ToDict(traffic.sent), ToDict(traffic.received));
            })
+      .def("refused", &Worker::refused, WithoutGil())
       .def("order", &Worker::order, WithoutGil())
       .def("enable_trace", [](Worker& self, bool on) { self.trace().Enable(on); })
       .def("take_trace", &TakeTrace);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "transport/gate.h"
+
 namespace kvstore_ext {
 namespace {
 
@@ -58,6 +60,12 @@ float GradientCodec::Look(const char* gradient, uint64_t round) {
   wide_.resize(key.elements);
   Widen(key.dtype, reinterpret_cast<char*>(wide_.data()), gradient, key.elements);
   return encoder_->Prepare(wide_.data(), rounds());
+}
+
+void GradientCodec::CheckMessage(const Message& message) const {
+  Expect(message.header.type == MessageType::kScaler && codec_->shares_scaler(),
+         "its method knows no such message");
+  UnpackScaler(message.text);
 }
 
 void GradientCodec::OnMessage(const Message& message) {

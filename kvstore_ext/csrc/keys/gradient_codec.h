@@ -35,6 +35,7 @@ class GradientCodec : public KeyCodec {
   bool Receive(const Slice& slice, uint64_t round, const Result& result, char* output) override;
   void Discard() override { encoder_->Discard(); }
   void Skip(uint64_t round) override { round_ = round; }
+  void CheckMessage(const Message& message) const override;
   void OnMessage(const Message& message) override;
   std::set<int> awaited() const override { return shared_.awaited(); }
   ZeroCount zeros() const override;

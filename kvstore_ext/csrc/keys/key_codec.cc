@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "transport/gate.h"
+
 namespace kvstore_ext {
 namespace {
 
@@ -11,6 +13,10 @@ constexpr uint64_t kSmallElements = 8192;
 }  // namespace
 
 bool KeyCodec::encodes_in_turn() const { return lane().declaration().elements > kSmallElements; }
+
+void KeyCodec::CheckMessage(const Message&) const {
+  throw Unfit("its method knows no such message");
+}
 
 void KeyCodec::OnMessage(const Message&) {
   throw std::runtime_error("key " + lane().declaration().name +

@@ -110,6 +110,9 @@ class KeyCodec {
   // Rounds have gone without this worker, the last of them this one.
   virtual void Skip(uint64_t round) { (void)round; }
 
+  // Throws std::exception for a server's message about the key that the method does not know.
+  virtual void CheckMessage(const Message& message) const;
+
   // A server's message about the key: kScaler or kMethod.
   virtual void OnMessage(const Message& message);
 

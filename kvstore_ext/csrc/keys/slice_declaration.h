@@ -1,6 +1,7 @@
 // What workers and servers have to agree on about a key.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,9 @@
 #include "support/dtype.h"
 
 namespace kvstore_ext {
+
+// The method of a key whose rounds bring one worker's array to all others.
+constexpr char kBroadcast[] = "broadcast";
 
 // A key and the index of one of its slices.
 using SliceName = std::pair<uint64_t, uint32_t>;
@@ -27,6 +31,15 @@ struct SliceDeclaration {
   // The first word of the method.
   std::string method_name() const { return method.substr(0, method.find(' ')); }
 
+  // Whether workers mean the same key, of which they may have other names.
+  bool IsOfSameKey(const SliceDeclaration& other) const {
+    return literal == other.literal && description == other.description && dtype == other.dtype &&
+           store == other.store && method == other.method;
+  }
+
+  // Whether numbers travel in another form than their own.
+  bool has_codec() const { return !method.empty() && method_name() != kBroadcast; }
+
   std::string Pack() const {
     const Numbers numbers{offset, elements, dtype, store};
     const std::string fixed(reinterpret_cast<const char*>(&numbers), sizeof numbers);
@@ -39,7 +52,11 @@ struct SliceDeclaration {
     Numbers numbers;
     if (text.size() < sizeof numbers) throw Unreadable(text);
     std::memcpy(&numbers, text.data(), sizeof numbers);
-    SizeOf(numbers.dtype);
+    // Its first value travels as it is, with a number of bytes in a header's 32 bits.
+    if (numbers.elements > UINT32_MAX / SizeOf(numbers.dtype) ||
+        numbers.offset > UINT64_MAX - numbers.elements) {
+      throw Unreadable(text);
+    }
     declaration.offset = numbers.offset;
     declaration.elements = numbers.elements;
     declaration.dtype = numbers.dtype;

@@ -11,6 +11,7 @@
 
 #include "keys/slice_declaration.h"
 #include "server/aggregator.h"
+#include "transport/gate.h"
 #include "transport/message.h"
 
 namespace kvstore_ext {
@@ -83,6 +84,13 @@ class Reduction {
   // What a worker gets that asks for the slice.
   virtual SliceAnswer Value() const = 0;
 
+  // Throws Unfit for a message of type kMethod with a payload of so many bytes, if the method knows
+  // no such message.
+  virtual void CheckMessage(size_t bytes) const {
+    (void)bytes;
+    throw Unfit("its method knows no such message");
+  }
+
   // A worker's message of type kMethod.
   virtual void OnMessage(const Message&) {
     throw std::runtime_error("key " + context_.declaration.name +
@@ -102,6 +110,8 @@ class Reduction {
 
   // Bytes that it holds, values and open sums.
   virtual size_t held_bytes() const = 0;
+
+  const SliceDeclaration& declaration() const { return context_.declaration; }
 
  protected:
   const SliceContext& context() const { return context_; }

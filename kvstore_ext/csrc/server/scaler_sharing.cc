@@ -5,8 +5,15 @@
 
 #include "keys/shared_scaler.h"
 #include "support/clock.h"
+#include "transport/gate.h"
 
 namespace kvstore_ext {
+
+void ScalerSharing::Check(const Message& message, bool any_round) const {
+  UnpackScaler(message.text);
+  Expect(any_round || (message.header.round == round_ && heard_.count(message.peer) == 0),
+         "that round of the key's scalers is not open for that worker");
+}
 
 void ScalerSharing::Take(const Message& message, const std::string& key) {
   if (message.header.round != round_ || heard_.count(message.peer) != 0) {

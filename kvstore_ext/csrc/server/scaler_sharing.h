@@ -14,6 +14,10 @@ namespace kvstore_ext {
 // Not thread-safe: its server's lock guards it. No key waits for another's.
 class ScalerSharing {
  public:
+  // Throws std::exception for what is no worker's scaler of the open round; of another round, where
+  // any may come.
+  void Check(const Message& message, bool any_round) const;
+
   // Takes a worker's scaler of the open round. Throws std::runtime_error for another round, or a
   // second one of a worker.
   void Take(const Message& message, const std::string& key);

@@ -12,6 +12,7 @@
 #include "support/clock.h"
 #include "support/failure.h"
 #include "support/limits.h"
+#include "transport/gate.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -56,6 +57,7 @@ class Scheduler {
 
  private:
   void OnMessage(const Message& message) {
+    if (!gate_.Admits(message)) return;
     heard_ = Now();
     switch (message.header.type) {
       case MessageType::kAbort: failure_.Set(message.text); return;
@@ -76,6 +78,7 @@ class Scheduler {
   const int servers_;
   const double silence_;
   const std::shared_ptr<Transport> transport_;
+  Gate gate_{Side::kScheduler};
   Failure failure_;
   Awake awake_;                   // of who calls AwaitFailure
   std::atomic<double> heard_{0};  // of anybody, by Now(); 0 before the first

@@ -23,18 +23,23 @@ std::string ThisHost() {
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
+      gate_(Side::kServer, [this](const Message& message) { CheckFits(message); }),
       scheduler_(transport_, options.limits.silence / 2),
       meetings_(options.workers),
       idle_(options.workers),
       awake_(options.limits.silence / 2) {
   for (int worker = 0; worker < options_.workers; ++worker) {
-    links_.push_back(std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_));
+    links_.push_back(
+        std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_, &gate_));
   }
   transport_->Start([this](Message message) {
+    if (!gate_.Admits(message)) return;
     if (message.peer == kScheduler) return scheduler_.Receive();
     Link& link = *links_[message.peer];
     try {
       link.Receive(std::move(message), [this](const Message& whole) { OnMessage(whole); });
+    } catch (const Unfit& error) {
+      gate_.Refuse("parts of messages", error.what());
     } catch (const std::exception& error) {
       Abort("server " + std::to_string(rank_) + ": " + error.what());
     }
@@ -45,6 +50,9 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
 Server::~Server() { Stop(); }
 
 void Server::Greet(int worker, const std::string& host) {
+  if (worker < 0 || worker >= options_.workers) {
+    return gate_.Refuse("a greeting of worker " + std::to_string(worker), "there is none");
+  }
   links_[worker]->signs().Heard(Now());  // it gives signs of life from now on
   {
     std::lock_guard<std::mutex> lock(mutex_);

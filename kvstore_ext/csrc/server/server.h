@@ -22,6 +22,7 @@
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "support/watchdog.h"
+#include "transport/gate.h"
 #include "transport/link.h"
 #include "transport/scheduler_link.h"
 #include "transport/transport.h"
@@ -154,9 +155,12 @@ class Server {
     bool uneven = false;             // whether different numbers of batches may be the reason
   };
 
-  // server_rounds.cc has the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_idle.cc,
-  // how they go without workers; server_limits.cc, CheckDeadlines and what says who is late;
-  // server.cc, how a job begins, fails and ends.
+  // server_gate.cc has what messages must fit; server_rounds.cc, the rounds, from OnInit, OnPush,
+  // OnPull and OnScaler on; server_idle.cc, how they go without workers; server_limits.cc,
+  // CheckDeadlines and what says who is late; server.cc, how a job begins, fails and ends.
+  void CheckFits(const Message& message);
+  void CheckInit(const Message& message);
+  void CheckPush(const Message& message);
   void OnMessage(const Message& message);
   void OnJoin(const Message& message);
   void OnInit(const Message& message);
@@ -204,6 +208,7 @@ class Server {
 
   const ServerOptions options_;
   std::shared_ptr<Transport> transport_;
+  Gate gate_;
   std::vector<std::unique_ptr<Link>> links_;  // by worker; none comes or goes
   SchedulerLink scheduler_;
   std::atomic<int> rank_{0};

@@ -27,7 +27,7 @@ void Server::CheckDeadlines() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (farewell_since_ > 0) return;
-    for (const auto& worker : hosts_) Tell(worker.first, ControlMessage(MessageType::kCredit));
+    for (const auto& worker : hosts_) Tell(worker.first, SignOfLife(gate_.refused()));
     if (!hosts_.empty()) scheduler_.GiveSign();
     failure = Lost();
     if (failure.empty()) failure = Overdue();

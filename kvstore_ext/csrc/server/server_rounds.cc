@@ -1,5 +1,4 @@
 // A server's rounds: what workers send of a slice comes together, and goes out again (server.h).
-#include <cstdio>
 #include <stdexcept>
 
 #include "server/server.h"
@@ -14,8 +13,7 @@ void Server::Describe(Key* key, const Message& message) {
   key->declarations[message.peer] = declaration;
   for (const auto& worker : key->declarations) {
     const SliceDeclaration& other = worker.second;
-    if (other.literal == declaration.literal && other.description == declaration.description)
-      continue;
+    if (declaration.IsOfSameKey(other)) continue;
     throw std::runtime_error("workers initialised a key differently: worker " +
                              std::to_string(worker.first) + " key " + other.name + " " +
                              other.description + ", worker " + std::to_string(message.peer) +
@@ -25,7 +23,12 @@ void Server::Describe(Key* key, const Message& message) {
   key->name = declaration.name;
   key->dtype = declaration.dtype;
   key->store = declaration.store;
-  if (key->slices.count(message.header.slice) != 0) return;
+  const auto known = key->slices.find(message.header.slice);
+  if (known != key->slices.end()) {
+    const SliceDeclaration& other = known->second.reduction->declaration();
+    if (other.offset == declaration.offset && other.elements == declaration.elements) return;
+    throw std::runtime_error("workers cut key " + declaration.name + " differently");
+  }
   // Whatever Reduce throws, no slice is ever without a reduction.
   SliceState slice;
   slice.elements = declaration.elements;
@@ -69,15 +72,6 @@ void Server::Contribute(Key* key, const Message& message) {
         " while it waits in store.join: all stores of a process join together");
   }
   const std::set<int>& heard = slice.reduction->heard();
-  if (message.header.round != slice.round || heard.count(worker) != 0) {
-    std::fprintf(stderr,
-                 "kvstore_ext server %d: dropped a stale slice of key %s, round %llu, from "
-                 "worker %d; round %llu is open\n",
-                 rank_.load(), key->name.c_str(),
-                 static_cast<unsigned long long>(message.header.round), worker,
-                 static_cast<unsigned long long>(slice.round));
-    return;
-  }
   const bool first = heard.empty();
   if (!slice.reduction->Accept(message)) return;
   if (first) slice.since = Now();

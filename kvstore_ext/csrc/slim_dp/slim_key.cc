@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "support/wire.h"
+#include "transport/gate.h"
 
 namespace kvstore_ext {
 namespace {
@@ -180,6 +181,17 @@ void SlimKey::Merge(const Slice& slice, const Buffer& bytes, char* local) {
   part.together.ForEach([&](size_t i) { merged[i] = *values++; });
   // Not before: a server that had another core has the slice encoded again.
   std::copy_n(merged, slice.length, base_.data() + slice.offset);
+}
+
+void SlimKey::CheckMessage(const Message& message) const {
+  if (message.header.type == MessageType::kScaler) {
+    UnpackScaler(message.text);
+    return Expect(values_ != nullptr && values_->shares_scaler(), "the key has no scaler");
+  }
+  const size_t bytes = message.header.whole;
+  const size_t elements = lane().slices()[message.header.slice].length;
+  Expect(bytes == 0 || bytes == Subset::BytesOf(elements),
+         "a core of the slice has another number of bytes");
 }
 
 void SlimKey::OnMessage(const Message& message) {

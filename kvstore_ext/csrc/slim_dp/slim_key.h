@@ -39,6 +39,8 @@ class SlimKey : public KeyCodec {
   bool Receive(const Slice& slice, uint64_t round, const Result& result, char* local) override;
   void Skip(uint64_t round) override { round_ = round; }
 
+  void CheckMessage(const Message& message) const override;
+
   // A core that a server tells, or asks for.
   void OnMessage(const Message& message) override;
   std::set<int> awaited() const override { return shared_.awaited(); }

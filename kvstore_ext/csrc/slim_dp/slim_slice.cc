@@ -231,6 +231,10 @@ void SlimSlice::TellCore(uint64_t selection, Subset members) {
   }
 }
 
+void SlimSlice::CheckMessage(size_t bytes) const {
+  Expect(bytes == Subset::BytesOf(elements_), "a core of the slice has another number of bytes");
+}
+
 void SlimSlice::OnMessage(const Message& message) {
   std::lock_guard<std::mutex> lock(mutex_);
   const CoreMessage core = CoreMessage::Unpack(message);

@@ -41,10 +41,10 @@ class SlimSlice : public Reduction {
   SliceAnswer Value() const override;
   size_t held_bytes() const override;
 
+  void CheckMessage(size_t bytes) const override;
+
   // The core of a worker that was asked for it; another's may have come before.
   void OnMessage(const Message& message) override;
-
-  const SliceDeclaration& declaration() const { return context().declaration; }
 
   // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes.
   void Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores);

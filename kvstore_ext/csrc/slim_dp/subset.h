@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/buffer.h"
+#include "support/wire.h"
 
 namespace kvstore_ext {
 
@@ -38,6 +39,11 @@ class Subset {
 
   // Of so many elements and these members, and of no other set but by chance.
   uint64_t signature() const;
+
+  // As it travels, of so many elements.
+  static size_t BytesOf(size_t elements) {
+    return DivideUp(elements, kWordBits) * sizeof(uint64_t);
+  }
 
   // The bits, element 0 the lowest of the first byte.
   Buffer ToBuffer() const;

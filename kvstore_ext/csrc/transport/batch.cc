@@ -1,9 +1,10 @@
 #include "transport/batch.h"
 
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "transport/gate.h"
 
 namespace kvstore_ext {
 namespace {
@@ -23,9 +24,9 @@ size_t Padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 static_assert(sizeof(Entry) + Batch::kMostSmall + 2 * 8 <= Batch::kMostBytes, "room for any one");
 
 [[noreturn]] void Refuse(const Message& batch, size_t offset) {
-  throw std::runtime_error("peer " + std::to_string(batch.peer) + " sent a batch of " +
-                           std::to_string(batch.payload.size) +
-                           " bytes with no whole message at byte " + std::to_string(offset));
+  throw Unfit("peer " + std::to_string(batch.peer) + " sent a batch of " +
+              std::to_string(batch.payload.size) + " bytes with no whole message at byte " +
+              std::to_string(offset));
 }
 
 }  // namespace

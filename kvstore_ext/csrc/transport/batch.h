@@ -33,8 +33,8 @@ class Batch {
   // the batch is empty again.
   Message Take();
 
-  // What Take has put together, ranges of its bytes. Throws std::runtime_error for bytes that it
-  // did not make.
+  // What Take has put together, ranges of its bytes. Throws Unfit for bytes that it did not
+  // make.
   static std::vector<Message> Split(const Message& batch);
 
  private:

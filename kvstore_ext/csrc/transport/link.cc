@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
+#include <iterator>
 
 #include "support/clock.h"
 
@@ -32,11 +32,12 @@ bool IsData(const Message& message) {
 
 Link::Link(std::shared_ptr<Transport> transport, int peer,
            std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send,
-           TaskThreads* sender)
+           TaskThreads* sender, Gate* gate)
     : transport_(std::move(transport)),
       peer_(peer),
       on_send_(std::move(on_send)),
       sender_(sender),
+      gate_(gate),
       signs_(Now()),
       estimator_(std::move(estimator)) {
   SetWindow(Window());
@@ -65,7 +66,8 @@ void Link::Send(Message message) {
   for (size_t i = 0; i < parts; ++i) {
     const size_t begin = whole.size * i / parts;
     Message part = message;
-    if (i > 0) part.text.clear();
+    // Whoever takes a part of a first value in has to know how long that may be.
+    if (i > 0 && part.header.type != MessageType::kInit) part.text.clear();
     part.header.offset = static_cast<uint32_t>(begin);
     part.payload = whole.Range(begin, whole.size * (i + 1) / parts - begin);
     queue_.Push(part.priority, Weight(part), std::move(part));
@@ -125,7 +127,7 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
     size_t around = BytesOf(received);
     for (Message& message : Batch::Split(received)) {
       around -= BytesOf(message);
-      if (IsWhole(&message)) act(message);
+      if ((gate_ == nullptr || gate_->Admits(message)) && IsWhole(&message)) act(message);
     }
     received_[static_cast<size_t>(MessageType::kBatch)] += around;
   } else if (IsWhole(&received)) {
@@ -157,29 +159,40 @@ void Link::TakeCredit(size_t credit) {
   SendWhatFits();
 }
 
+bool Link::Assembly::HasRoomFor(const Message& part) const {
+  const size_t begin = part.header.offset, end = begin + part.payload.size;
+  const auto next = parts.lower_bound(part.header.offset);
+  if (part.header.whole != whole || end > whole) return false;
+  if (next != parts.end() && next->first < end) return false;
+  if (next == parts.begin()) return true;
+  const auto& before = *std::prev(next);
+  return before.first + before.second.size <= begin;
+}
+
+Buffer Link::Assembly::PutTogether() const {
+  Buffer payload = Buffer::Allocate(whole);
+  for (const auto& part : parts) {
+    std::memcpy(payload.data.get() + part.first, part.second.data.get(), part.second.size);
+  }
+  return payload;
+}
+
 bool Link::Assemble(Message* part) {
   const Header& header = part->header;
   const auto id = std::make_tuple(header.type, header.key, header.slice, header.round);
   Assembly& assembly = assemblies_[id];
-  if (assembly.payload.data == nullptr) {
-    assembly.payload = Buffer::Allocate(header.whole);
-    assembly.missing = header.whole;
-  }
-  const Buffer& bytes = part->payload;
-  if (header.whole != assembly.payload.size || bytes.size > assembly.missing ||
-      header.offset + bytes.size > header.whole) {
-    throw std::runtime_error("peer " + std::to_string(peer_) + " sent bytes " +
-                             std::to_string(header.offset) + " to " +
-                             std::to_string(header.offset + bytes.size) + " of a slice of " +
-                             std::to_string(assembly.payload.size) + ", of which only " +
-                             std::to_string(assembly.missing) + " are missing");
+  if (assembly.parts.empty()) assembly.whole = assembly.missing = header.whole;
+  if (!assembly.HasRoomFor(*part)) {
+    throw Unfit("peer " + std::to_string(peer_) + " sent bytes " + std::to_string(header.offset) +
+                " to " + std::to_string(header.offset + part->payload.size) + " of " +
+                std::to_string(header.whole) + ", of which others have come, or of another number");
   }
   if (!part->text.empty()) assembly.text = std::move(part->text);
-  std::memcpy(assembly.payload.data.get() + header.offset, bytes.data.get(), bytes.size);
-  assembly.missing -= bytes.size;
+  assembly.missing -= part->payload.size;
+  assembly.parts[header.offset] = std::move(part->payload);
   if (assembly.missing > 0) return false;
   part->text = std::move(assembly.text);
-  part->payload = std::move(assembly.payload);
+  part->payload = assembly.PutTogether();
   part->payload_is_ours = true;
   assemblies_.erase(id);
   return true;

@@ -12,6 +12,7 @@
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "transport/batch.h"
+#include "transport/gate.h"
 #include "transport/signs_of_life.h"
 #include "transport/transport.h"
 #include "transport/window.h"
@@ -41,10 +42,11 @@ class Link {
  public:
   // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if
   // any, is called with each message of data just before its first part leaves. The sender, if any,
-  // must be stopped before the link goes.
+  // must be stopped before the link goes. The gate, if any, is asked of the messages in batches.
   Link(std::shared_ptr<Transport> transport, int peer,
        std::shared_ptr<WindowEstimator> estimator = nullptr,
-       std::function<void(const Message&)> on_send = nullptr, TaskThreads* sender = nullptr);
+       std::function<void(const Message&)> on_send = nullptr, TaskThreads* sender = nullptr,
+       Gate* gate = nullptr);
 
   // Parts of what is queued already stay as they are.
   void SetWindow(const Window& window);
@@ -57,8 +59,8 @@ class Link {
 
   // To be called with everything that the peer sent, by one thread. Answers what concerns the link
   // alone, and calls `act` with every message that is now whole. Then sends the credit that no
-  // answer has carried, once it is enough to be worth a message. Throws std::runtime_error for
-  // parts that do not fit each other, and what `act` throws.
+  // answer has carried, once it is enough to be worth a message. Throws Unfit for parts that do
+  // not fit each other, and what `act` throws.
   void Receive(Message received, const std::function<void(const Message&)>& act);
 
   // Of the peer.
@@ -82,10 +84,14 @@ class Link {
   void Hush() { hushed_ = true; }
 
  private:
+  // What has come of a message. Memory is taken for that, and not for what it says is to come.
   struct Assembly {
     std::string text;
-    Buffer payload;
-    size_t missing = 0;  // bytes
+    std::map<uint32_t, Buffer> parts;  // by offset
+    size_t whole = 0, missing = 0;     // bytes
+
+    bool HasRoomFor(const Message& part) const;
+    Buffer PutTogether() const;
   };
 
   bool IsWhole(Message* message);
@@ -103,6 +109,7 @@ class Link {
   const int peer_;
   const std::function<void(const Message&)> on_send_;
   TaskThreads* const sender_;
+  Gate* const gate_;
   std::atomic<bool> sends_soon_{false};
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};

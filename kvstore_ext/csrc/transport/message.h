@@ -83,6 +83,9 @@ constexpr int kControlPriority = std::numeric_limits<int>::max();
 // The peer of a message to the scheduler, or from it.
 constexpr int kScheduler = -1;
 
+// The peer of a message from somewhere else.
+constexpr int kNobody = -2;
+
 // Seconds that the processes of a job whose work is done give each other to leave. Who has not come
 // so far by then is gone, which no longer matters.
 constexpr double kLastWords = 3;
@@ -150,6 +153,22 @@ inline Message WindowMessage(std::string window, uint64_t number) {
   message.header.round = number;
   return message;
 }
+
+// Keys in the order in which the next forward pass needs them; numbered, as windows are.
+inline Message OrderMessage(std::string keys, uint64_t number) {
+  Message message = ControlMessage(MessageType::kOrder, std::move(keys));
+  message.header.round = number;
+  return message;
+}
+inline uint64_t OrderNumberOf(const Message& order) { return order.header.round; }
+
+// That this server is there, and how much its gate has refused so far.
+inline Message SignOfLife(uint64_t refused) {
+  Message message = ControlMessage(MessageType::kCredit);
+  message.header.key = refused;
+  return message;
+}
+inline uint64_t RefusedAt(const Message& sign_of_life) { return sign_of_life.header.key; }
 
 // The number of a question, by which its answer is found.
 inline Message QuestionMessage(MessageType ask_or_answer, uint64_t number, std::string text,

@@ -11,22 +11,8 @@
 namespace kvstore_ext {
 namespace {
 
-// ps-lite's numbers for the processes of a job.
-constexpr int kSchedulerId = 1;
-int WorkerId(int rank) { return rank * 2 + 9; }
-int ServerId(int rank) { return rank * 2 + 8; }
-
-int PeerId(Role role, int peer) {
-  if (peer == kScheduler) return kSchedulerId;
-  if (role == Role::kScheduler) return peer + ServerId(0);
-  return role == Role::kWorker ? ServerId(peer) : WorkerId(peer);
-}
-
-int PeerOf(Role role, int id) {
-  if (id == kSchedulerId) return kScheduler;
-  const int number = id - ServerId(0);
-  return role == Role::kScheduler ? number : number / 2;
-}
+// What is said to be a message of ours begins with this, in every version.
+constexpr uint32_t kAnyProtocol = Header::kProtocol >> 16;
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
 // kernel and gives them back, page by page, which costs more than copying them does: measured on
@@ -96,9 +82,13 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
   Message message;
   // Other versions' may be shorter.
   std::memcpy(&message.header, body.data(), std::min(body.size(), sizeof(Header)));
-  message.peer = PeerOf(role_, received.meta.sender);
+  const int peers = static_cast<int>(timestamps_.size()) - 1;
+  message.peer = PeerOf(role_, peers, received.meta.sender);
   message.priority = received.meta.priority;
   if (body.size() < sizeof(Header) || message.header.protocol != Header::kProtocol) {
+    const bool is_ours =
+        body.size() >= sizeof(uint32_t) && message.header.protocol >> 16 == kAnyProtocol;
+    if (!is_ours) message.peer = kNobody;
     message.header = Header();
     message.header.type = MessageType::kAbort;
     message.text = "a process of this job runs another version of kvstore_ext";

@@ -5,13 +5,11 @@
 #include <memory>
 #include <vector>
 
+#include "transport/process_ids.h"
 #include "transport/pslite_layout.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
-
-// As ps-lite numbers them.
-enum class Role { kServer = 0, kWorker = 1, kScheduler = 2 };
 
 // Sends and receives as a second ps-lite customer beside MXNet's own store in the same process.
 //

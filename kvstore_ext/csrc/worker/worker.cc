@@ -19,6 +19,7 @@ int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concur
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
+      gate_(Side::kWorker, [this](const Message& message) { CheckFits(message); }),
       scheduler_(transport_, options.limits.silence / 2),
       learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
       awake_(options.limits.silence / 2),
@@ -37,11 +38,14 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       }
       if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
     };
-    links_.push_back(std::make_unique<Link>(transport_, server, estimator, on_send, &sender_));
+    links_.push_back(
+        std::make_unique<Link>(transport_, server, estimator, on_send, &sender_, &gate_));
   }
   transport_->Start([this](Message message) {
     try {
       OnMessage(std::move(message));
+    } catch (const Unfit& error) {
+      gate_.Refuse("parts of messages", error.what());
     } catch (const std::exception& error) {
       Abort(Named(error.what()));
     }
@@ -149,6 +153,7 @@ Answer Worker::AwaitAnswer(uint64_t question) {
 }
 
 void Worker::OnMessage(Message message) {
+  if (!gate_.Admits(message)) return;
   if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
   link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
@@ -162,6 +167,8 @@ void Worker::ActUpon(const Message& message) {
     // Servers have no connection to each other: the others hear of it from the workers.
     case MessageType::kAbort: return Abort(message.text);
     case MessageType::kOrder: {
+      if (OrderNumberOf(message) <= orders_) return;
+      orders_ = OrderNumberOf(message);
       const auto* keys = reinterpret_cast<const uint64_t*>(message.text.data());
       return SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
     }
@@ -179,6 +186,11 @@ void Worker::OnNews(const Message& message) {
       case MessageType::kAnswer:
         answers_[QuestionOf(message)] = {message.peer, message.text, message.payload};
         break;
+      case MessageType::kCredit: {
+        uint64_t& told = refused_at_[message.peer];
+        told = std::max(told, RefusedAt(message));
+        return;
+      }
       case MessageType::kHello: hosts_[message.peer] = message.text; break;
       case MessageType::kWelcome: welcomed_.insert(message.peer); break;
       case MessageType::kMet: met_.insert(message.text); break;
@@ -228,7 +240,7 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
   SetOrder(order);
   const std::string text(reinterpret_cast<const char*>(order.data()),
                          order.size() * sizeof(uint64_t));
-  links_[0]->SendControl(ControlMessage(MessageType::kOrder, text));
+  links_[0]->SendControl(OrderMessage(text, ++orders_));
 }
 
 void Worker::Leave() {
@@ -271,6 +283,13 @@ void Worker::Stop() {
   tasks_.Stop();
   sender_.Stop();
   transport_->Stop();
+}
+
+uint64_t Worker::refused() const {
+  uint64_t refused = gate_.refused();
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& server : refused_at_) refused += server.second;
+  return refused;
 }
 
 uint64_t Worker::RoundsOf(uint64_t key) const {

@@ -21,6 +21,7 @@
 #include "support/task_threads.h"
 #include "support/trace.h"
 #include "support/watchdog.h"
+#include "transport/gate.h"
 #include "transport/link.h"
 #include "transport/scheduler_link.h"
 #include "transport/transport.h"
@@ -141,6 +142,9 @@ class Worker {
   // What a caller's priority counts here.
   int Priority(int callers) const { return options_.priorities ? callers : 0; }
 
+  // How many messages the gates have refused, here and, as far as they have told, at the servers.
+  uint64_t refused() const;
+
   std::string failure() const { return failure_.reason(); }
   Trace& trace() { return trace_; }
 
@@ -197,6 +201,12 @@ class Worker {
   void OnNotice(const Message& message);
   void Say(const std::string& notice);
 
+  // worker_gate.cc: what messages must fit.
+  void CheckFits(const Message& message);
+  void CheckResult(const Message& message);
+  void CheckOfKey(const Message& message);
+  static const Slice& SliceAt(const Key& key, const Message& message);
+
   // worker.cc: how a job begins, fails and ends.
   void OnMessage(Message message);
   void ActUpon(const Message& message);
@@ -212,12 +222,14 @@ class Worker {
 
   const WorkerOptions options_;
   const std::shared_ptr<Transport> transport_;
+  Gate gate_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
   SchedulerLink scheduler_;
   // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
   // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
-  std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
+  std::atomic<uint64_t> orders_{0};  // likewise: announced by rank 0, or followed
+  std::atomic<double> noticed_{0};   // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;
   Trace trace_;
@@ -230,9 +242,10 @@ class Worker {
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;
-  std::map<int, std::string> hosts_;  // of servers that have greeted
-  std::set<int> welcomed_, parted_;   // servers that have said so
-  std::set<std::string> met_;         // meetings to which all workers have come
+  std::map<int, std::string> hosts_;    // of servers that have greeted
+  std::set<int> welcomed_, parted_;     // servers that have said so
+  std::map<int, uint64_t> refused_at_;  // by server, as it has told
+  std::set<std::string> met_;           // meetings to which all workers have come
   int open_operations_ = 0;
   uint64_t questions_ = 0;           // asked so far
   std::map<uint64_t, Asked> asked_;  // whose answers nobody has taken

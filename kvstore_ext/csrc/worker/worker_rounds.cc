@@ -1,5 +1,4 @@
 // A worker's operations: a round of a key goes out, and its result comes back (worker.h).
-#include <cstdio>
 #include <stdexcept>
 
 #include "worker/worker_key.h"
@@ -159,9 +158,7 @@ void Worker::OnResult(const Message& message) {
   if (!key->busy || header.round + 1 != key->rounds || header.slice >= key->arrived.size() ||
       key->arrived[header.slice]) {
     if (!failure_.reason().empty()) return;  // which has ended the operation
-    std::fprintf(stderr, "kvstore_ext worker %d: dropped a stale result of key %s, round %llu\n",
-                 options_.rank, key->declared.name.c_str(),
-                 static_cast<unsigned long long>(header.round));
+    gate_.Refuse(Described(message), "no operation waits for it");
     return;
   }
   const Slice& slice = key->cut[header.slice];

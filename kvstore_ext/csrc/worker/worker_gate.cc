@@ -1,0 +1,59 @@
+// What a worker has agreed on with its servers, which everything that they send has to fit
+// (transport/gate.h).
+#include "keys/payload_sizes.h"
+#include "worker/worker_key.h"
+
+namespace kvstore_ext {
+
+void Worker::CheckFits(const Message& message) {
+  if (message.peer == kScheduler) return;
+  const Header& header = message.header;
+  switch (header.type) {
+    case MessageType::kResult: return CheckResult(message);
+    case MessageType::kScaler:
+    case MessageType::kMethod: return CheckOfKey(message);
+    case MessageType::kPong:
+      return Expect(options_.rank == 0 && options_.window_bytes == 0, "it was not asked");
+    case MessageType::kWindow: Window::Unpack(message.text); return;
+    case MessageType::kOrder:
+      return Expect(message.text.size() % sizeof(uint64_t) == 0, "it holds no keys");
+    case MessageType::kResume:
+      for (const auto& entry : Resumption::Unpack(message.text).rounds) Find(entry.first);
+      return;
+    case MessageType::kAnswer: {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto asked = asked_.find(QuestionOf(message));
+      return Expect(asked != asked_.end() && asked->second.server == message.peer,
+                    "it was not asked");
+    }
+    default: return;
+  }
+}
+
+// The slice of a key, where this server has it.
+const Slice& Worker::SliceAt(const Key& key, const Message& message) {
+  const uint32_t index = message.header.slice;
+  Expect(index < key.cut.size() && key.cut[index].server == message.peer,
+         "that server has no such slice");
+  return key.cut[index];
+}
+
+void Worker::CheckResult(const Message& message) {
+  const Key& key = *Find(message.header.key);
+  const uint64_t elements = SliceAt(key, message).length;
+  const size_t bytes = message.header.whole;
+  if (message.header.encoding == Encoding::kEncoded) {
+    Expect(bytes <= MostEncodedBytes(elements), "it is longer than an encoding of the slice");
+    Expect(key.declared.has_codec(), "the key has no encoding");
+  } else {
+    Expect(bytes == 0 || bytes == PlainBytes(key.declared.dtype, elements), "it is not the slice");
+  }
+}
+
+void Worker::CheckOfKey(const Message& message) {
+  const Key& key = *Find(message.header.key);
+  if (message.header.type == MessageType::kMethod) SliceAt(key, message);
+  key.codec->CheckMessage(message);
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,255 @@
+// What no process of a job sends is dropped and counted, and the job comes to the same end.
+#include "transport/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "cluster.h"
+#include "transport/process_ids.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr uint64_t kElements = 100;
+constexpr int kStranger = 1;  // the worker, or server, whose number a stranger takes
+
+Message Of(MessageType type, uint64_t key = 0, uint64_t round = 1) {
+  Message message = ControlMessage(type);
+  message.header.key = key;
+  message.header.round = round;
+  return message;
+}
+
+Message With(Message message, size_t bytes) {
+  message.payload = Buffer::Allocate(bytes);
+  std::memset(message.payload.data.get(), 0, bytes);
+  message.header.whole = static_cast<uint32_t>(bytes);
+  return message;
+}
+
+Message WithText(Message message, std::string text) {
+  message.text = std::move(text);
+  return message;
+}
+
+SliceDeclaration Declared(uint64_t elements, const std::string& method = "") {
+  SliceDeclaration declaration;
+  declaration.elements = elements;
+  declaration.name = "0";
+  declaration.method = method;
+  return declaration;
+}
+
+Message Init(uint64_t key, const SliceDeclaration& declaration) {
+  return WithText(Of(MessageType::kInit, key, 0), declaration.Pack());
+}
+
+Message Numbered(Message message, uint32_t slice, Encoding encoding = Encoding::kPlain) {
+  message.header.slice = slice;
+  message.header.encoding = encoding;
+  return message;
+}
+
+Message Rooted(Message message, uint16_t root) {
+  message.header.root = root;
+  return message;
+}
+
+// So many first bytes of a message of more.
+Message Beginning(Message message, uint32_t whole) {
+  message.header.whole = whole;
+  return message;
+}
+
+// Goes to server 0 of a job that has pushed key 0 once.
+std::vector<Message> ForgedToAServer() {
+  const size_t plain = kElements * sizeof(float);
+  const uint64_t huge = uint64_t{1} << 62;
+  std::vector<Message> forged = {
+      Of(MessageType::kHello),
+      Of(MessageType::kWelcome),
+      Of(MessageType::kResult),
+      Of(MessageType::kPong),
+      Of(MessageType::kFarewell),
+      Of(MessageType::kMet),
+      Of(static_cast<MessageType>(kMessageTypes)),
+      Of(static_cast<MessageType>(255)),
+      Of(MessageType::kPing),  // which is worker 0's
+      WithText(Of(MessageType::kWindow), Window{1, 1}.Pack()),
+      Of(MessageType::kOrder),
+      WithText(Of(MessageType::kJoin), "another store"),
+      // Of the key that there is.
+      With(Of(MessageType::kPush, 0, 2), plain - 4),
+      With(Of(MessageType::kPush, 0, 2), plain + 4),
+      Of(MessageType::kPush, 0, 2),
+      With(Of(MessageType::kPush, 0, 1), plain),  // of a round that is over
+      With(Of(MessageType::kPush, 0, 3), plain),
+      With(Numbered(Of(MessageType::kPush, 0, 2), 0, static_cast<Encoding>(7)), plain),
+      With(Numbered(Of(MessageType::kPush, 0, 2), 0, Encoding::kEncoded), 20),
+      Numbered(Of(MessageType::kPush, 0, 2), 0, Encoding::kSkipped),
+      With(Rooted(Of(MessageType::kPush, 0, 2), 3), plain),
+      With(Numbered(Of(MessageType::kPush, 0, 2), 1), plain),
+      Beginning(With(Of(MessageType::kPush, 0, 2), 60), 4000000000),
+      Beginning(Of(MessageType::kPush, 0, 2), plain),
+      Init(0, Declared(kElements)),
+      With(Init(0, Declared(3)), 12),
+      Of(MessageType::kScaler, 0, 2),
+      WithText(Of(MessageType::kScaler, 0, 7), "1234"),
+      With(Of(MessageType::kMethod), 16),
+      // Of keys that nobody has.
+      With(Of(MessageType::kPush, 17), plain),
+      Of(MessageType::kPull, 17),
+      WithText(Of(MessageType::kScaler, 17), "1234"),
+      Of(MessageType::kMethod, 17),
+      WithText(Of(MessageType::kInit, 18, 0), "no declaration"),
+      Init(18, Declared(huge)),
+      Init(18, Declared(huge, "2bit threshold=0.5")),
+      Init(18, Declared(std::numeric_limits<uint64_t>::max())),
+      With(Init(18, Declared(10)), 40),  // where the first value is worker 0's
+      Rooted(Init(18, Declared(10, kBroadcast)), 3),
+      With(Rooted(Init(18, Declared(10, kBroadcast)), 1), 44),
+      Numbered(Init(18, Declared(10)), 0, Encoding::kEncoded),
+      // About the job.
+      WithText(Of(MessageType::kIdle), "short"),
+      WithText(Of(MessageType::kLeave),
+               "12345678"
+               "12345678"),
+      With(Of(MessageType::kLeave), 8),
+      With(Of(MessageType::kBatch), 20),
+      Beginning(With(Of(MessageType::kBatch), 20), 40),
+  };
+  Message beyond = With(Of(MessageType::kPush, 0, 2), 20);
+  beyond.header.offset = 4294967290U;
+  forged.push_back(std::move(beyond));
+  return forged;
+}
+
+// Goes to worker 0 of that job.
+std::vector<Message> ForgedToAWorker() {
+  const size_t plain = kElements * sizeof(float);
+  Message answer = With(Of(MessageType::kAnswer), 10);
+  Resumption unknown;
+  unknown.rounds[17] = 3;
+  return {
+      Of(MessageType::kJoin),
+      With(Of(MessageType::kPush), plain),
+      Of(MessageType::kPing),
+      Of(MessageType::kBye),
+      answer,
+      WithText(Of(MessageType::kOrder), "123"),
+      WithText(Of(MessageType::kWindow), "123"),
+      WithText(Of(MessageType::kWindow), Window{0, 0}.Pack()),
+      WithText(Of(MessageType::kScaler), "1234"),
+      With(Of(MessageType::kMethod), 16),
+      With(Of(MessageType::kResult, 17), plain),
+      With(Of(MessageType::kResult, 0, 2), plain - 4),
+      With(Numbered(Of(MessageType::kResult, 0, 2), 9), plain),
+      With(Numbered(Of(MessageType::kResult, 0, 2), 0, Encoding::kEncoded), 20),
+      Beginning(With(Of(MessageType::kResult, 0, 2), 60), 4000000000),
+      WithText(Of(MessageType::kResume), "12345"),
+      WithText(Of(MessageType::kResume), unknown.Pack()),
+  };
+}
+
+void Train(Cluster* cluster, int rounds) {
+  cluster->OnEveryKey([rounds](int rank, Worker* worker, uint64_t key) {
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<float> values(kElements, static_cast<float>(rank + 1));
+      EXPECT_EQ(Exchange(worker, key, values, &values), "");
+      if (round == 0) continue;  // all have worker 0's value
+      EXPECT_EQ(values, std::vector<float>(kElements, 6));
+    }
+  });
+}
+
+// Once all that came before has been handled, and its count has been told.
+uint64_t Refused(Cluster* cluster, uint64_t expected) {
+  for (int i = 0; i < 2000 && cluster->worker(0).refused() < expected; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return cluster->worker(0).refused();
+}
+
+TEST(Gate, AServerRefusesWhatNoWorkerSends) {
+  ClusterOptions options;
+  options.servers = 1;
+  Cluster cluster(options);
+  cluster.Join({kElements});
+  Train(&cluster, 2);
+  const std::vector<Message> forged = ForgedToAServer();
+  for (const Message& message : forged) cluster.ForgeFromWorker(kStranger, 0, message);
+  EXPECT_EQ(Refused(&cluster, forged.size()), forged.size());
+  Train(&cluster, 3);
+}
+
+TEST(Gate, AServerKnowsWhoHasJoined) {
+  ClusterOptions options;
+  options.servers = 1;
+  Cluster cluster(options);
+  const std::vector<Message> early = {Init(0, Declared(10)), Of(MessageType::kAsk),
+                                      Of(MessageType::kLeave),
+                                      WithText(Of(MessageType::kMeet), "come to barrier 1"),
+                                      WithText(Of(MessageType::kIdle), IdleNotice().Pack())};
+  for (const Message& message : early) cluster.ForgeFromWorker(kStranger, 0, message);
+  cluster.Join({kElements});
+  Train(&cluster, 2);
+  EXPECT_EQ(Refused(&cluster, early.size()), early.size());
+}
+
+TEST(Gate, AWorkerRefusesWhatNoServerSends) {
+  Cluster cluster;
+  cluster.Join({kElements});
+  Train(&cluster, 2);
+  const std::vector<Message> forged = ForgedToAWorker();
+  for (const Message& message : forged) cluster.ForgeFromServer(kStranger, 0, message);
+  EXPECT_EQ(Refused(&cluster, forged.size()), forged.size());
+  Train(&cluster, 3);
+}
+
+TEST(Gate, TheFirstThatIsRefusedIsNamed) {
+  testing::internal::CaptureStderr();
+  Gate gate(Side::kScheduler);
+  EXPECT_TRUE(gate.Admits(Of(MessageType::kCredit)));
+  for (const int peer : {kNobody, kScheduler, 1}) {
+    Message message = Of(MessageType::kFarewell, 0, 0);
+    message.peer = peer;
+    EXPECT_FALSE(gate.Admits(message));
+  }
+  EXPECT_EQ(gate.refused(), 3U);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "kvstore_ext: refused what no process of this job sends: a farewell from number -2 of "
+            "key 0, slice 0, round 0: no process of the job has such a number; more of it is only "
+            "counted, in stats()\n");
+}
+
+TEST(Gate, AProcessKnowsItsPeersByTheirNumbers) {
+  for (const Role role : {Role::kServer, Role::kWorker, Role::kScheduler}) {
+    for (int peer = kScheduler; peer < 6; ++peer) {
+      EXPECT_EQ(PeerOf(role, 6, PeerId(role, peer)), peer);
+    }
+    EXPECT_EQ(PeerOf(role, 6, PeerId(role, 6)), kNobody);
+    for (const int id :
+         {std::numeric_limits<int>::min(), -1, 0, 2, 7, 100, std::numeric_limits<int>::max()}) {
+      EXPECT_EQ(PeerOf(role, 6, id), kNobody) << id;
+    }
+  }
+  EXPECT_EQ(PeerOf(Role::kServer, 6, ServerId(0)), kNobody) << "a server hears workers";
+  EXPECT_EQ(PeerOf(Role::kWorker, 6, WorkerId(0)), kNobody) << "a worker hears servers";
+}
+
+TEST(Gate, WorkersThatCutAKeyDifferentlyAreTold) {
+  ClusterOptions options;
+  options.servers = 1;
+  Cluster cluster(options);
+  cluster.Join({});
+  cluster.ForgeFromWorker(0, 0, With(Init(0, Declared(10)), 40));
+  cluster.ForgeFromWorker(kStranger, 0, Init(0, Declared(9)));
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20), "server 0: workers cut key 0 differently");
+}
+
+}  // namespace
+}  // namespace kvstore_ext
