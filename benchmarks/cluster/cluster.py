@@ -87,16 +87,32 @@ class Cluster:
         """Bytes that a host has sent and received, with Ethernet's headers."""
         return namespaces.counters(host.namespace)
 
+    def cut_off(self, host: Host) -> None:
+        """Pulls a host's cable: nothing leaves it or reaches it until `bring_back`.
+
+        What runs there goes on and hears of nothing; its link keeps its shape.
+        """
+        namespaces.configure(self.switch.namespace, [f"link set {self._port(host)} down"])
+
+    def bring_back(self, host: Host) -> None:
+        """Plugs it in again. TCP sends what was lost again, at the latest after another time as
+        long as the host was away."""
+        namespaces.configure(self.switch.namespace, [f"link set {self._port(host)} up"])
+
+    def _port(self, host: Host) -> str:
+        return f"port{self.hosts.index(host)}"
+
     def _make(self, claim: Claim) -> None:
         self.switch = Host("switch", "10.77.0.254", claim.namespace("switch"))
         bridge = ["link add bridge type bridge", f"addr add {self.switch.address}/24 dev bridge"]
         namespaces.make(self.switch.namespace, [*bridge, "link set bridge up"])
         for number, link in enumerate(self._links):
             host = Host(f"host {number}", f"10.77.0.{number + 1}", claim.namespace(str(number)))
-            self._connect(host, f"port{number}", link)
             self.hosts.append(host)
+            self._connect(host, link)
 
-    def _connect(self, host: Host, port: str, link: Link) -> None:
+    def _connect(self, host: Host, link: Link) -> None:
+        port = self._port(host)
         namespaces.make(
             host.namespace,
             [

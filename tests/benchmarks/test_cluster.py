@@ -92,6 +92,20 @@ def test_two_clusters_stand_side_by_side_and_each_has_its_links() -> None:
     assert not made & set(namespaces.names())
 
 
+def test_a_host_is_cut_off_and_brought_back() -> None:
+    with Cluster(2, Link(send=20)) as cluster:
+        receiver = start_sending(cluster)
+        await_sent(cluster, BYTES // 8)
+        cluster.cut_off(cluster.hosts[0])
+        _, arrived = cluster.counters(cluster.hosts[1])
+        time.sleep(0.5)
+        assert cluster.counters(cluster.hosts[1])[1] < arrived + 10_000  # what the switch says
+        assert receiver.poll() is None
+        cluster.bring_back(cluster.hosts[0])
+        assert receiver.wait(LIMIT) == 0
+        assert {queue["kind"] for queue in queues(cluster.hosts[0])} == {"tbf"}
+
+
 def test_the_next_cluster_removes_what_a_killed_process_left() -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True,
                               env={**os.environ, "PYTHONPATH": python_path()})
