@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Sequence
 
 import pytest
 
-from tests.failures.matrix import CELLS, LIMIT, SELECTED, Cell, expected, table
+from benchmarks.cluster import Cluster as Network
+from benchmarks.cluster import Host
+from tests.failures.matrix import (
+    CELLS,
+    LIMIT,
+    SELECTED,
+    Cell,
+    expected,
+    expected_of_itself,
+    table,
+    table_of_themselves,
+)
 from tests.support.cluster import Cluster, Job, Process
 from tests.support.paths import ROOT
+from tests.support.system_packages import need
 
 SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP}
 AT_ONCE = 6  # jobs side by side; they mostly wait
+IS_ROOT = os.geteuid() == 0
+CAN_CUT_OFF = IS_ROOT and shutil.which("tc") is not None
 
 
 def train(directory: str, role: str, phase: str) -> None:
@@ -33,10 +49,9 @@ def train(directory: str, role: str, phase: str) -> None:
             except FileExistsError:
                 return
         print("at", point, flush=True)
-        if role == "worker":
-            threading.Event().wait()
-        while point in ("register", "exit") and not os.path.exists(f"{directory}/go"):
-            threading.Event().wait(0.01)  # until the other one is lost
+        waits = role == "worker" or point in ("register", "exit")
+        while waits and not os.path.exists(f"{directory}/go"):
+            threading.Event().wait(0.01)  # until it, or the other one, is lost
 
     import kvstore_ext  # noqa: F401
     import mxnet as mx
@@ -80,18 +95,38 @@ def train(directory: str, role: str, phase: str) -> None:
 
 def lose(cluster: Cluster, cell: Cell, directory: Path) -> tuple[Job, Process]:
     """Runs a job until its survivors have ended, as far as they do; returns it and who was lost."""
+    if cell.how != "cut off":
+        return _lose(cluster, cell, directory, lambda job, victim: victim.send(SIGNALS[cell.how]))
+    with Network(hosts=6) as network:
+
+        def cut_off(job: Job, victim: Process) -> None:
+            network.cut_off(network.hosts[job.processes.index(victim)])
+
+        return _lose(cluster, cell, directory, cut_off, network.hosts)
+
+
+def _lose(
+    cluster: Cluster,
+    cell: Cell,
+    directory: Path,
+    lose_it: Callable[[Job, Process], None],
+    hosts: Sequence[Host] = (),
+) -> tuple[Job, Process]:
     directory.mkdir()
     options = {"timeout": LIMIT, "silence": LIMIT, "patience": 0}
-    job = cluster.start(train, directory, cell.role, cell.phase, workers=3, options=options)
+    job = cluster.start(
+        train, directory, cell.role, cell.phase, workers=3, options=options, hosts=hosts
+    )
     if cell.role == "worker":
         job.await_output(f"at {cell.phase}")
         victim = next(each for each in job.workers if f"at {cell.phase}" in each.output)
     else:
         victim = {"server": job.servers, "scheduler": job.scheduler}[cell.role][-1]
-        job.await_output(f"at {cell.phase}")
-    victim.send(SIGNALS[cell.how])
+        for process in job.workers:
+            process.await_output(f"at {cell.phase}")
+    lose_it(job, victim)
     (directory / "go").touch()
-    survivors = [process for process in job.processes if process is not victim]
+    survivors = [process for process in job.processes if hosts or process is not victim]
     promise = expected(cell)
     if promise.well and promise.words:
         for process in job.workers:
@@ -128,16 +163,22 @@ def lost(
     pytestconfig: pytest.Config,
 ) -> Lost:
     cells = CELLS if pytestconfig.getoption("--all") else SELECTED
+    if not CAN_CUT_OFF:
+        cells = [cell for cell in cells if cell.how != "cut off"]
     return Lost(module_cluster, tmp_path_factory.mktemp("lost"), cells)
 
 
 def _parameter(cell: Cell) -> Any:
-    marks = () if cell in SELECTED else pytest.mark.all_only
-    return pytest.param(cell, marks=marks, id="-".join(cell))
+    marks = [] if cell in SELECTED else [pytest.mark.all_only]
+    if cell.how == "cut off":
+        marks.append(pytest.mark.skipif(not IS_ROOT, reason="network namespaces need root"))
+    return pytest.param(cell, marks=marks, id="-".join(cell).replace(" ", "_"))
 
 
 @pytest.mark.parametrize("cell", map(_parameter, CELLS))
 def test_whoever_is_lost_the_others_end_and_say_why(lost: Lost, cell: Cell) -> None:
+    if cell.how == "cut off":
+        need("tc")
     job, victim = lost[cell]
     promise = expected(cell)
     survivors = [process for process in job.processes if process is not victim]
@@ -147,7 +188,12 @@ def test_whoever_is_lost_the_others_end_and_say_why(lost: Lost, cell: Cell) -> N
     else:
         assert all(status is not None and status > 0 for status in statuses.values()), statuses
     assert any(re.search(promise.words, process.output) for process in survivors), promise.words
+    if cell.how == "cut off":  # it lives, and has lost the others
+        assert victim.wait(0) == 1
+        assert re.search(expected_of_itself(cell).words, victim.output)
 
 
-def test_the_table_of_the_documents_is_this_one() -> None:
-    assert table() in (ROOT / "docs" / "failures.md").read_text()
+def test_the_tables_of_the_documents_are_these() -> None:
+    text = (ROOT / "docs" / "failures.md").read_text()
+    assert table() in text
+    assert table_of_themselves() in text

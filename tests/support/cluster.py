@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
+from benchmarks.cluster import Host
 from tests.support import ending, forked
 from tests.support.paths import ROOT, SCRIPTS, python_path
 from tests.support.processes import LIMIT
@@ -25,8 +26,8 @@ from tests.support.processes import LIMIT
 P3_SERVER = ("-m", "kvstore_ext.server")
 STOCK_SERVER = (str(ROOT / "tests" / "launch" / "stock.py"),)
 
-# Of a process with arguments, an environment and a directory.
-Start = Callable[["Sequence[str]", "dict[str, str]", Path], Any]
+# Of a process with arguments, an environment, a directory and a host, None for this one.
+Start = Callable[["Sequence[str]", "dict[str, str]", Path, "Host | None"], Any]
 
 
 class Process:
@@ -40,12 +41,13 @@ class Process:
         directory: Path,
         changed: threading.Condition,
         start: Start,
+        host: Host | None = None,
     ) -> None:
         self.name = name
         self.ended = False
         self._lines: list[str] = []
         self._changed = changed  # notified of every line
-        self._popen = start(arguments, environment, directory)
+        self._popen = start(arguments, environment, directory, host)
         self.pid = self._popen.pid
         self._reader = threading.Thread(target=self._read, name=f"output of {name}")
         self._reader.start()
@@ -95,10 +97,11 @@ class Process:
 
 
 def _interpreter(
-    arguments: Sequence[str], environment: dict[str, str], directory: Path
+    arguments: Sequence[str], environment: dict[str, str], directory: Path, host: Host | None
 ) -> subprocess.Popen[str]:
+    within = ["ip", "netns", "exec", host.namespace] if host else []
     return subprocess.Popen(
-        [sys.executable, "-u", *arguments],
+        [*within, sys.executable, "-u", *arguments],
         cwd=directory,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -162,6 +165,7 @@ class Cluster:
         server: Sequence[str] = P3_SERVER,
         directory: Path | None = None,
         fork: bool = True,
+        hosts: Sequence[Host] = (),
     ) -> Job:
         """Starts a job and returns at once.
 
@@ -178,6 +182,8 @@ class Cluster:
             Where all processes run; that of the tests unless given.
         fork
             Whether processes may be forks, where these do the same: see support/forked.py.
+        hosts
+            One for each process, as Job.processes has them; without them all run on this one.
         """
         variables = {**_variables(workers, servers, options or {}), **(environment or {})}
         file = self._file(script)
@@ -185,6 +191,8 @@ class Cluster:
         starts = _starts(file, server, variables) if fork else [_interpreter, _interpreter]
         self.jobs.append(job := Job())
         how = (directory or Path.cwd(), job.changed)
+        if hosts:
+            variables["DMLC_PS_ROOT_URI"] = hosts[0].address
         for role, count, started, line, start in (
             ("scheduler", 1, job.scheduler, server, starts[0]),
             ("server", servers, job.servers, server, starts[0]),
@@ -192,7 +200,10 @@ class Cluster:
         ):
             variables["DMLC_ROLE"] = role
             for i in range(count):
-                started.append(Process(f"{role} {i}", line, variables, *how, start))
+                host = hosts[len(job.processes)] if hosts else None
+                if host:
+                    variables["DMLC_NODE_HOST"] = host.address
+                started.append(Process(f"{role} {i}", line, variables, *how, start, host))
         return job
 
     def run(self, script: Path | Callable[..., None], *arguments: object, **how: Any) -> Job:

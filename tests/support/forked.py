@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Mapping, Sequence, TextIO
 
+from benchmarks.cluster import Host
 from benchmarks.replay.forking import Interpreter
 from tests.support.paths import EXAMPLES, python_path
 
@@ -70,6 +71,7 @@ class Forked:
         arguments: Sequence[str],
         environment: Mapping[str, str],
         directory: Path,
+        host: Host | None = None,
         package: str = "kvstore_ext",
         two_streams: bool = False,
     ) -> None:
@@ -78,7 +80,7 @@ class Forked:
         self._fork = _interpreter(package, environment).fork(
             RUN[package],
             [str(directory), *arguments],
-            None,
+            host,
             environment,
             _path(output),
             None if errors is None else _path(errors),

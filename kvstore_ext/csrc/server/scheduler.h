@@ -37,7 +37,7 @@ class Scheduler {
     const double awake = awake_.Since();
     if (heard_ > 0 && Now() - std::max<double>(heard_, awake) > silence_ && !Over()) {
       failure_.Set("the scheduler has not heard of any worker or server for " + Seconds(silence_) +
-                   ": all of them are gone");
+                   ": all of them are gone, or its host is cut off");
     }
     return failure_.Wait(seconds);
   }

@@ -69,19 +69,19 @@ std::vector<int> Worker::AwaitServers(double seconds) {
 void Worker::Join() {
   const Message join = JoinMessage(options_.configuration, options_.deterministic);
   for (auto& link : links_) link->SendControl(join);
-  AwaitAll(welcomed_, "answered that all workers have opened the same store",
-           options_.limits.timeout);
+  Await(welcomed_, links_.size(), "answered that all workers have opened the same store",
+        options_.limits.timeout);
   if (options_.rank != 0) return;
   // Before the first data, whose results are to find it, and while nothing disturbs the measuring.
   AnnounceWindow(WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes));
   for (auto& link : links_) link->Measure();
 }
 
-void Worker::AwaitAll(const std::set<int>& servers, const char* what, double limit) {
+void Worker::Await(const std::set<int>& servers, size_t least, const char* what, double limit) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
-                    [&] { return servers.size() == links_.size() || !failure_.reason().empty(); });
-  if (servers.size() < links_.size() && failure_.reason().empty()) {
+                    [&] { return servers.size() >= least || !failure_.reason().empty(); });
+  if (servers.size() < least && failure_.reason().empty()) {
     const std::set<int> missing = Missing(servers, options_.servers);
     lock.unlock();
     Abort(Named("within " + Seconds(limit) + " " + WhoHave("server", missing) + " not " + what));
@@ -245,7 +245,11 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
 
 void Worker::Leave() {
   NotifyWhenDone(MessageType::kLeave, IdleNotice());
-  AwaitAll(parted_, "answered that all workers have left", options_.limits.patience);
+  Await(parted_, 1, "answered that all workers have left", options_.limits.patience);
+  // All operations of all workers have ended, as one server says: nobody needs the others, either.
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(kLastWords),
+                    [this] { return parted_.size() == links_.size(); });
 }
 
 void Worker::Abort(const std::string& reason) {

@@ -215,7 +215,7 @@ class Worker {
   void AnnounceOrder(const std::vector<uint64_t>& order);
   void AnnounceWindow(const Window& window);
   void EndOperations(const std::string& reason);
-  void AwaitAll(const std::set<int>& servers, const char* what, double limit);
+  void Await(const std::set<int>& servers, size_t least, const char* what, double limit);
   Key* Find(uint64_t id) const;
   std::vector<Key*> Keys();
   std::string Named(const std::string& what) const;

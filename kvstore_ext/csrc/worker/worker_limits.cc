@@ -43,7 +43,8 @@ void Worker::GiveSigns() {
   if (!greeted.empty()) scheduler_.GiveSign();
 }
 
-// Servers that give no sign of life any more, and a key that waits for them.
+// Servers that give no sign of life any more, and a key that waits for them. Once a server has said
+// farewell, nobody is missed.
 std::string Worker::Lost() {
   const double limit = options_.limits.silence;
   const double awake = awake_.Since();
@@ -51,6 +52,7 @@ std::string Worker::Lost() {
   std::string within;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (!parted_.empty()) return "";
     for (const auto& server : hosts_) {
       const double silence = links_[server.first]->signs().Silence(Now(), awake);
       if (silence > limit) lost.insert(server.first);

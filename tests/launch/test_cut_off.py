@@ -1,0 +1,89 @@
+"""`--launcher ssh` on hosts of their own, of which the network loses one: the others end with the
+job, and what runs on that one ends by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from typing import Iterator
+
+import pytest
+
+from benchmarks.cluster import Cluster
+from tests.support.system_packages import need
+
+from .jobs import STAY, Job
+from .sshd import Sshd
+from .test_ssh import IMPATIENT
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+
+TRAIN = """
+import kvstore_ext
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.ones((3,))
+store.init("weight", value)
+step = 0
+while True:
+    step += 1
+    store.pushpull("weight", value, out=value)
+    value.wait_to_read()
+    if step == 5:
+        print("trains", flush=True)
+"""
+
+
+@pytest.fixture
+def network() -> Iterator[Cluster]:
+    """The launcher's host and two others."""
+    need("tc")
+    with Cluster(hosts=3) as network:
+        yield network
+
+
+@pytest.fixture
+def options(job: Job, network: Cluster) -> Iterator[list[str]]:
+    """With which a launcher, on its host from now on, starts two workers there."""
+    launchers, *others = ([*f"ip netns exec {host.namespace}".split()] for host in network.hosts)
+    sshd = Sshd(job.directory, job.mark, ["0.0.0.0"])
+    job.entry = [*launchers, sys.executable, "-c", IMPATIENT]
+    addresses = [host.address for host in network.hosts[1:]]
+    with contextlib.ExitStack() as stack:
+        for within in others:
+            stack.enter_context(contextlib.contextmanager(sshd.serve)(within))
+        yield ["-n", "2", "-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"]
+
+
+def test_the_launcher_misses_a_supervisor_and_the_supervisor_the_launcher(
+    job: Job, network: Cluster, options: list[str]
+) -> None:
+    options[-1] += " -o ServerAliveInterval=1"
+    worker = "echo up; sleep 1000"
+    job.start("-s", "1", "--server-command", STAY, *options, "sh", "-c", worker)
+    for rank in (0, 1):
+        job.wait_for_line(f"[worker {rank}] up")
+    network.cut_off(network.hosts[2])
+    assert job.wait() == 1
+    lost = "is lost: the connection to its supervisor has ended"
+    address = re.escape(network.hosts[2].address)
+    assert re.fullmatch(rf"launch: worker \d on {address} {lost}", job.errors[1])
+    job.assert_gone()
+
+
+@pytest.mark.all_only
+def test_stores_say_who_is_missed(job: Job, network: Cluster, options: list[str]) -> None:
+    limits = {"KVSTORE_EXT_OPTIONS": '{"timeout": 6}'}
+    job.start(*options, "-s", "2", sys.executable, "-c", TRAIN, environment=limits)
+    for rank in (0, 1):
+        job.wait_for_line(f"[worker {rank}] trains")
+    network.cut_off(network.hosts[2])
+    assert job.wait() == 1
+    address = re.escape(network.hosts[2].address)
+    said = "\n".join(job.errors)
+    assert re.search(rf"launch: \w+ \d on {address} .*", said)
+    assert re.search(r"worker \d has not pushed key|no (answer|sign of life) from server \d", said)
+    job.assert_gone()
