@@ -24,7 +24,7 @@ from tests.failures.matrix import (
     table,
     table_of_themselves,
 )
-from tests.support.cluster import Cluster, Job, Process
+from tests.support.cluster import Cluster, Job, Process, await_failure
 from tests.support.paths import ROOT
 from tests.support.system_packages import need
 
@@ -191,6 +191,23 @@ def test_whoever_is_lost_the_others_end_and_say_why(lost: Lost, cell: Cell) -> N
     if cell.how == "cut off":  # it lives, and has lost the others
         assert victim.wait(0) == 1
         assert re.search(expected_of_itself(cell).words, victim.output)
+
+
+@pytest.mark.all_only
+def test_where_messages_are_sent_again_the_lost_one_is_named_in_time(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Before ps-lite aborts whoever waits for ten acknowledgements."""
+    resending = {"PS_RESEND": "1", "PS_RESEND_TIMEOUT": str(100 * (TIMEOUT + 5))}
+    cell, options = ["worker", "push"], {"timeout": TIMEOUT}
+    job = cluster.start(train, tmp_path, *cell, options=options, environment=resending)
+    job.await_output("at push")
+    victim = next(each for each in job.workers if "at push" in each.output)
+    victim.send(signal.SIGKILL)
+    survivors = [process for process in job.processes if process is not victim]
+    await_failure(*survivors)
+    for process in survivors:
+        assert re.search(r"worker \d has not pushed key '?\w+'?, round \d+", process.output)
 
 
 def test_the_tables_of_the_documents_are_these() -> None:
