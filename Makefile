@@ -3,6 +3,7 @@
 
 ENVIRONMENT ?= .venv
 PYTEST_FLAGS ?=
+SOAK_FLAGS ?=
 # Tests wait more than they compute.
 PYTEST_PROCESSES ?= $(shell expr 1 + $$(nproc))
 DEMO_FLAGS ?= --model lenet --dataset digits --kv-store p3 --epochs 20 --lr-schedule cosine
@@ -25,7 +26,7 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all packages-test sanitize coverage lint $(LINTS) format docs wheel clean \
+.PHONY: help demo test test-all soak packages-test sanitize coverage lint $(LINTS) format docs wheel clean \
     peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
@@ -34,6 +35,7 @@ help:
 	@echo "make demo    train a small model on handwritten digits: 2 workers, 2 servers, p3"
 	@echo "make test    run the tests; PYTEST_FLAGS='tests/launch -x' for some of them"
 	@echo "make test-all  run them with every model through every store, in every way"
+	@echo "make soak    whether a job of 16 workers holds for a million rounds; says how long that takes"
 	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make coverage  write docs/coverage.md: which lines the tests run (some 40 minutes)"
@@ -54,6 +56,9 @@ test: $(STAMPS)/test $(STAMPS)/package packages-test
 
 test-all: $(STAMPS)/test $(STAMPS)/package packages-test
 	$(strip $(PYTEST) --all $(PYTEST_FLAGS))
+
+soak: $(STAMPS)/test $(STAMPS)/package
+	$(strip $(BIN)/python -m tests.soak $(SOAK_FLAGS))
 
 # Without them tests are skipped, as pytest says in the end; PACKAGES=needed fails instead.
 packages-test:

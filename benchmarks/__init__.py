@@ -2,7 +2,6 @@
 
 codecs.py       how fast codecs are
 small_keys.py   time of a round of many small keys
-memory.py       that no process of a job grows
 ec_dnn_cost.py  what relabelling costs
 *_accuracy.py   accuracies, each beside its .md; they share accuracy.py and trainings.py
 cluster/        hosts on slow links: network namespaces of this machine

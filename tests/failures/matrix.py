@@ -98,7 +98,8 @@ def expected_of_itself(cell: Cell) -> Outcome:
     if cell.role == "worker":
         return Outcome(False, rf"no (answer|sign of life) from servers 0 and 1.*, {_LIMIT}")
     if cell.role == "server":
-        return Outcome(False, rf"server \d: workers 0, 1 and 2 have not been heard of for {LIMIT} s")
+        silent = f"workers 0, 1 and 2 have not been heard of for {LIMIT} s"
+        return Outcome(False, rf"server \d: {silent}")
     return Outcome(False, rf"the scheduler has not heard of any worker or server for {LIMIT} s")
 
 

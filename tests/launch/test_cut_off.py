@@ -76,7 +76,7 @@ def test_the_launcher_misses_a_supervisor_and_the_supervisor_the_launcher(
 
 @pytest.mark.all_only
 def test_stores_say_who_is_missed(job: Job, network: Cluster, options: list[str]) -> None:
-    limits = {"KVSTORE_EXT_OPTIONS": '{"timeout": 6}'}
+    limits = {"KVSTORE_EXT_OPTIONS": '{"timeout": 6, "silence": 6}'}
     job.start(*options, "-s", "2", sys.executable, "-c", TRAIN, environment=limits)
     for rank in (0, 1):
         job.wait_for_line(f"[worker {rank}] trains")

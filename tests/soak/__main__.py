@@ -1,0 +1,88 @@
+"""Runs the legs of a soak that have not run yet, and says what came of each."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.soak.legs import Leg, legs
+from tests.soak.running import faults, run
+from tests.support.paths import ROOT
+
+_LOSSY_SLOWER = 20  # than a whole leg, until one has run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1_000_000, help="of all legs")
+    parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "soak" / "legs.jsonl")
+    arguments = parser.parse_args()
+    arguments.results.parent.mkdir(parents=True, exist_ok=True)
+    found = _found(arguments.results)
+    wanted = legs(arguments.rounds)
+    done = {
+        leg.name: found[_key(leg, arguments.workers)]
+        for leg in wanted
+        if _key(leg, arguments.workers) in found
+    }
+    for result in done.values():
+        print(_line(result, done))
+    for number, leg in enumerate(wanted):
+        if leg.name in done:
+            continue
+        left = [each for each in wanted[number:] if each.name not in done]
+        print(_prospect(left, done), flush=True)
+        done[leg.name] = run(leg, arguments.workers)
+        with arguments.results.open("a") as file:
+            file.write(json.dumps(done[leg.name]) + "\n")
+        print(_line(done[leg.name], done), flush=True)
+    return 1 if any(faults(result, done) for result in done.values()) else 0
+
+
+def _key(leg: Leg, workers: int) -> tuple[str, int, int]:
+    return leg.name, leg.rounds, workers
+
+
+def _found(file: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """The legs of earlier calls."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    results = [json.loads(line) for line in lines]
+    return {(each["leg"], each["rounds"], each["workers"]): each for each in results}
+
+
+def _prospect(left: list[Leg], done: dict[str, dict[str, Any]]) -> str:
+    """How long the rest will take, by what has been measured."""
+
+    def rate(lossy: bool) -> float:
+        those = [each for each in done.values() if ("lossy" in each["leg"]) is lossy]
+        return sum(each["rounds"] for each in those) / (sum(each["seconds"] for each in those) or 1)
+
+    whole = rate(False)
+    lossy = rate(True) or whole / _LOSSY_SLOWER
+    text = f"soak: {len(left)} legs to go"
+    if not whole:
+        return f"{text}; the first one will tell how long they take"
+    seconds = sum(leg.rounds / (lossy if leg.lossy else whole) for leg in left)
+    return f"{text}, some {seconds / 60:.0f} min at {whole:.0f} rounds/s"
+
+
+def _line(result: dict[str, Any], done: dict[str, dict[str, Any]]) -> str:
+    """What came of a leg: the steepest slope of each role, and what is wrong."""
+    slopes: dict[str, float] = {}
+    for name, process in result["processes"].items():
+        role = name.split()[0]
+        slopes[role] = max(slopes.get(role, process["memory"]), process["memory"])
+    grown = ", ".join(f"{role} {slope:+.1f}" for role, slope in slopes.items())
+    rate = result["rounds"] / result["seconds"]
+    wrong = "; ".join(faults(result, done)) or "the same sums, as many descriptors and threads"
+    return (
+        f"{result['leg']}: {result['rounds']} rounds, {rate:.0f} a second; bytes that it grows by "
+        f"a round: {grown}; {wrong}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
