@@ -4,7 +4,7 @@
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
     errors.py, config.py, spelling.py,     what everything stands on
-    stock_store.py, version.py
+    stock_store.py, version.py, copies.py
     launch_reports.py                      what a process tells its launcher
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters

@@ -23,6 +23,7 @@ To follow one round, read in this order:
     relabelling.py  equations 5 to 8 and the pseudo-labels, on NumPy arrays
     evaluation.py   errors of local and global models
     report.py       what a round came to
+    trainer_run.py  all this between two rounds, for snapshots of the store
     final.py        the best model, and one regression for all
     ensemble.py     the ensemble as a block of its own
 """

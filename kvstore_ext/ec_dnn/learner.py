@@ -8,6 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
+from ..copies import copied, packed, resume
 from ..errors import KVStoreError
 from . import relabelling
 from .checks import check_labels, check_scores, context_of
@@ -76,6 +77,18 @@ class Learner:
             before = losses.mean()
             on_step(last)
         return (total + (0.0 if before is None else _finite(before))) / max(1, len(batches))
+
+    def optimizer(self) -> Tuple[Dict[Any, Any], bytes]:
+        """The optimizer's states, and itself."""
+        updater, = self._trainer._updaters
+        return copied(updater.states), packed(updater.optimizer)
+
+    def resume_optimizer(self, saved: Tuple[Dict[Any, Any], bytes]) -> None:
+        """Goes on from what `optimizer` returned."""
+        updater, = self._trainer._updaters
+        updater.states = dict(saved[0])
+        updater.states_synced = dict.fromkeys(updater.states, False)
+        resume(updater.optimizer, saved[1])
 
     def outputs(self, examples: Examples, indices: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Logarithms of the softmax (n, C) without dropout, and labels (n,)."""

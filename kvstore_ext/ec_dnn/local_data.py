@@ -64,6 +64,15 @@ class Order:
         self._indices, self._batch_size, self._random = indices, batch_size, random
         self._left = indices[:0]
 
+    @property
+    def left(self) -> np.ndarray:
+        """Those that have yet to come before any comes again, in their order."""
+        return self._left
+
+    def go_on(self, left: np.ndarray) -> None:
+        """Begins with these."""
+        self._left = left
+
     def take(self, batches: int) -> np.ndarray:
         """The indices of the next mini-batches, (batches, batch_size)."""
         needed = batches * self._batch_size

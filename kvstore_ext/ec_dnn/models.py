@@ -155,7 +155,7 @@ class Models:
 
     def _compare(self, training: str) -> None:
         """With worker 0's training and parameters, before any of them travels."""
-        ours = [training, *self._shapes()]
+        ours = [training, *self.shapes()]
         first = self._of_first("\n".join(ours)).split("\n")
         if ours[0] != first[0]:
             self.fail(f"workers train differently: {ours[0]} here, {first[0]} on worker 0")
@@ -167,7 +167,8 @@ class Models:
                     f"0; found {len(ours) - 1} parameters here and {len(first) - 1} there"
                 )
 
-    def _shapes(self) -> List[str]:
+    def shapes(self) -> List[str]:
+        """Of the network's parameters, with their types."""
         return [f"{array.shape} {np.dtype(array.dtype).name}" for array in self.arrays()]
 
     def _of_first(self, text: str) -> str:

@@ -20,6 +20,7 @@ from .losses import AcceleratedCompressionLoss, DiverseTrainingLoss
 from .method import Method
 from .models import Models, check_store
 from .report import Aggregation
+from .trainer_run import TrainerRun
 
 
 class Trainer:
@@ -36,6 +37,10 @@ class Trainer:
     - Every worker trains on as many mini-batches of one size, however many examples it has, so that
       nobody is waited for. The average weighs models by their workers' numbers of examples, which
       is equation 1 where these are equal; ensembles weigh all models alike.
+
+    Snapshots of the store, between two rounds, have all of a trainer, whose steps are mini-batches.
+    `store.restore` comes once it is made, with the network, the optimizer and the numbers of
+    workers and examples that the snapshot's job had.
 
     Equation 9 compares with the compressed models of the round before, so that the first round
     minimises plain cross entropy.
@@ -96,9 +101,10 @@ class Trainer:
             raise OptionError(f"ec_dnn: s_dnn is for one worker; the job has {store.num_workers}")
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise OptionError(f"ec_dnn: batch_size is {batch_size!r}; it must be 1 or more")
+        self.method = method
         self.steps = 0  # mini-batches trained on so far
         self.training_losses: Optional[np.ndarray] = None
-        self._method, self._batch_size, self._clock = method, batch_size, clock
+        self._batch_size, self._clock = batch_size, clock
         self._on_step = on_step
         self._learner = Learner(network, data, optimizer, optimizer_params)
         self._examples = self._learner.examples
@@ -123,6 +129,8 @@ class Trainer:
             self._models.begin_alike()
             count = len(self._examples)
             self._weight = count / float(self._models.sum(np.array([count]))[0])
+        self._within_round = False
+        store.include_in_snapshots(TrainerRun(self, about))
 
     def rounds(self, count: int, evaluate_every: int = 1) -> Iterator[Aggregation]:
         """Trains for so many rounds: tau local steps, aggregation, compression.
@@ -139,23 +147,26 @@ class Trainer:
         ClusterError
             Where a worker does not come within the store's option `patience`, or fails.
         """
-        for number in range(1, count + 1):
-            last = number == count
-            evaluates = self._evaluation is not None and (last or number % evaluate_every == 0)
-            yield self._run_round(evaluates, last)
+        for left in reversed(range(count)):
+            self._round += 1
+            last = left == 0
+            measures = last or self._round % evaluate_every == 0
+            self._within_round = True
+            report = self._run_round(self._evaluation is not None and measures, last)
+            self._within_round = False
+            yield report
 
     def _run_round(self, evaluates: bool, last: bool) -> Aggregation:
         self._seconds, self._averaged = {}, 0
-        self._round += 1
         loss = self._train_locally()
         found: Dict[str, Any] = {}
-        if self._method.name == "s_dnn" and self._evaluation is not None and evaluates:
+        if self.method.name == "s_dnn" and self._evaluation is not None and evaluates:
             with self._phase("evaluate"):
                 found = self._evaluation.of_one(self._evaluation.count_own())
-        elif self._method.name == "ma_dnn":
+        elif self.method.name == "ma_dnn":
             found = self._average(self._evaluation if evaluates else None)
-        elif self._method.compresses or last or evaluates:
-            relabels = self._method.compresses or last
+        elif self.method.compresses or last or evaluates:
+            relabels = self.method.compresses or last
             found = self._aggregate(relabels, self._evaluation if evaluates else None)
         return Aggregation(
             self._round, self.steps, loss, dict(self._seconds), averaged=self._averaged, **found
@@ -163,9 +174,9 @@ class Trainer:
 
     def _train_locally(self) -> float:
         """tau steps with equation 9."""
-        batches = self._order.take(self._method.tau)
+        batches = self._order.take(self.method.tau)
         targets = None
-        if self._compressed and self._method.alpha > 0:
+        if self._compressed and self.method.alpha > 0:
             targets = self._average_outputs(batches)
         loss = self._learner.plain_loss if targets is None else self._diverse
         with self._phase("local"):
@@ -214,14 +225,14 @@ class Trainer:
         if evaluation is not None:
             with self._phase("evaluate"):
                 coefficients = relabelling.even(self._models.count)
-                if self._method.name == "ec_dnn_r":
+                if self.method.name == "ec_dnn_r":
                     coefficients = common_coefficients(self._models, np.stack(outputs), labels)
                 found.update(evaluation.of_ensemble(evaluated, coefficients))
         return found
 
     def _choose(self) -> np.ndarray:
         """The portion of the examples to be relabelled."""
-        portion = max(1, round(self._method.mu * len(self._examples)))
+        portion = max(1, round(self.method.mu * len(self._examples)))
         return self._random.permutation(len(self._examples))[:portion]
 
     def _relabel(
@@ -229,22 +240,22 @@ class Trainer:
     ) -> Dict[str, Any]:
         """The pseudo-labels of algorithm 2, from outputs (K, n, C), and training with them."""
         with self._phase("relabel"):
-            coefficients = relabelling.coefficients(self._method.name, outputs, labels)
+            coefficients = relabelling.coefficients(self.method.name, outputs, labels)
             targets = relabelling.pseudo_labels(relabelling.combine(outputs, coefficients))
             together, alone = relabelling.cross_entropies(outputs, labels)
-        if self._method.compresses:
+        if self.method.compresses:
             self._compress(chosen, targets)
         return {
             "relabelled": len(chosen),
             "ensemble_loss": together,
             "mean_loss": alone,
-            "coefficients": coefficients if self._method.name == "ec_dnn_r" else None,
+            "coefficients": coefficients if self.method.name == "ec_dnn_r" else None,
         }
 
     def _compress(self, chosen: np.ndarray, targets: np.ndarray) -> None:
         """Algorithm 2, from the latest local model."""
         places = Order(np.arange(len(chosen)), self._batch_size, self._random).take(
-            self._method.compression_steps
+            self.method.compression_steps
         )
         with self._phase("compress"):
             self._learner.train(
@@ -274,10 +285,10 @@ class Trainer:
         It takes K times a model's memory. Its outputs are probabilities, but for the negative
         coefficients that a regression may find.
         """
-        if not self._method.is_ensemble:
+        if not self.method.is_ensemble:
             return Ensemble([copy_of(make_network, self._models.arrays())])
         return ensemble_of_all(
-            self._learner, self._models, make_network, self._method.name == "ec_dnn_r"
+            self._learner, self._models, make_network, self.method.name == "ec_dnn_r"
         )
 
     def _every_model(self) -> Iterator[int]:

@@ -8,9 +8,9 @@ from typing import Any, Dict, List, Optional
 import mxnet as mx
 import numpy as np
 
+from ..copies import copied, packed, resume
 from ..optimizer.replica import Item, Replica, States
-from ..optimizer.resumed import packed, resume
-from ..snapshots.part import About, Part, copied
+from ..snapshots.part import About, Part
 
 Parameters = Dict[Any, List[mx.nd.NDArray]]  # each an array a device
 

@@ -13,8 +13,7 @@ the servers slice by slice or on the workers. In reading order:
     server_states.py    saving and loading what optimizers on the servers remember
     worker_states.py    the same, where they run on the workers
     server_values.py    putting back the values that optimizers on the servers have made
-    resumed.py          how an optimizer goes on from where another one was
     replica.py          parameters that every worker updates alike, and may take over
 
-It imports errors, config, keys, protocol and _core, and nothing else of kvstore_ext.
+It imports copies, errors, config, keys, protocol and _core, and nothing else of kvstore_ext.
 """

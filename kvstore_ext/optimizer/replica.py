@@ -7,6 +7,8 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import mxnet as mx
 import numpy as np
 
+from ..copies import copied
+
 # What an optimizer counts besides numbers that say how it updates.
 _NOT_ITS_NUMBERS = frozenset({"num_update", "begin_num_update", "aggregate_num"})
 
@@ -43,7 +45,7 @@ class Item(NamedTuple):
         for updater, index in self.states:
             updater.states.pop(index, None)
             if known:
-                updater.states[index] = _copied(remembered)
+                updater.states[index] = copied(remembered)
                 updater.states_synced[index] = False  # not on the parameter's device yet
 
 
@@ -83,11 +85,3 @@ def _numbers(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
         if name not in _NOT_ITS_NUMBERS
     }
     return {name: value for name, value in found.items() if isinstance(value, (int, float))}
-
-
-def _copied(state: Any) -> Any:
-    if isinstance(state, mx.nd.NDArray):
-        return state.copy()
-    if isinstance(state, (tuple, list)):
-        return type(state)(_copied(part) for part in state)
-    return state

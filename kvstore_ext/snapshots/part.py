@@ -1,10 +1,9 @@
 """A part of a run: what it hands over for a snapshot, and takes back from one."""
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 import mxnet as mx
-import numpy as np
 
 from ..errors import KVStoreError
 
@@ -23,6 +22,12 @@ class Part:
     """
 
     name = ""
+
+    @property
+    def steps(self) -> Optional[int]:
+        """How many the run has behind it, where this part counts them and not the store, by its
+        keys' pushes; None where it does not."""
+        return None
 
     @property
     def gone(self) -> bool:
@@ -71,18 +76,3 @@ def compare(saved: About, found: About) -> None:
                 f"it has {name} {saved.get(name, 'not at all')}; this run has "
                 f"{found.get(name, 'nothing of that name')}"
             )
-
-
-def copied(value: Any) -> Any:
-    """A copy that stays as it is; of MXNet's arrays, made in order with what computes them, in the
-    host's memory."""
-    if isinstance(value, mx.nd.NDArray):
-        return value.copyto(mx.cpu())
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, dict):
-        return {name: copied(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        parts = [copied(part) for part in value]
-        return parts if isinstance(value, list) else tuple(parts)
-    return value

@@ -66,21 +66,28 @@ class Snapshots:
             found.update(part.at_hand())
         return found
 
-    def take(self, directory: PathLike, every: int, keep: int, step: int) -> bool:
-        """Begins a snapshot after this step, if one is due; see P3Worker.snapshot."""
+    @property
+    def steps(self) -> int:
+        """How many the run has behind it, as the last part that counts them has it."""
+        counted = [part.steps for part in self.parts.values()]
+        return [steps for steps in counted if steps is not None][-1]
+
+    def take(self, directory: PathLike, every: int, keep: int) -> bool:
+        """Begins a snapshot if one is due; see P3Worker.snapshot."""
         for name, value in (("every", every), ("keep", keep)):
             if not isinstance(value, int) or value < 1:
                 raise KVStoreError(f"{name} is {value!r}; it must be a whole number 1 or more")
+        step = self.steps
         due = step // every > self._last // every
         self._last = step
         if due:
             self._begin(directory, keep, step)
         return due
 
-    def take_now(self, directory: PathLike, keep: int, step: int) -> None:
-        """Takes one after this step, unless there is one, and waits until it is written."""
-        if step > self._taken:
-            self._begin(directory, keep, step)
+    def take_now(self, directory: PathLike, keep: int) -> None:
+        """Takes one, unless there is one of this step, and waits until it is written."""
+        if self.steps > self._taken:
+            self._begin(directory, keep, self.steps)
         self.join()
 
     def _begin(self, directory: PathLike, keep: int, step: int) -> None:

@@ -44,7 +44,7 @@ def _tell_launcher_of_errors() -> None:
 
 
 def _report(store: Any, reason: str) -> None:
-    report(failed=reason, step=store._router.steps)
+    report(failed=reason, step=store.steps)
 
 
 def _crash(error: BaseException) -> str:

@@ -36,6 +36,11 @@ class SnapshotStore(JoiningStore):
         """How many stores this process opened before it."""
         return self._router.number
 
+    @property
+    def steps(self) -> int:
+        """How many the run has behind it, in earlier jobs too."""
+        return self._snapshots.steps
+
     def snapshot(self, directory: PathLike, every: int = 100, keep: int = 2) -> bool:
         """Has the run written to a directory, if that many steps have been; to be called by all
         workers after each step, or at least after the same ones.
@@ -52,7 +57,7 @@ class SnapshotStore(JoiningStore):
         directory
             Of this store's run alone, on a file system that all hosts share; it need not exist.
         every
-            Steps from one to the next; a step is a push of every key.
+            Steps from one to the next; a step is a push of every key, with EC-DNN a mini-batch.
         keep
             How many whole ones stay; older ones are removed.
 
@@ -76,13 +81,13 @@ class SnapshotStore(JoiningStore):
             )
         told = self._lane.told_to_end
         if told is None:
-            return self._snapshots.take(directory, every, keep, self._router.steps)
-        snapshots, router = self._snapshots, self._router  # the store's last reference closes it
-        told.snapshots[self.number] = lambda: snapshots.take_now(directory, keep, router.steps)
+            return self._snapshots.take(directory, every, keep)
+        snapshots = self._snapshots  # the store's last reference closes it
+        told.snapshots[self.number] = lambda: snapshots.take_now(directory, keep)
         if told.comes_to_end():
-            told.end(self._router.steps, directory)
+            told.end(self.steps, directory)
         self._check_open()
-        return self._snapshots.take(directory, every, keep, self._router.steps)
+        return self._snapshots.take(directory, every, keep)
 
     def restore(self, directory: PathLike) -> Optional[int]:
         """Goes on from the newest snapshot in a directory that is whole; to be called by all

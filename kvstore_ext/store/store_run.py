@@ -6,13 +6,13 @@ from typing import Any, Callable, Dict, List
 import mxnet as mx
 import numpy as np
 
+from ..copies import copied, packed, resume
 from ..errors import KVStoreError
 from ..keys.names import Key
 from ..lane.lane import Lane
-from ..optimizer.resumed import packed, resume
 from ..optimizer.server_values import expect_rows, put_value
 from ..protocol.carries import NOBODY
-from ..snapshots.part import About, Part, copied
+from ..snapshots.part import About, Part
 from .key_router import KeyRouter
 from .sparse_key import SparseKey
 from .summed_key import UpdatedOnServers, UpdatedOnWorkers
@@ -42,11 +42,16 @@ class StoreRun(Part):
         self._lane = lane
         self._at_hand = at_hand
 
+    @property
+    def steps(self) -> int:
+        return self._router.steps
+
     def about(self) -> About:
         router = self._router
         found = {
             f"key {name!r}": f"of shape {policy.shape}, {np.dtype(policy.dtype).name}"
             for name, policy in router.policies.items()
+            if self._is_updated(policy) or router.method.compression is not None
         }
         found["compression"] = repr(router.method.compression)
         found["an optimizer"] = "none" if router.states is None else _described(router)
@@ -74,7 +79,7 @@ class StoreRun(Part):
         return found
 
     def put_back(self, shared: Dict[str, Any], own: Dict[str, Any], is_own: bool) -> None:
-        if not self._router.policies:
+        if not self._router.policies and (shared["values"] or own["carried"]):
             raise KVStoreError("restore comes too early: no key has its first value yet")
         for name in shared["sparse"]:
             self._router.turn_sparse(name)  # as its first row-sparse gradient did

@@ -1,13 +1,16 @@
 """ec_dnn in a job: the papers' algorithm in NumPy, the simulation and three workers agree."""
 from __future__ import annotations
 
+import json
+import re
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.simulations.ec_dnn import run
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, await_failure
 from tests.support.paths import SCRIPTS
 from tests.support.reference import ec_dnn as reference
 from tests.support.results import assert_same_bits, load, load_all
@@ -27,6 +30,8 @@ from tests.support.workers.ec_dnn import SHAPES, array_of
 
 WORKERS = len(SIZES)
 RANKS = range(WORKERS)
+# Sums of three workers depend on the order unless they are deterministic.
+OPTIONS = {"slice_bytes": 20000, "deterministic": True}
 ENSEMBLES = ["ec_dnn_s", "ec_dnn_r", "ec_dnn_m", "no diversity", "e_dnn"]
 
 
@@ -34,9 +39,7 @@ ENSEMBLES = ["ec_dnn_s", "ec_dnn_r", "ec_dnn_m", "no diversity", "e_dnn"]
 def found(module_cluster: Cluster) -> Path:
     """Where three workers and two servers have left what they found."""
     directory = module_cluster.directory
-    # Sums of three workers depend on the order unless they are deterministic.
-    options = {"slice_bytes": 20000, "deterministic": True}
-    module_cluster.run(SCRIPTS / "ec_dnn.py", directory, workers=WORKERS, options=options)
+    module_cluster.run(SCRIPTS / "ec_dnn.py", directory, workers=WORKERS, options=OPTIONS)
     return directory
 
 
@@ -61,6 +64,96 @@ def test_a_job_has_the_bits_of_the_simulation(found: Path, name: str) -> None:
     simulated = run(WORKERS, lambda store: train(TASKS[name], store))
     for rank in RANKS:
         assert_same_bits(load(found, name, rank), simulated[rank], f"of worker {rank}")
+
+
+# Of each kind of trainer one, after how many of whose steps a job is killed. In all of them that
+# comes after the first round, within local steps or those of compression.
+INTERRUPTED = {
+    "e_dnn": 7,
+    "ma_dnn with momentum": 4,
+    "ec_dnn_r": 9,
+    "wide": 11,
+    "ec_dnn_m": 17,
+}
+
+
+def go_on(directory: str, snapshots: str, name: str, until: str) -> None:
+    """Trains by some of the tasks, each from its snapshot on where there is one. With `until` one
+    worker makes no further step of the last one, and waits to be killed; others are left alone."""
+    import json
+    import time
+    from pathlib import Path
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    from tests.support import results
+    from tests.support.tasks.ec_dnn import TASKS, train
+
+    class LeftAlone(Exception):  # noqa: N818
+        pass
+
+    limits = json.loads(until)
+    *_, last = limits
+    # All at once: a process that closes its only store leaves the job.
+    stores = [mx.kv.create("p3") for _ in limits]
+    for store, (task, limit) in zip(stores, limits.items()):
+
+        def step(steps: int, task: str = task, limit: int = limit, rank: int = store.rank) -> None:
+            if steps != limit:
+                return
+            if task != last:
+                raise LeftAlone
+            if rank == 0:
+                print("is to be killed", flush=True)
+                time.sleep(60)
+
+        try:
+            found = train(TASKS[task], store, Path(snapshots) / task, step)
+        except LeftAlone:
+            continue
+        results.save(directory, f"{name} {task}", store.rank, found)
+
+
+@pytest.fixture(scope="module")
+def snapshots(module_cluster: Cluster) -> Path:
+    """Those of a job that was killed in the midst of a round."""
+    directory = module_cluster.directory
+    limits = json.dumps(INTERRUPTED)
+    job = module_cluster.start(
+        go_on, directory, directory / "killed", "killed", limits, workers=WORKERS, options=OPTIONS
+    )
+    job.await_output("is to be killed")
+    for process in job.processes:
+        process.send(signal.SIGKILL)
+    return directory / "killed"
+
+
+def test_a_killed_job_goes_on_with_the_same_bits(
+    found: Path, snapshots: Path, module_cluster: Cluster
+) -> None:
+    never = json.dumps(dict.fromkeys(INTERRUPTED, -1))
+    module_cluster.run(
+        go_on, found, snapshots, "after", never, workers=WORKERS, servers=3, options=OPTIONS
+    )
+    for name, killed_at in INTERRUPTED.items():
+        for rank in RANKS:
+            after, whole = (load(found, task, rank) for task in (f"after {name}", name))
+            assert 0 < after.pop("begin") < killed_at
+            assert {"trained 0", "local 0", "global outputs"} <= after.keys()
+            assert_same_bits(after, {key: whole[key] for key in after}, f"of {name}, {rank}")
+
+
+def test_another_number_of_workers_is_another_ensemble(
+    snapshots: Path, module_cluster: Cluster
+) -> None:
+    never = json.dumps({"ec_dnn_m": -1})
+    job = module_cluster.start(
+        go_on, module_cluster.directory, snapshots, "fewer", never, options=OPTIONS
+    )
+    await_failure(*job.workers)
+    words = "it has a number of workers 3; this run has 2"
+    assert any(re.search(words, worker.output) for worker in job.workers)
 
 
 def draws(task: Task, rank: int) -> reference.Worker:

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Callable
 
 import mxnet as mx
 import numpy as np
@@ -85,8 +86,17 @@ def values(network: HybridBlock) -> list[np.ndarray]:
     return [p.data().asnumpy() for p in network.collect_params().values()]
 
 
-def train(task: Task, store: Any) -> dict[str, np.ndarray]:
-    """A worker's part; returns parameters and what the rounds reported, by name."""
+def train(
+    task: Task,
+    store: Any,
+    snapshots: Path | None = None,
+    on_step: Callable[[int], None] = lambda steps: None,
+) -> dict[str, np.ndarray]:
+    """A worker's part; returns parameters and what the rounds reported, by name.
+
+    With `snapshots` it goes on from the last one there, and takes one after each round. `on_step`
+    gets the number of steps.
+    """
     network = make_network(task)
     network.initialize()
     for parameter, value in zip(network.collect_params().values(), initial(task, store.rank)):
@@ -103,9 +113,16 @@ def train(task: Task, store: Any) -> dict[str, np.ndarray]:
         batch_size=BATCH,
         evaluation=tested,
         seed=SEED,
+        on_step=lambda _: on_step(trainer.steps),
     )
     found: dict[str, np.ndarray] = {}
-    for report in trainer.rounds(task.rounds):
+    done = store.restore(snapshots) or 0 if snapshots else 0
+    if done:
+        found["begin"] = np.array(done)
+    method = task.make_method()
+    for report in trainer.rounds(task.rounds - done // (task.tau + method.compression_steps)):
+        if snapshots:
+            store.snapshot(snapshots, every=1)
         if report.ensemble_loss is not None:
             found[f"losses {report.round}"] = np.array([report.ensemble_loss, report.mean_loss])
         if report.coefficients is not None:

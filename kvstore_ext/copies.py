@@ -1,0 +1,36 @@
+"""Copies of what training has: arrays as they are now, and how an optimizer goes on."""
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+
+
+def copied(value: Any) -> Any:
+    """A copy that stays as it is; of MXNet's arrays, made in order with what computes them, in the
+    host's memory."""
+    if isinstance(value, mx.nd.NDArray):
+        return value.copyto(mx.cpu())
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {name: copied(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        parts = [copied(part) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    return value
+
+
+def packed(optimizer: mx.optimizer.Optimizer) -> bytes:
+    """An optimizer with its counts and its schedule, without the parameters that it knows."""
+    return pickle.dumps(optimizer)
+
+
+def resume(optimizer: mx.optimizer.Optimizer, saved: bytes) -> None:
+    """Gives an optimizer all that another of its class had, but for the parameters that it knows.
+    It stays the object that scripts, Trainer and Module have."""
+    attributes = dict(vars(pickle.loads(saved)))
+    attributes.pop("param_dict", None)
+    vars(optimizer).update(attributes)
