@@ -12,10 +12,11 @@ from typing import Any, Callable
 class Checkpoints:
     """The checkpoints in --checkpoint-dir, a folder for each epoch; ends where flags misfit them.
 
-    What can be wrong on one worker alone is looked at before it joins the others.
+    What can be wrong on one worker alone is looked at before it joins the others. A run that goes
+    on from its snapshots, `again`, may find checkpoints of its own.
     """
 
-    def __init__(self, directory: str | None, resume: bool) -> None:
+    def __init__(self, directory: str | None, resume: bool, again: bool = False) -> None:
         self._directory = directory
         self.found: list[str] = []  # folders, in the order of epochs
         if resume:
@@ -24,7 +25,7 @@ class Checkpoints:
             os.makedirs(directory, exist_ok=True)
             self.found = sorted(os.path.join(directory, name) for name in os.listdir(directory)
                                 if name.startswith("epoch-"))
-        if self.found and not resume:
+        if self.found and not resume and not again:
             sys.exit(f"{directory} holds the checkpoints of an earlier run, the last of them "
                      f"{os.path.basename(self.found[-1])}: give --resume or another "
                      f"--checkpoint-dir")
@@ -48,7 +49,8 @@ class Checkpoints:
         return os.path.join(self._directory, f"epoch-{epoch:04d}")
 
     def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], None]) -> None:
-        """Calls `fill` with a folder and renames it, so that it is there whole or not."""
+        """Calls `fill` with a folder and renames it, so that it is there whole or not. It takes the
+        place of one that an interrupted run has written of the same epoch."""
         assert self._directory
         partial = os.path.join(self._directory, "partial")
         shutil.rmtree(partial, ignore_errors=True)
@@ -56,6 +58,7 @@ class Checkpoints:
         fill(partial)
         with open(os.path.join(partial, "about.json"), "w") as file:
             json.dump({"epoch": epoch, **about}, file, indent=1)
+        shutil.rmtree(self.path(epoch), ignore_errors=True)
         os.rename(partial, self.path(epoch))
 
     def write_own(self, epoch: int, trainer: Any, rank: int) -> None:

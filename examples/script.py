@@ -5,7 +5,7 @@ import argparse
 import contextlib
 import json
 import sys
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 STOCK_STORES = ("local", "device", "nccl", "dist_sync", "dist_device_sync", "dist_async")
 
@@ -118,15 +118,24 @@ def add_snapshot_flags(parser: argparse.ArgumentParser) -> None:
                         help="steps from one snapshot to the next (default %(default)s)")
 
 
-def restore(store: Any, directory: str, *parts: Any) -> int:
+def restore(store: Any, directory: str, log: Callable[[str], None], *parts: Any) -> int:
     """Has a store go on from the last snapshot in a directory, and take further ones of these parts
-    of the script as well; returns how many steps are done."""
+    of the script as well; returns how many steps are done, which it logs."""
     if not hasattr(store, "restore"):
         sys.exit(f"--snapshot: the store {store.type} takes none; those of kvstore_ext do")
     for part in parts:
         store.include_in_snapshots(part)
-    step: int | None = store.restore(directory)
-    return step or 0
+    step: int = store.restore(directory) or 0
+    if step:
+        log(f"goes on from the snapshot of step {step} in {directory}")
+    return step
+
+
+def place(steps: int, steps_per_epoch: int) -> tuple[int, int]:
+    """How many epochs are over after so many steps, and how many steps of the next one are done:
+    all of them where the run may have been interrupted before that epoch was evaluated."""
+    epochs, before = divmod(max(0, steps - 1), steps_per_epoch)
+    return epochs, before + 1 if steps else 0
 
 
 def make_schedule(args: Any, steps_per_epoch: int) -> Any:

@@ -57,6 +57,7 @@ parser.add_argument("--momentum", type=float, default=0.9)
 parser.add_argument("--wd", type=float, default=5e-4, help="weight decay")
 script.add_schedule_flags(parser, default="polynomial")
 parser.add_argument("--seed", type=int, default=0)
+script.add_snapshot_flags(parser)
 script.add_progress_flags(parser)
 parser.add_argument("--evaluate-every", type=script.positive, default=1, metavar="ROUNDS",
                     help="errors are measured and printed in one of so many rounds, and the last")
@@ -71,6 +72,7 @@ import gluon_models  # noqa: E402
 import local_examples  # noqa: E402
 import mxnet as mx  # noqa: E402
 import numpy as np  # noqa: E402
+from kept_values import KeptValues  # noqa: E402
 from kvstore_ext import KVStoreError, ec_dnn  # noqa: E402
 from progress import Progress, print_line  # noqa: E402
 
@@ -135,14 +137,15 @@ except KVStoreError as error:
 length = method.tau + method.compression_steps
 rounds = max(1, round(args.epochs * steps_per_epoch / length))
 schedule = script.make_schedule(args, steps_per_epoch)
-seconds: dict[str, float] = {}  # by what took them, evaluation apart
+curves: dict[str, list[tuple[float, float]]] = {"local, mean of the workers": [], "global": []}
+kept = KeptValues(seconds={}, curves=curves)  # seconds by what took them, evaluation apart
 progress = Progress(args, shown=kv.rank == 0 or args.verbose, epochs=range(1, rounds + 1),
                     steps=length, samples=args.batch_size * kv.num_workers, store=kv,
                     waiting_share=lambda: share_of("exchange"))
 
 
 def share_of(what: str) -> float | None:
-    return seconds.get(what, 0.0) / sum(seconds.values()) if seconds else None
+    return kept.seconds.get(what, 0.0) / sum(kept.seconds.values()) if kept.seconds else None
 
 
 try:
@@ -161,19 +164,19 @@ log(f"{args.method}: {args.model} on {args.dataset}, {kv.num_workers} workers, {
 log(f"errors: the share of the {len(data.test)} test examples that is not recognised after a "
     f"round's local steps;\n"
     f"local: by a worker's network, mean of the workers; global: by {together_is}")
+done = script.restore(kv, args.snapshot, log, kept) // length if args.snapshot else 0
 log("round  steps  seconds  training loss  local error  global error  relabelling  waiting")
-curves: dict[str, list[tuple[float, float]]] = {"local, mean of the workers": [], "global": []}
-progress.begin_epoch(1)
-for report in trainer.rounds(rounds, args.evaluate_every):
+progress.begin_epoch(done + 1)
+for report in trainer.rounds(rounds - done, args.evaluate_every):
     progress.end_epoch()
     for what, spent in report.seconds.items():
         if what != "evaluate":
-            seconds[what] = seconds.get(what, 0.0) + spent
-    passed = sum(seconds.values())
+            kept.seconds[what] = kept.seconds.get(what, 0.0) + spent
+    passed = sum(kept.seconds.values())
     values = {"loss/training": report.training_loss}
     if report.global_error is not None and report.local_errors is not None:
         local_error = float(report.local_errors.mean())
-        for points, found in zip(curves.values(), (local_error, report.global_error)):
+        for points, found in zip(kept.curves.values(), (local_error, report.global_error)):
             points.append((passed, found))
         values.update({"error/local": local_error, "error/global": report.global_error})
         waiting = report.seconds.get("exchange", 0.0) / report.training_seconds
@@ -181,17 +184,19 @@ for report in trainer.rounds(rounds, args.evaluate_every):
             f"{errors(local_error):>11}  {errors(report.global_error):>12}  "
             f"{report.relabel_share:11.0%}  {waiting:7.0%}")
     progress.write(values)
+    if args.snapshot:
+        kv.snapshot(args.snapshot, args.snapshot_every)
     progress.begin_epoch(report.round + 1)
 progress.end()
 
 local, together = trainer.local_model(make_network), trainer.global_model(make_network)
-log(f"relabelling took {share_of('relabel') or 0:.0%} of {sum(seconds.values()):.1f} s of training,"
-    f" waiting for other workers' models {share_of('exchange') or 0:.0%}")
+log(f"relabelling took {share_of('relabel') or 0:.0%} of {sum(kept.seconds.values()):.1f} s of "
+    f"training, waiting for other workers' models {share_of('exchange') or 0:.0%}")
 log(f"final test error: local {errors(error_of(local))} (of the network with the smallest training "
     f"loss), global {errors(error_of(together))} (of {together_is})")
 if kv.rank == 0 and args.picture:
     error_curves.draw(args.picture, f"{args.method} with {kv.num_workers} workers: {args.model} on "
-                      f"{args.dataset}", curves)
+                      f"{args.dataset}", kept.curves)
     log(f"the errors over time are in {args.picture}")
 if kv.rank == 0 and args.save:
     local.save_parameters(f"{args.save}-local.params")

@@ -80,7 +80,7 @@ devices = script.find_devices(args.devices)
 if args.dtype == "float16" and args.devices.startswith("cpu"):
     sys.exit("--dtype float16 needs GPUs: MXNet multiplies no float16 matrices on a CPU")
 
-saved = checkpoints.Checkpoints(args.checkpoint_dir, args.resume)
+saved = checkpoints.Checkpoints(args.checkpoint_dir, args.resume, bool(args.snapshot))
 steps_per_epoch = args.benchmark
 if not args.benchmark:
     try:
@@ -164,10 +164,8 @@ if args.resume:
         log(complaint)
 done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
-    updates = script.restore(kv, args.snapshot, *([average] if average else []))
-    first_epoch, done = divmod(updates, steps_per_epoch)
-    if updates:
-        log(f"goes on from the snapshot of step {updates} in {args.snapshot}")
+    updates = script.restore(kv, args.snapshot, log, *([average] if average else []))
+    first_epoch, done = script.place(updates, steps_per_epoch)
 
 
 def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:
@@ -282,8 +280,8 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
     total += sum(loss.asscalar() for loss in pending)
     mx.nd.waitall()
     progress.end_epoch()
-    loss = total * kv.num_workers / args.batch_size / (steps_per_epoch - done)
-    done = 0
+    made, done = steps_per_epoch - done, 0
+    loss = total * kv.num_workers / args.batch_size / made if made else float("nan")
     scores = validate()
     progress.write({"loss/training": loss, **{SCALARS[name]: scores[name] for name in scores}})
     log(f"{epoch:5d}  {schedule(updates):13.5f}  {loss:13.4f}  "

@@ -62,6 +62,7 @@ parser.add_argument("--bleu-sentences", type=int, default=100,
 parser.add_argument("--examples", type=int, default=3, help="translations shown after each epoch")
 parser.add_argument("--seed", type=int, default=0)
 script.add_checkpoint_flags(parser)
+script.add_snapshot_flags(parser)
 parser.add_argument("--save", metavar="FILE",
                     help="write the parameters in the end; {rank} in it becomes the worker's")
 script.add_progress_flags(parser)
@@ -73,13 +74,14 @@ with script.packages():
     import sacrebleu
     import translation
     from gluon_models.sockeye import Sockeye, configuration
+    from kept_values import KeptValues
     from mxnet import autograd, gluon
     from parallel_text import Batches, Vocabulary, encode_pairs
     from progress import CompressionReport, Progress, percent, print_line
     from waiting import Watch
 
 devices = script.find_devices(args.devices)
-saved = checkpoints.Checkpoints(args.checkpoint_dir, args.resume)
+saved = checkpoints.Checkpoints(args.checkpoint_dir, args.resume, bool(args.snapshot))
 try:
     training, held_out, places, first_line = translation.load_text(args)
     both = [[pair[side] for pair in training] for side in (0, 1)]
@@ -123,17 +125,18 @@ def log(*words: object) -> None:
 mx.random.seed(args.seed)
 net.initialize(mx.init.Xavier(), ctx=devices)
 net.hybridize()
-first_epoch, updates, best_epoch, best_loss = 0, 0, 0, math.inf
+first_epoch, updates = 0, 0
+kept = KeptValues(best_epoch=0, best_loss=math.inf, best={})  # the last are parameters
 if args.resume:
     checkpoint = saved.found[-1]
     about = saved.about_last(vars(args), (
         "model", "model_options", "sparse_embedding", "batch_size", "optimizer", "wd"))
     first_epoch, updates = about["epoch"], about["updates"]
-    best_epoch, best_loss = about["best_epoch"], about["best_loss"]
-    for epoch in (best_epoch, first_epoch):
+    kept.best_epoch, kept.best_loss = about["best_epoch"], about["best_loss"]
+    for epoch in (kept.best_epoch, first_epoch):
         net.load_parameters(os.path.join(saved.path(epoch), "parameters"), ctx=devices)
-        if epoch == best_epoch:
-            best = translation.copy_parameters(net, devices[0])
+        if epoch == kept.best_epoch:
+            kept.best = translation.copy_parameters(net, devices[0])
 
 schedule = script.make_schedule(args, batches.steps)
 # A step's gradients are sums over words, rescaled to one sentence; each worker's or their sum is
@@ -154,6 +157,10 @@ if args.resume:
                                         about["states_not_saved"], schedule)
     if complaint:
         log(complaint)
+done = 0  # steps of the first epoch that an interrupted run has made
+if args.snapshot:
+    updates = script.restore(kv, args.snapshot, log, kept)
+    first_epoch, done = script.place(updates, batches.steps)
 
 
 def save_checkpoint(epoch: int) -> None:
@@ -163,7 +170,7 @@ def save_checkpoint(epoch: int) -> None:
             vocabulary.save(os.path.join(folder, name))
         about["states_not_saved"] = checkpoints.save_states(trainer, folder)
 
-    about = {"updates": updates, "best_epoch": best_epoch, "best_loss": best_loss,
+    about = {"updates": updates, "best_epoch": kept.best_epoch, "best_loss": kept.best_loss,
              "flags": vars(args)}
     saved.write(epoch, about, fill)
     if about["states_not_saved"] and epoch == first_epoch + 1:
@@ -173,7 +180,10 @@ def save_checkpoint(epoch: int) -> None:
 def rank_0s(number: float, epoch: int) -> float:
     """Rank 0's number, on every worker: they must not disagree on when to stop."""
     found = mx.nd.array([number])
-    kv.broadcast(1_000_000 + epoch, found, out=found)
+    if hasattr(kv, "broadcast_from"):
+        kv.broadcast_from(0, "held-out loss", found)
+    else:  # MXNet's own stores give a key's first value to all
+        kv.broadcast(1_000_000 + epoch, found, out=found)
     return float(found.asscalar())
 
 
@@ -190,15 +200,18 @@ progress = Progress(args, shown=kv.rank == 0 or args.verbose, steps=batches.step
                     store=kv, waiting_share=watch.share)
 log("epoch  learning rate  training perplexity  held-out perplexity   BLEU  samples/s  waiting")
 for epoch in range(first_epoch + 1, args.epochs + 1):
-    if epoch - 1 - best_epoch >= args.patience:
+    if epoch - 1 - kept.best_epoch >= args.patience:
         log(f"no better held-out perplexity in {args.patience} epochs")
         break
-    mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
+    if not done:
+        mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
     progress.begin_epoch(epoch)
     watch.begin()
     total, words = 0.0, 0
     pending: list = []
-    for batch in batches.of_worker(epoch, kv.rank, kv.num_workers):
+    for step, batch in enumerate(batches.of_worker(epoch, kv.rank, kv.num_workers), 1):
+        if step <= done:
+            continue
         with watch.forward(), autograd.record():
             losses = [translation.loss(net, part)
                       for part in translation.split(batch, devices)]
@@ -212,19 +225,23 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
         words += translation.count_words(batch)
         pending = losses
         updates += 1
+        if args.snapshot:
+            kv.snapshot(args.snapshot, args.snapshot_every)
+    done = 0
     total += sum(loss.sum().asscalar() for loss in pending)
     mx.nd.waitall()
     progress.end_epoch()
+    training_loss = total / words if words else math.nan
     held_out_loss = rank_0s(translation.mean_loss(net, held_out_encoded, devices[0]), epoch)
-    if held_out_loss < best_loss:
-        best_epoch, best_loss = epoch, held_out_loss
-        best = translation.copy_parameters(net, devices[0])
+    if held_out_loss < kept.best_loss:
+        kept.best_epoch, kept.best_loss = epoch, held_out_loss
+        kept.best = translation.copy_parameters(net, devices[0])
     if kv.rank == 0:
         translations = search.translate(held_out_encoded[:args.bleu_sentences])
         score = bleu(translations)
-        progress.write({"loss/training": total / words, "loss/held_out": held_out_loss,
+        progress.write({"loss/training": training_loss, "loss/held_out": held_out_loss,
                         "accuracy/bleu": score})
-        log(f"{epoch:5d}  {schedule(updates):13.5f}  {math.exp(min(total / words, 50)):19.3f}  "
+        log(f"{epoch:5d}  {schedule(updates):13.5f}  {math.exp(min(training_loss, 50)):19.3f}  "
             f"{math.exp(min(held_out_loss, 50)):19.3f}  {score:5.1f}  "
             f"{progress.samples_per_second:9.0f}  {percent(watch.share()):>7}")
         for pair, found in list(zip(held_out, translations))[:args.examples]:
@@ -235,12 +252,13 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
         log(f"       {compression.text()}")
         saved.write_own(epoch, trainer, kv.rank)
 progress.end()
-if best_epoch:
-    translation.set_parameters(net, best)
+if kept.best_epoch:
+    translation.set_parameters(net, kept.best)
 if args.save:
     net.save_parameters(args.save.format(rank=kv.rank))
 if kv.rank == 0:
     translations = search.translate(held_out_encoded)
-    log(f"best epoch {best_epoch}, held-out perplexity {math.exp(min(best_loss, 50)):.3f}")
+    log(f"best epoch {kept.best_epoch}, "
+        f"held-out perplexity {math.exp(min(kept.best_loss, 50)):.3f}")
     log(f"held-out BLEU {bleu(translations):.2f}, of copying the source "
         f"{bleu([pair[0] for pair in held_out]):.2f}")

@@ -17,6 +17,7 @@ from kvstore_ext.ec_dnn import Ensemble
 from tests.support.cluster import Cluster
 from tests.support.paths import EXAMPLES
 from tests.support.processes import run_python
+from tests.support.results import assert_same_bits, parameters_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = EXAMPLES / "train_ec_dnn.py"
@@ -113,6 +114,24 @@ def test_a_single_worker_is_s_dnn() -> None:
     assert local == together
     assert share(local) < 0.5
     assert [row[4] == row[5] for row in table(output)] == [True] * len(table(output))
+
+
+def test_a_run_goes_on_from_a_snapshot(tmp_path: Path) -> None:
+    def train(name: str, epochs: int, snapshots: str) -> str:
+        flags = ["--lr-schedule", "constant", "--save", tmp_path / name]
+        snapshot = ["--snapshot", tmp_path / snapshots, "--snapshot-every", 40]
+        command = [SCRIPT, "--method", "s_dnn", "--epochs", epochs, *flags, *snapshot]
+        return run_python(*command, fork=True).stdout
+
+    whole = table(train("whole", 2, "of whole"))
+    train("first", 1, "of parts")
+    output = train("last", 2, "of parts")
+    assert "goes on from the snapshot of step 80 in" in output
+    rows = table(output)
+    assert [row[0] for row in rows] == list("56789")
+    assert [row[3:6] for row in rows] == [row[3:6] for row in whole[4:]]
+    assert_same_bits(*(parameters_of(tmp_path / f"{name}-local.params")
+                       for name in ("last", "whole")))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Callable
 
 import numpy as np
 import pytest
+import script
 from checkpoints import Checkpoints
 from tensorboardX.proto import event_pb2
 
@@ -122,14 +123,21 @@ def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: 
                    "--snapshot-every", 7)
 
     train("whole", 3, "of whole")
-    train("first", 2, "of parts")
-    output = train("last", 3, "of parts")
+    train("parts", 2, "of parts")
+    output = train("parts", 3, "of parts")
     assert "goes on from the snapshot of step 42 in" in output
     assert [row[0] for row in rows_of(output)] == ["2", "3"]
     for values in ("parameters", "averaged"):
         whole, last = (parameters_of(tmp_path / name / "epoch-0003" / values)
-                       for name in ("whole", "last"))
+                       for name in ("whole", "parts"))
         assert_same_bits(last, whole)
+
+
+@pytest.mark.parametrize(("steps", "place"),
+                         [(0, (0, 0)), (1, (0, 1)), (23, (0, 23)), (24, (1, 1))])
+def test_an_epoch_is_over_once_the_next_has_begun(steps: int, place: tuple[int, int]) -> None:
+    """Before that nobody may have evaluated it."""
+    assert script.place(steps, steps_per_epoch=23) == place
 
 
 SCHEDULE = ["--lr-schedule", "step", "--lr-steps", "1,2", "--checkpoint-dir"]

@@ -104,6 +104,22 @@ def resumed(tmp_path_factory: pytest.TempPathFactory, text: list[object]) -> Res
     return Resumed(whole, parts, directory)
 
 
+def test_a_run_goes_on_from_a_snapshot_with_the_bits_of_an_uninterrupted_one(
+    tmp_path: Path, text: list[object]
+) -> None:
+    def train(name: str, epochs: int, snapshots: str) -> str:
+        flags = [*text, *TINY, "--kv-store", "p3", "--lr-schedule", "step", "--lr-steps", 1]
+        snapshot = ["--snapshot", tmp_path / snapshots, "--snapshot-every", 2]
+        return run_to(0, *flags, *snapshot, "--epochs", epochs, "--save", tmp_path / name).stdout
+
+    train("whole", 2, "of whole")
+    train("first", 1, "of parts")
+    output = train("last", 2, "of parts")
+    assert "goes on from the snapshot of step 2 in" in output
+    assert re.findall(r"^ +([12])  ", output, re.MULTILINE) == ["1", "2"]
+    assert_same_parameters(tmp_path / "last", tmp_path / "whole")
+
+
 def test_a_resumed_run_says_where_it_goes_on(resumed: Resumed) -> None:
     assert "after epoch 1" in resumed.parts
     assert "afresh" not in resumed.parts
