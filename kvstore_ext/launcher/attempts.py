@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from dataclasses import replace
 from typing import Callable
 
@@ -14,7 +15,8 @@ from .job import Job
 from .options import Options
 
 NAME = "KVSTORE_EXT_ATTEMPT"  # of the variable that counts the starts of a job, from 0
-_LONGEST_BREAK = 60.0  # seconds; the first is one, and each twice the one before
+_SHORTEST_BREAK, _LONGEST_BREAK = 1.0, 60.0  # seconds
+_LONG = 20.0  # seconds that an attempt lasts after which the break is a short one again
 
 
 class Attempts:
@@ -31,6 +33,8 @@ class Attempts:
         self._say = say
         self._job: Job | None = None
         self._failures: list[JobError] = []
+        self._begun = 0.0  # when the last attempt was
+        self._break = 0.0  # before it
         self._stopped: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> int:
@@ -40,6 +44,7 @@ class Attempts:
             loop.add_signal_handler(number, self._stop, number)
         while True:
             self._job = self._make(self._next_options())
+            self._begun = time.monotonic()
             try:
                 await self._job.run()
             except JobError as failure:
@@ -54,11 +59,11 @@ class Attempts:
     def _stop(self, number: signal.Signals) -> None:
         """A signal to the launcher counts as the job's last failure."""
         failure = JobError(f"{number.name} has ended the job", 128 + number, final=True)
-        if self._job is None:
+        if not self._stopped.done():
             self._stopped.set_result(failure)
-        elif number == signal.SIGTERM:
+        if self._job is not None and number == signal.SIGTERM:
             self._job.tell(failure)
-        else:
+        elif self._job is not None:
             self._job.fail(failure)
 
     def _next_options(self) -> Options:
@@ -109,10 +114,12 @@ class Attempts:
 
     async def _is_stopped(self) -> bool:
         """Waits until the next attempt is due; returns whether a signal has come first."""
-        attempt = len(self._failures)
-        seconds = min(_LONGEST_BREAK, 2.0 ** (attempt - 1))
-        self._say(f"restart {attempt} of {self._options.restarts} in {seconds:g} s")
-        await asyncio.wait([self._stopped], timeout=seconds)
+        longer = 0.0 if time.monotonic() - self._begun > _LONG else 2 * self._break
+        self._break = min(_LONGEST_BREAK, max(_SHORTEST_BREAK, longer))
+        if not self._stopped.done():  # while the job has been ending
+            attempt, most = len(self._failures), self._options.restarts
+            self._say(f"restart {attempt} of {most} in {self._break:g} s")
+            await asyncio.wait([self._stopped], timeout=self._break)
         if self._stopped.done():
             say_failure(self._stopped.result(), self._say)
         return self._stopped.done()

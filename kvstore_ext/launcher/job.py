@@ -103,7 +103,7 @@ class Job:
             if running.process.role == "worker":
                 running.link.give(TELL)
         await asyncio.wait(self._endings("worker"), timeout=TOLD_LIMIT)
-        self.fail(JobError(f"{failure}{ended(self._running)}", failure.status))
+        self.fail(JobError(f"{failure}{ended(self._running)}", failure.status, final=True))
 
     async def _unless_failed(self, work: Coroutine[Any, Any, T]) -> T:
         """Returns what `work` returns; raises the first failure as soon as there is one."""

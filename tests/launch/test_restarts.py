@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from pathlib import Path
@@ -96,6 +97,28 @@ def test_a_signal_ends_the_wait_for_the_next_attempt(job: Job) -> None:
     assert job.wait() == 130
     assert attempts(job.directory) == ["0", "1", "2"]
     assert job.errors[-1] == "launch: SIGINT has ended the job"
+
+
+def test_of_two_signals_in_that_wait_one_counts(job: Job) -> None:
+    job.start("-n", "1", *SERVE, "--restarts", "9", *fail_until(9))
+    job.wait_for_error("launch: restart 3 of 9 in 4 s")
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        job.signal(number)
+    assert job.wait() in (130, 143)
+    assert re.fullmatch("launch: SIG(INT|TERM) has ended the job", job.errors[-1])
+    assert not any("InvalidState" in line for line in job.errors), job.errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_that_a_signal_has_ended_is_not_started_again(
+    job: Job, number: signal.Signals
+) -> None:
+    job.start("-n", "1", *SERVE, "--restarts", "9", "sh", "-c", f"{ATTEMPT} echo up; sleep 1000")
+    job.wait_for_line("[worker 0] up")
+    job.signal(number)
+    assert job.wait() == 128 + number
+    assert attempts(job.directory) == ["0"]
+    assert job.errors[-1] == f"launch: {number.name} has ended the job"
 
 
 def test_what_cannot_be_run_is_not_tried_again(job: Job) -> None:
