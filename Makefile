@@ -26,8 +26,8 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all soak packages-test sanitize coverage lint $(LINTS) format docs wheel clean \
-    peers
+.PHONY: help demo test test-all soak chaos packages-test sanitize coverage lint $(LINTS) format docs \
+    wheel clean peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -36,6 +36,7 @@ help:
 	@echo "make test    run the tests; PYTEST_FLAGS='tests/launch -x' for some of them"
 	@echo "make test-all  run them with every model through every store, in every way"
 	@echo "make soak    whether a job of 16 workers holds for a million rounds; says how long that takes"
+	@echo "make chaos   lose a training's processes and hosts again and again, as root (20 minutes)"
 	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
 	@echo "make coverage  write docs/coverage.md: which lines the tests run (some 40 minutes)"
@@ -59,6 +60,10 @@ test-all: $(STAMPS)/test $(STAMPS)/package packages-test
 
 soak: $(STAMPS)/test $(STAMPS)/package
 	$(strip $(BIN)/python -m tests.soak $(SOAK_FLAGS))
+
+# As root.
+chaos: $(STAMPS)/test $(STAMPS)/package packages-test
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.failures.chaos
 
 # Without them tests are skipped, as pytest says in the end; PACKAGES=needed fails instead.
 packages-test:

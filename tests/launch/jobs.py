@@ -103,10 +103,14 @@ class Job:
             assert time.monotonic() < limit, f"no '{pattern}' in {self.errors}"
             time.sleep(0.05)
 
-    def wait(self) -> int:
+    def runs(self) -> bool:
+        """Whether the launcher has been started and has not ended."""
+        return self._launcher is not None and self._launcher.poll() is None
+
+    def wait(self, limit: float = LIMIT) -> int:
         """Returns the launcher's exit status, once all it printed is in `lines` and `errors`."""
         assert self._launcher is not None
-        status = self._launcher.wait(LIMIT)
+        status = self._launcher.wait(limit)
         for thread in self._threads:
             thread.join(LIMIT)
         while not self._output.empty():

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Mapping, Sequence, TextIO
 
 from benchmarks.cluster import Host
-from benchmarks.replay.forking import Interpreter
+from benchmarks.replay.forking import Fork, Interpreter
 from tests.support.paths import EXAMPLES, python_path
 
 # What is read when a store or a server is made, and by `run`. Others may be read on import.
@@ -49,6 +49,18 @@ def _interpreter(package: str, environment: Mapping[str, str]) -> Interpreter:
             _interpreters[key] = Interpreter(sys.executable, MODULES[package], early)
             atexit.register(_interpreters[key].close)
         return _interpreters[key]
+
+
+def start(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path,
+    host: Host,
+) -> Fork:
+    """A fork on another host that runs `python ARGUMENTS`, of which the first is a directory."""
+    early = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": python_path()}
+    interpreter = _interpreter("kvstore_ext", early)
+    return interpreter.fork(RUN["kvstore_ext"], arguments, host, environment, output)
 
 
 def can_fork(script: Path, environment: Mapping[str, str]) -> bool:
