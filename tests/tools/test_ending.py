@@ -25,7 +25,7 @@ from tests.support import cluster
 forking = Interpreter(sys.executable, ["signal"], {})
 fork = forking.fork("signal:pause", [], None, {}, Path(os.devnull))
 pause = ["-c", "import signal; signal.pause()"]
-interpreter = cluster._interpreter(pause, dict(os.environ), Path.cwd())
+interpreter = cluster._interpreter(pause, dict(os.environ), Path.cwd(), None)
 print(forking._process.pid, fork.pid, interpreter.pid, flush=True)
 signal.pause()
 """
