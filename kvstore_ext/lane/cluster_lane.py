@@ -310,6 +310,8 @@ class ClusterLane(Lane):
         self._left.set()
         # ps-lite must find the customer of every message that it still receives, so ours goes last.
         self.worker.hush()
+        if self.told_to_end is not None:
+            self.told_to_end.stop(seconds)
 
         def free() -> None:
             # What failed and was never looked at is raised here once. Otherwise the store's

@@ -52,7 +52,16 @@ class ToldToEnd:
         self._stop_at = 0  # the one beyond which the script may not go without knowing the next
         self._end_at = 0  # the one after which all end
         EndSignal.listen(self._on_main)
-        threading.Thread(target=self._watch, daemon=True, name="told to end").start()
+        self._asking = threading.Thread(target=self._watch, daemon=True, name="told to end")
+        self._asking.start()
+
+    def stop(self, seconds: float) -> None:
+        """Waits so long at most for its own thread, once the worker is hushed, which wakes it.
+
+        Python ends threads that come back from C++ while it is wound down, which ends the process
+        by SIGABRT: one may still wait for the answer of a server that is cut off.
+        """
+        self._asking.join(seconds)
 
     def comes_to_end(self) -> bool:
         """Counts a step after which all workers could take a snapshot; whether the job ends with
