@@ -26,7 +26,7 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all soak chaos packages-test sanitize coverage lint $(LINTS) format docs \
+.PHONY: help demo test test-all soak chaos packages-test sanitize fuzz coverage lint $(LINTS) format docs \
     wheel clean peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
@@ -38,7 +38,8 @@ help:
 	@echo "make soak    whether a job of 16 workers holds for a million rounds; says how long that takes"
 	@echo "make chaos   lose a training's processes and hosts again and again, as root (20 minutes)"
 	@echo "make lint    check style, types, and which room imports which"
-	@echo "make sanitize  run the core's own tests under ThreadSanitizer and AddressSanitizer"
+	@echo "make sanitize  run the core's own tests under two sanitizers, and a minute of make fuzz"
+	@echo "make fuzz    ten million runs of each fuzz target (hours); or FUZZ_SECONDS=60 for all of them"
 	@echo "make coverage  write docs/coverage.md: which lines the tests run (some 40 minutes)"
 	@echo "make format  put C++ into that style"
 	@echo "make docs    build the documents into build/site"
@@ -72,10 +73,15 @@ packages-test:
 # A makefile of its own, since this one does nothing in parallel.
 sanitize:
 	@if tools/system_packages.sh for sanitize; then \
-	    $(MAKE) -f tests/core/sanitize.mk --no-print-directory -j $$(nproc) run; \
+	    $(MAKE) -f tests/fuzz/fuzz.mk --no-print-directory -j $$(nproc) FUZZ_SECONDS=60 sanitize; \
 	else \
 	    test "$(PACKAGES)" != needed; \
 	fi
+
+# Of the seconds, compiling takes some more.
+fuzz: $(STAMPS)/test $(STAMPS)/package
+	@tools/system_packages.sh for sanitize
+	@$(MAKE) -f tests/fuzz/fuzz.mk --no-print-directory -j $$(nproc) PYTHON=$(BIN)/python fuzz
 
 # In a copy of the project. Only all of the tests, or more of them after that, make the page.
 coverage: packages-test

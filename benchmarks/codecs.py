@@ -20,6 +20,7 @@ from kvstore_ext import _core
 
 Step = Tuple[str, Callable[[], object]]
 SLICE = 2**20  # elements
+P3_SLICE = 50_000  # those of p3, by default
 
 
 def slices(array: np.ndarray) -> List[np.ndarray]:
@@ -102,7 +103,27 @@ def selection(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
         yield f"select {share:.1%}", lambda: _core.select_largest(array, count)  # noqa: B023
 
 
+def whole(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
+    """What the option non_finite does with gradients that travel as they are."""
+    del draws
+    yield "non_finite", lambda: _core.all_finite(array)
+    for name in ("float16", "float64"):  # as many bytes
+        other = np.resize(array.astype(name), array.nbytes // np.dtype(name).itemsize)
+        yield f"non_finite, {name}", lambda: _core.all_finite(other)  # noqa: B023
+
+
+def checksum(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
+    """What the option checksum does with all that is sent, and again with what comes; the same
+    whatever the kernels, since the processor has an instruction for it, or has not."""
+    del draws
+    parts = [array[start : start + P3_SLICE] for start in range(0, array.size, P3_SLICE)]
+    yield "of each slice", lambda: [_core.crc32c(part) for part in parts]
+    yield "without the instruction", lambda: _core.crc32c(array, by_table=True)
+
+
 CODECS: Dict[str, Callable[[np.ndarray, _core.Draws], Iterator[Step]]] = {
+    "p3": whole,
+    "checksum": checksum,
     "terngrad": terngrad,
     "qsgd 8 bits": plain("qsgd bits=8 bucket=512 norm=l2 seed=0 error_feedback=0"),
     "qsgd 4 bits": plain("qsgd bits=4 bucket=512 norm=l2 seed=0 error_feedback=0"),

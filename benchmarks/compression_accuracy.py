@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import accuracy
 import mxnet as mx
@@ -68,11 +68,7 @@ class Training:
         )
         simulation = self._simulation(network, optimizer, steps)
         average = train(simulation, data, self.workers, self.epochs)
-        found = {"training": accuracy.percentage(network, data.train(1, BATCH, 0, 1))}
-        for name, values in zip(EVALUATED, (simulation.values(), average)):
-            simulation.network.set_values(values)
-            found[name] = accuracy.percentage(network, data.validation(BATCH))
-        return found
+        return evaluated(simulation, network, data, average)
 
     def _simulation(
         self, network: gluon.Block, optimizer: mx.optimizer.Optimizer, steps_per_epoch: int
@@ -105,6 +101,22 @@ def train(
     return average
 
 
+def evaluated(
+    simulation: Simulation,
+    network: gluon.Block,
+    data: Dataset,
+    average: Sequence[np.ndarray],
+    batch: int = BATCH,
+) -> Found:
+    """Percentages of images that are recognised, after the training of a network; `average` is the
+    moving average of its parameters, and what it has in the end."""
+    found = {"training": accuracy.percentage(network, data.train(1, batch, 0, 1))}
+    for name, values in zip(EVALUATED, (simulation.values(), average)):
+        simulation.network.set_values(values)
+        found[name] = accuracy.percentage(network, data.validation(batch))
+    return found
+
+
 Results = Dict[Training, Found]
 
 
@@ -126,6 +138,14 @@ def methods_of(arguments: argparse.Namespace, momentum: float) -> List[str]:
     ]
 
 
+def sections(of: Callable[[float], Iterator[str]]) -> Iterator[str]:
+    """Markdown: what is to be said of each momentum, under a title."""
+    for momentum in BASE_RATES:
+        title = f"## SGD with momentum {momentum}" if momentum else "## SGD without momentum"
+        yield from ("", title, "")
+        yield from of(momentum)
+
+
 class Tables:
     """Markdown, of the trainings that a command asks for."""
 
@@ -134,15 +154,14 @@ class Tables:
 
     def lines(self) -> Iterator[str]:
         yield from configuration(self._arguments)
-        for momentum in BASE_RATES:
-            yield ""
-            yield f"## SGD with momentum {momentum}" if momentum else "## SGD without momentum"
-            yield ""
-            yield self._float_accuracies(momentum)
-            for name in EVALUATED:
-                yield from ("", f"Differences in points, {name}:", "")
-                yield from self._differences(momentum, name)
+        yield from sections(self._section)
         yield from ("", *NOT_SHOWN)
+
+    def _section(self, momentum: float) -> Iterator[str]:
+        yield self._float_accuracies(momentum)
+        for name in EVALUATED:
+            yield from ("", f"Differences in points, {name}:", "")
+            yield from self._differences(momentum, name)
 
     def _float_accuracies(self, momentum: float) -> str:
         found = self._of_seeds(FLOAT, 1, momentum)

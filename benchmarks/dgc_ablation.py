@@ -18,7 +18,7 @@ import compression_accuracy
 import mxnet as mx
 import numpy as np
 from accuracy import BATCH, WEIGHT_DECAY, Found
-from compression_accuracy import BASE_RATES, EVALUATED, WARMUP_EPOCHS
+from compression_accuracy import BASE_RATES, EVALUATED, WARMUP_EPOCHS, sections
 from kvstore_ext.compression import Compression, parse
 from mxnet import gluon
 from simulations.gradients import Simulation
@@ -97,11 +97,7 @@ class Tables:
 
     def lines(self) -> Iterator[str]:
         yield from configuration(self._arguments)
-        for momentum in BASE_RATES:
-            yield ""
-            yield f"## SGD with momentum {momentum}" if momentum else "## SGD without momentum"
-            yield ""
-            yield from self._table(momentum)
+        yield from sections(self._table)
         yield ""
         yield "It does not show other networks, other learning rates, or longer trainings, in which"
         yield "an element is sent more often. Masked, 100 % is SGD without momentum at the learning"

@@ -18,7 +18,7 @@ import accuracy
 import mxnet as mx
 import numpy as np
 from accuracy import POWER, WEIGHT_DECAY, Found
-from compression_accuracy import EVALUATED, WINDOW, train
+from compression_accuracy import EVALUATED, WINDOW, evaluated, train
 from kvstore_ext.compression import parse
 from mxnet import gluon
 from simulations.gradients import Simulation
@@ -103,11 +103,7 @@ class Training:
         optimizer = self._optimizer(arm, self.epochs * data.steps(batch), batch)
         simulation = Simulation(network, optimizer, workers, method, excluded=excluded)
         average = train(simulation, data, workers, self.epochs, batch)
-        found = {"training": accuracy.percentage(network, data.train(1, batch, 0, 1))}
-        for name, values in zip(EVALUATED, (simulation.values(), average)):
-            simulation.network.set_values(values)
-            found[name] = accuracy.percentage(network, data.validation(batch))
-        return found
+        return evaluated(simulation, network, data, average, batch)
 
     def _optimizer(self, arm: Arm, iterations: int, batch: int) -> mx.optimizer.Optimizer:
         if arm.table == 1:

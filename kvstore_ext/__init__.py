@@ -6,6 +6,7 @@ room whose docstring says what it promises, in which order to read it, and what 
     errors.py, config.py, spelling.py,     what everything stands on
     stock_store.py, version.py, copies.py
     launch_reports.py                      what a process tells its launcher
+    security/                              a job that keeps strangers out
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters
     server/                                what a server is made of, and its process
@@ -58,8 +59,17 @@ from . import _core  # noqa: E402
 _library = mxnet.libinfo.find_lib_path()[0]
 try:
     _core.load(_library)
+    _core.harden(_library)
 except RuntimeError as error:
     raise ImportError(f"mxnet {mxnet.__version__} at {_library} does not fit: {error}") from None
+
+from .errors import KVStoreError  # noqa: E402
+from .security.encryption import encrypt_member  # noqa: E402
+
+try:
+    encrypt_member()
+except KVStoreError as error:
+    raise ImportError(str(error), name=__name__) from None
 
 from . import methods  # noqa: E402, F401 - registers them, for what is imported next
 from .config import Options  # noqa: E402
@@ -67,7 +77,6 @@ from .errors import (  # noqa: E402
     ArrayMismatch,
     ClusterError,
     KeyNotInitialised,
-    KVStoreError,
     OptionError,
 )
 from .mxnet_hooks.after_import import adopt  # noqa: E402

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import zlib
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Collection, Dict, Optional
 
@@ -13,13 +14,26 @@ from .spelling import did_you_mean
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 MAX_SECONDS = 86400
+_MOST_NUMBER = (1 << 28) - 1  # ps-lite carries it in four bytes
+NON_FINITE = ("keep", "skip", "raise")
 FOR_EVER = 1e9  # seconds, as the core has it (csrc/support/limits.h)
+
+# Options that must be equal on all workers.
+_SHARED = (
+    "slice_bytes",
+    "deterministic",
+    "priorities",
+    "non_finite",
+    "checksum",
+    "verify_every",
+)
 
 # By an option's type: what its value may be, and that in words.
 _KINDS = {
     "bool": ((bool,), "true or false, a bool"),
     "int": ((int,), "a whole number, an int"),
     "float": ((int, float), "a number"),
+    "str": ((str,), "a word, a str"),
 }
 
 
@@ -52,6 +66,16 @@ class Options:
     priorities
         For experiments. Without them all slices are equals, and leave in the order in which their
         gradients became ready: slicing alone (P3, section 5.2). Equal on all workers.
+    non_finite
+        What becomes of a gradient that travels uncompressed and has NaN or infinity: 'keep' sends
+        it, as MXNet does; 'skip' has the key's round not count, on all workers; 'raise' ends the
+        job. Equal on all workers.
+    checksum
+        Send a CRC-32C of every message between workers and servers along: one that comes damaged
+        ends the job, with an error that names both hosts. Equal on all workers.
+    verify_every
+        Steps after which all workers' parameters are compared; a worker that has drifted ends the
+        job, and is named. 0 compares nothing. Equal on all workers.
     trace
         Record what happens on the lane, for `P3Worker.take_trace()`.
     """
@@ -63,6 +87,9 @@ class Options:
     patience: float = 0.0
     deterministic: bool = False
     priorities: bool = True
+    non_finite: str = "keep"
+    checksum: bool = False
+    verify_every: int = 0
     trace: bool = False
 
     def __post_init__(self) -> None:
@@ -90,6 +117,15 @@ class Options:
             raise OptionError(
                 f"option patience is {self.patience}; it must be 0, which sets no limit, or "
                 f"silence, {self.silence}, to {MAX_SECONDS} seconds"
+            )
+
+        if self.verify_every < 0:
+            raise OptionError(
+                f"option verify_every is {self.verify_every}; it must be a number of steps, or 0"
+            )
+        if self.non_finite not in NON_FINITE:
+            raise OptionError(
+                f"option non_finite is {self.non_finite!r}; it must be {' or '.join(NON_FINITE)}"
             )
 
     @classmethod
@@ -125,7 +161,7 @@ class Options:
     def shared(self) -> Dict[str, Any]:
         """Those that must be equal on all workers."""
         values = asdict(self)
-        return {name: values[name] for name in ("slice_bytes", "deterministic", "priorities")}
+        return {name: values[name] for name in _SHARED}
 
 
 def environment_options() -> Dict[str, Any]:
@@ -148,9 +184,15 @@ class Job:
     workers: int
     servers: int
     scheduler: str  # host:port
-    resends: bool  # PS_RESEND: ps-lite may send a message again later
+    resending: float  # seconds in which ps-lite sends again what was lost; 0 without PS_RESEND
     big_array: int  # elements of an array that MXNet's own store deals to all servers
     launch_rank: Optional[int]  # what kvstore-launch takes for this process's rank
+    name: str = ""  # that a launcher has given it and no other; empty without one
+
+    @property
+    def number(self) -> int:
+        """One that its processes know each other by, of 28 bits; 0 where it has no name."""
+        return (zlib.crc32(self.name.encode()) & _MOST_NUMBER) or 1 if self.name else 0
 
     @classmethod
     def from_environment(cls) -> Optional[Job]:
@@ -174,9 +216,10 @@ class Job:
             workers=_count("DMLC_NUM_WORKER"),
             servers=_count("DMLC_NUM_SERVER"),
             scheduler=f"{host}:{_count('DMLC_PS_ROOT_PORT', 65535)}",
-            resends=os.environ.get("PS_RESEND", "0") not in ("", "0"),
+            resending=_resending(),
             big_array=_big_array(),
             launch_rank=_launch_rank(),
+            name=_job_name(),
         )
 
 
@@ -195,9 +238,28 @@ def _big_array() -> int:
     return _count(name, 1 << 62) if name in os.environ else 1_000_000
 
 
+def _resending() -> float:
+    """Long enough for two more attempts, of which the second comes three times PS_RESEND_TIMEOUT
+    after the first one was lost; ps-lite aborts a process that gets no answer to ten of them."""
+    if os.environ.get("PS_RESEND", "0") in ("", "0"):
+        return 0.0
+    name = "PS_RESEND_TIMEOUT"
+    milliseconds = _count(name) if name in os.environ else 1000
+    return min(4.0, 0.0035 * milliseconds)
+
+
 def _launch_rank() -> Optional[int]:
     text = os.environ.get("KVSTORE_EXT_LAUNCH_RANK", "")
     return int(text) if re.fullmatch("[0-9]+", text) else None
+
+
+def _job_name() -> str:
+    name = os.environ.get("KVSTORE_EXT_JOB", "")
+    if not re.fullmatch("[!-~]{0,64}", name):
+        raise OptionError(
+            f"KVSTORE_EXT_JOB is {name!r}; it must be up to 64 characters of ASCII without spaces"
+        )
+    return name
 
 
 def _count(name: str, most: int = 1 << 20) -> int:

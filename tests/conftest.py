@@ -17,8 +17,9 @@ with warnings.catch_warnings():  # mxnet's own, about NumPy and distutils
     import kvstore_ext  # noqa: F401 - before any test imports mxnet
 
 # The machine may be busy: how long an example takes says nothing.
-hypothesis.settings.register_profile("kvstore_ext", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("kvstore_ext")
+hypothesis.settings.register_profile("all", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("kvstore_ext", hypothesis.settings.get_profile("all"),
+                                     max_examples=40)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "all_only: left out without --all")
     forked.as_users_do = config.getoption("--all")
+    hypothesis.settings.load_profile("all" if config.getoption("--all") else "kvstore_ext")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,13 +16,14 @@ CORE = Path(__file__).resolve().parent.parent / "kvstore_ext" / "csrc"
 MAY_INCLUDE = {
     "support": [],
     "transport": ["support"],
+    "security": ["support"],
     "codecs": ["support"],
     "keys": ["transport", "codecs"],
     "worker": ["keys"],
     "server": ["keys"],
     "slim_dp": ["worker", "server"],
     "engine": ["worker"],
-    "bindings": ["server", "slim_dp", "engine"],
+    "bindings": ["server", "slim_dp", "engine", "security"],
 }
 
 

@@ -21,6 +21,11 @@ class Host:
     address: str
     namespace: str
 
+    @property
+    def within(self) -> List[str]:
+        """What a command that is to run on the host begins with."""
+        return ["ip", "netns", "exec", self.namespace]
+
 
 class Cluster:
     """Hosts that reach each other through a switch. Used as a context manager.
@@ -81,7 +86,7 @@ class Cluster:
 
     def start(self, host: Host, command: Sequence[str], **popen: Any) -> subprocess.Popen[Any]:
         """Starts a command on a host, as subprocess.Popen does."""
-        return subprocess.Popen(["ip", "netns", "exec", host.namespace, *command], **popen)
+        return subprocess.Popen([*host.within, *command], **popen)
 
     def counters(self, host: Host) -> Tuple[int, int]:
         """Bytes that a host has sent and received, with Ethernet's headers."""

@@ -114,6 +114,10 @@ ARMS: Dict[str, Arm] = {
     # Four times as often as by default: a run of 55 steps has two of them.
     "p3_snapshots": Arm("p3, updates on the servers, snapshots", OURS, "p3", updates=True,
                         momentum=0.9, snapshots=25),
+    "p3_secure": Arm("p3, encrypted", OURS, "p3",
+                     environment={"KVSTORE_EXT_JOB_KEY": 32 * "5e"}),  # of nobody's secrets
+    "p3_checksum": Arm("p3, with checksums", OURS, "p3", options={"checksum": True}),
+    "p3_finite": Arm("p3, numbers looked at", OURS, "p3", options={"non_finite": "raise"}),
     "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
     **{kind: _compressed(kind) for kind in _SHARES},
     "slim_dp": _slim("slim_dp", 0.3, 0.15),

@@ -21,6 +21,7 @@ keys, protocol and _core, and nothing else of kvstore_ext.
 """
 from .method import Compression, GradientCompression
 from .registry import (
+    OF_STORES,
     TYPES,
     describe,
     option_names,
@@ -30,6 +31,7 @@ from .registry import (
 )
 
 __all__ = [
+    "OF_STORES",
     "TYPES",
     "Compression",
     "GradientCompression",

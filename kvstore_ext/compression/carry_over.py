@@ -11,7 +11,7 @@ from ..config import Options
 from ..errors import KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
-from ..protocol.carries import ENTRY
+from ..protocol.carries import entry, take_entry
 from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
 from ..protocol.questions import answer_to, ask
 from .store_context import StoreContext
@@ -72,8 +72,7 @@ class CarryOver:
         mx.nd.waitall()
         here = {name: self._here(name) for name in names}
         there = {name: self._on_servers(self._keys[name]) for name in names if whole}
-        entry = {"method": self._method, "rank": self._rank, "worker": here, "servers": there}
-        return {ENTRY: entry}
+        return entry(method=self._method, rank=self._rank, worker=here, servers=there)
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it.
@@ -81,22 +80,23 @@ class CarryOver:
         Raises
         ------
         KVStoreError
-            For what another compression, or one with other options, has carried over.
+            For what another compression, or one with other options, has carried over, or what
+            has another format.
         """
-        entry = states.pop(ENTRY, None)
-        if entry is not None and entry["method"] != self._method:
+        saved = take_entry(states)
+        if saved is not None and saved["method"] != self._method:
             raise KVStoreError(
-                f"the states were saved with compression {entry['method']}; the store has "
+                f"the states were saved with compression {saved['method']}; the store has "
                 f"{self._method}"
             )
         mx.nd.waitall()
         nothing = (0, np.zeros(0, np.float32))
         for name in self._names():
-            drawn, state = nothing if entry is None else entry["worker"].get(name, nothing)
-            own = entry is not None and entry["rank"] == self._rank
+            drawn, state = nothing if saved is None else saved["worker"].get(name, nothing)
+            own = saved is not None and saved["rank"] == self._rank
             self._codecs[name].set_state(drawn, state if own else nothing[1])
             if self._rank == 0:
-                whole = nothing[1] if entry is None else entry["servers"].get(name, nothing[1])
+                whole = nothing[1] if saved is None else saved["servers"].get(name, nothing[1])
                 self._put_on_servers(self._keys[name], drawn, whole)
 
     def _here(self, name: Key) -> Tuple[int, np.ndarray]:

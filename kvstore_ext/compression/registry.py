@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import Any, Dict, List, Mapping, Type, Union
 
-from ..config import environment_options
+from ..config import Options, environment_options
 from ..errors import OptionError
 from ..spelling import did_you_mean
 from .method import Compression
@@ -12,6 +12,9 @@ from .options import converted
 
 # In the order in which they were registered; methods.py registers all.
 TYPES: Dict[str, Type[Compression]] = {}
+
+# Options that every store has, of its keys that travel uncompressed; some methods have them, too.
+OF_STORES = frozenset(known.name for known in fields(Options))
 
 
 def register(kind: Type[Compression]) -> None:
@@ -33,7 +36,8 @@ def parse(parameters: Union[str, Mapping[str, Any]], **defaults: Any) -> Compres
     Parameters
     ----------
     defaults
-        Options that hold where the parameters do not have them.
+        Options that hold where the parameters do not have them; those of every store only where the
+        method has them, too.
 
     Raises
     ------
@@ -55,6 +59,8 @@ def parse(parameters: Union[str, Mapping[str, Any]], **defaults: Any) -> Compres
             + (did_you_mean(kind, {name: name for name in TYPES}) if isinstance(kind, str) else "")
         )
     known = {known.name: known for known in fields(TYPES[kind])}
+    for name in OF_STORES & set(defaults) - set(known) - set(parameters):
+        del options[name]
     for name, value in options.items():
         if name not in known:
             raise OptionError(

@@ -42,6 +42,8 @@ class StoreContext:
         The lane's.
     keys
         The store's dense keys by name, now and later, in the order of their first values.
+    non_finite
+        The store's option of that name, of keys that travel uncompressed.
     push_details
         Counts a push of a key with this priority, and tells what accompanies it, if it travels.
     """
@@ -53,5 +55,6 @@ class StoreContext:
     patience: float
     barrier: Callable[[], None]
     keys: Mapping[Key, KeyArrays]
+    non_finite: _core.NonFinite
     push_details: Callable[[Key, int, bool], PushDetails]
     adopted: Adopted = field(default_factory=Adopted)

@@ -90,7 +90,8 @@ class StoreMethod:
         compression, store = self.compression_of(key.name), self._context.store
         parameter = self._context.adopted.names.get(key.name, "")
         if compression is None:
-            return key.declare(store, _core.PlainCodec(), parameter=parameter)
+            plain = _core.PlainCodec(non_finite=self._context.non_finite)
+            return key.declare(store, plain, parameter=parameter)
         codec = self.codecs[key.name] = self.codec(compression, key)
         return key.declare(store, codec, str(compression), parameter)
 

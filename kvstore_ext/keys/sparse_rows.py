@@ -14,6 +14,10 @@ _FIRST_STORES = 100_000
 _OTHER_STORES = 1024
 _LIMIT = 215_000
 
+# Bytes of a key's rows on a server: ps-lite counts those of a message in an int. Of a longer one
+# MXNet's server gets nothing, and aborts at the first pull.
+MOST_BYTES = 2**31 - 1
+
 
 def number_of(store: int, name: Key, position: int) -> int:
     """A key's number: its own if it is one, otherwise its position among the store's keys, by which
@@ -47,12 +51,14 @@ def store_and_key(number: int) -> Tuple[int, int]:
 class Servers:
     """MXNet's servers: arrays with as many elements as `big_array` are dealt to all of them.
 
-    `flat`: they keep rows as vectors, whatever the shape.
+    `flat`: they keep rows as vectors, whatever the shape; `most_bytes`: what each can have of a
+    key's rows.
     """
 
     count: int
     big_array: int
     flat: bool
+    most_bytes: int
 
     def deal(
         self, number: int, shape: Tuple[int, ...]

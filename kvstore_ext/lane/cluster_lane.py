@@ -15,19 +15,18 @@ from mxnet.base import _LIB, MXNetError, check_call
 from .. import _core
 from ..config import FOR_EVER, Job, Options
 from ..errors import ClusterError, KVStoreError, OptionError
-from ..keys.sparse_rows import Servers
+from ..keys.sparse_rows import MOST_BYTES, Servers
 from ..launch_reports import report
 from ..optimizer.optimizer_format import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
 from ..protocol.scheduler_watch import SchedulerWatch
+from ..security.admission import enter_job, unreachable, why_without_key
 from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
 from .told_to_end import ToldToEnd
 
-# Seconds in which ps-lite sends again what was lost of a worker's last words (PS_RESEND).
-_RESENDING = 2.5
 _LATER = 1.1  # a worker's limits, times those of servers, which know who is missing
 _MULTI_PRECISION = 1  # the head of a command that MXNet's servers understand themselves
 
@@ -69,6 +68,8 @@ class ClusterLane(Lane):
         self._options = options
         self.timeout = options.timeout
         self.patience = options.longest_wait
+        self.verify_every = options.verify_every
+        self.non_finite = _core.NonFinite.__members__[options.non_finite.upper()]
         self._job = job
         self._stores = 0  # open
         self._opened = 0
@@ -79,9 +80,10 @@ class ClusterLane(Lane):
         self.stuck = False  # a thread of MXNet's has stayed behind
         self._bounded = BoundedCalls(options.timeout)
         report(joining=True)
+        enter_job(job, options.timeout)
         self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
         self._native = self.stock.handle
-        self.servers = Servers(job.servers, job.big_array, flat=True)
+        self.servers = Servers(job.servers, job.big_array, flat=True, most_bytes=MOST_BYTES)
         self.rank, self.workers = _rank_and_size(self._native)
         if job.launch_rank not in (None, self.rank):
             # Its port was taken, or --env has set another: errors name the ranks of the job.
@@ -91,10 +93,10 @@ class ClusterLane(Lane):
                 file=sys.stderr,
             )
         transport = _core.PsLiteTransport(
-            role=_core.Role.WORKER, peers=job.servers, copies=job.resends
+            role=_core.Role.WORKER, peers=job.servers, copies=job.resending > 0
         )
         self.worker = make_worker(
-            transport, name, options, self.rank, self.workers, job.servers
+            transport, name, options, self.rank, self.workers, job.servers, job.number
         )
         self._greet()
         try:
@@ -114,15 +116,15 @@ class ClusterLane(Lane):
     def _cluster_incomplete(self) -> str:
         job = self._job
         host, port = job.scheduler.rsplit(":", 1)
-        limit = f"within {self._options.timeout:g} s"
+        timeout = self._options.timeout
         try:
             socket.create_connection((host, int(port)), timeout=2).close()
         except OSError as error:
-            return f"the scheduler at {job.scheduler} cannot be reached {limit}: {error}"
-        return (
-            f"the scheduler at {job.scheduler} answers, but {limit} not all of {job.workers} "
-            f"workers and {job.servers} servers have come to it: look for a worker or a server "
-            "that did not start or cannot reach that address"
+            return unreachable(job.scheduler, timeout, error)
+        return why_without_key(job.scheduler) or (
+            f"the scheduler at {job.scheduler} answers, but within {timeout:g} s not all of "
+            f"{job.workers} workers and {job.servers} servers have come to it: look for a worker "
+            "or a server that did not start or cannot reach that address"
         )
 
     def _greet(self) -> None:
@@ -136,7 +138,7 @@ class ClusterLane(Lane):
             who = f"{_names('server', missing)} {'has' if len(missing) == 1 else 'have'}"
             return f"worker {self.rank}: {who} not answered a greeting within {limit:g} s"
 
-        greeting = command(GREET, self.rank, socket.gethostname())
+        greeting = command(GREET, self.rank, socket.gethostname(), self._job.name)
         try:
             # Sooner than a living server says that the workers have not opened their stores.
             self._bounded(
@@ -147,6 +149,9 @@ class ClusterLane(Lane):
             self._let_go()
             raise ClusterError(self.worker.failure()) from None
         missing = self.worker.await_servers(min(10.0, limit))
+        if self.worker.failure():
+            self._let_go()
+            raise ClusterError(self.worker.failure())
         if missing:
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
@@ -292,12 +297,12 @@ class ClusterLane(Lane):
     def _let_go(self) -> None:
         """Ends ps-lite without its barriers, for which the scheduler and everybody else would have
         to be alive. After a farewell the others need this worker no more; and after a failure."""
-        if self._job.resends:
+        if self._job.resending:
             # ps-lite aborts a process that ends it before everything is acknowledged.
             self._left.set()
             self.worker.hush()
             self.stuck = True
-            time.sleep(_RESENDING)
+            time.sleep(self._job.resending)
             return
         check_call(_LIB.MXKVStoreSetBarrierBeforeExit(self._native, 0))
         try:

@@ -32,6 +32,10 @@ class Lane(ABC):
         Seconds for what gives no signs of life.
     patience
         Seconds that anything may wait for a living process: `Options.longest_wait`.
+    non_finite
+        What becomes of gradients that are not finite, of keys that travel uncompressed.
+    verify_every
+        Steps after which workers' parameters are compared; 0 for never.
     told_to_end
         What is done where a process of the job is told to end; None for one that is alone.
     stuck
@@ -46,6 +50,8 @@ class Lane(ABC):
     workers: int
     timeout: float
     patience: float
+    non_finite: _core.NonFinite
+    verify_every: int
     told_to_end: Optional[ToldToEnd] = None
     stuck = False
 
@@ -102,8 +108,10 @@ def make_worker(
     rank: int,
     workers: int,
     servers: int,
+    job: int = 0,
 ) -> _core.Worker:
-    """A worker of the lane; its configuration is what all workers must have alike."""
+    """A worker of the lane; its configuration is what all workers must have alike, `job` the number
+    that a launcher has given the job, or 0."""
     _make_room_for_failures()
     worker = _core.Worker(
         transport,
@@ -117,6 +125,8 @@ def make_worker(
         patience=options.longest_wait,
         deterministic=options.deterministic,
         priorities=options.priorities,
+        checksum=options.checksum,
+        job=job,
         configuration=json.dumps({"store": name, **options.shared()}),
     )
     worker.enable_trace(options.trace)

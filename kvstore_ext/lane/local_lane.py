@@ -25,16 +25,18 @@ class LocalLane(Lane):
     in_process = True
     rank = 0
     workers = 1
-    servers = Servers(count=1, big_array=1, flat=False)
+    servers = Servers(count=1, big_array=1, flat=False, most_bytes=2**63)
 
     def __init__(self, name: str, options: Options) -> None:
         self.stock = stock_store("local")
         self.timeout = options.timeout
         self.patience = options.longest_wait
+        self.verify_every = options.verify_every
+        self.non_finite = _core.NonFinite.__members__[options.non_finite.upper()]
         ours, servers = _core.LocalTransport.make_pair()
         self._server = ServerParts(servers, workers=1, options=options)
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
-        self._server.core.greet(0, socket.gethostname())
+        self._server.core.greet(0, socket.gethostname(), job_name="")
         self.worker.join()
 
     def open_store(self) -> int:

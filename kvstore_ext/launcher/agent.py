@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Mapping
 
-from . import network, proof
+from . import job_key, network, proof
 from .far_ends import supervisor_command
 
 TOKEN_NAME = "KVSTORE_EXT_LAUNCH_TOKEN"
@@ -30,14 +30,17 @@ _ANSWER_LIMIT = 20.0  # as the launcher may have many tasks to answer
 
 
 def main(arguments: list[str]) -> int:
-    """`arguments` are "mpi" or "slurm" and the launcher's addresses, "host:port,host:port"."""
-    launcher, addresses = arguments
+    """`arguments` are "mpi" or "slurm", the launcher's addresses, "host:port,host:port", and
+    "--secure" where the process gets the job's key."""
+    launcher, addresses, *secure = arguments
     try:
         number = task_number(launcher, os.environ)
         token = os.environ.pop(TOKEN_NAME, "")
         if not token:
             raise ValueError(f"{TOKEN_NAME} is not in the environment of this task")
         connection = connect(addresses.split(","), number, token)
+        if secure:
+            os.environ[job_key.NAME] = job_key.key_of_tasks(token)
     except ValueError as error:
         print(f"launch: {error}", file=sys.stderr)
         return 1
@@ -77,7 +80,7 @@ def connect(addresses: list[str], number: int, token: str) -> socket.socket:
             continue
         try:
             proof.introduce(connection, number, token, _ANSWER_LIMIT)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             connection.close()
             reason = error
             continue

@@ -47,6 +47,8 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     about = "local, ssh, mpi or slurm; default: ssh with a hostfile, otherwise local"
     cluster = os.environ.get("DMLC_SUBMIT_CLUSTER") or None
     add("--launcher", "--cluster", type=types.launcher, default=cluster, help=about)
+    about = "encrypt what the job's processes say to each other, and keep strangers out"
+    add("--secure", action="store_true", help=about)
     about = "say what would be started, and where; start nothing"
     add("--dry-run", action="store_true", help=about)
     about = "for servers after the workers; default: 10"

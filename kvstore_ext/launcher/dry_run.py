@@ -7,6 +7,7 @@ import shlex
 from typing import Sequence
 
 from .far_ends import supervisor_command
+from .job_key import NAME as JOB_KEY
 from .options import Options
 from .processes import Process, hosts_of
 from .rsync import rsync_command
@@ -31,6 +32,8 @@ def describe(options: Options, processes: Sequence[Process]) -> str:
     for process in processes:
         common = {k: v for k, v in common.items() if process.environment.get(k) == v}
     lines += _assignments("all", common)
+    if options.secure:
+        lines.append(f"  all: {JOB_KEY}, a secret")
     for role in ("worker", "server", "scheduler"):
         own = next(process.environment for process in processes if process.role == role)
         lines += _assignments(role, {k: v for k, v in own.items() if k not in common})

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Mapping
 
+from .job_key import NAME as JOB_KEY
 from .ranks import Endpoint
 
-# These come from -n, -s, --port and the process itself, so --env must not contradict them.
+# These come from -n, -s, --port, the process and its job, so --env must not contradict them.
 OWN_NAMES = (
     "DMLC_ROLE",
     "DMLC_NUM_WORKER",
     "DMLC_NUM_SERVER",
     "DMLC_PS_ROOT_PORT",
     "KVSTORE_EXT_LAUNCH_RANK",
+    "KVSTORE_EXT_JOB",
 )
 
 # Passed along to other hosts. PATH and its kin, so that `python` is the same one everywhere.
@@ -20,7 +22,13 @@ _PREFIXES = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_", "OMP_")
 _NAMES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 # Each is right on one host or in one job only.
-_NEVER_FORWARDED = (*OWN_NAMES, "DMLC_PS_ROOT_URI", "DMLC_NODE_HOST", "KVSTORE_EXT_LAUNCH_TOKEN")
+_NEVER_FORWARDED = (
+    *OWN_NAMES,
+    "DMLC_PS_ROOT_URI",
+    "DMLC_NODE_HOST",
+    "KVSTORE_EXT_LAUNCH_TOKEN",
+    JOB_KEY,  # job.py has it go where it is meant to
+)
 
 _DEFAULTS = {
     # MXNet reads it when it is imported. By default it runs many operators as one, which then
@@ -65,9 +73,10 @@ def process_environment(
 
 
 def with_addresses(
-    environment: Mapping[str, str], rank: int, scheduler: Endpoint, own: Endpoint
+    environment: Mapping[str, str], rank: int, job: str, scheduler: Endpoint, own: Endpoint
 ) -> dict[str, str]:
-    """Returns the environment with the process's rank and the addresses that lead to it.
+    """Returns the environment with the process's rank, the name of its job and the addresses that
+    lead to it.
 
     What --env has set stays; a rank may then differ from the one that MXNet gives.
     """
@@ -80,4 +89,5 @@ def with_addresses(
         "PORT": str(own.port),
         **environment,
         "KVSTORE_EXT_LAUNCH_RANK": str(rank),
+        "KVSTORE_EXT_JOB": job,
     }

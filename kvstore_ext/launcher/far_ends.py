@@ -14,9 +14,13 @@ def supervisor_command(python: str) -> list[str]:
     return [python, ENTRY, "--supervise"]
 
 
-def agent_command(python: str, launcher: str, addresses: Sequence[str]) -> list[str]:
+def agent_command(
+    python: str, launcher: str, addresses: Sequence[str], secure: bool
+) -> list[str]:
     """Returns the command of a task of mpirun or srun.
 
     `launcher` is "mpi" or "slurm", `addresses` are those of the launcher, "host:port" each.
+    `secure`: the task's process gets the job's key.
     """
-    return [python, ENTRY, "--join", launcher, ",".join(addresses)]
+    command = [python, ENTRY, "--join", launcher, ",".join(addresses)]
+    return [*command, "--secure"] if secure else command

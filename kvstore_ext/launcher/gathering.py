@@ -104,9 +104,7 @@ class GatheringStarter:
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes in a task that knows the token; anybody else is turned away."""
         number = None
-        with contextlib.suppress(
-            asyncio.TimeoutError, OSError, ValueError, KeyError, TypeError, RecursionError
-        ):
+        with contextlib.suppress(asyncio.TimeoutError, OSError, ValueError):
             recognised = proof.recognise(reader, writer, self._token)
             number = await asyncio.wait_for(recognised, _HELLO_LIMIT)
         if number is not None and not self._links[number].done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from dataclasses import replace
 from typing import Any, Coroutine, Protocol, TypeVar
 
@@ -10,6 +11,7 @@ from .blame import can_be_spared
 from .direct import END_LIMIT
 from .environment import with_addresses
 from .failure import NO_STORE, JobError, ended, explained, no_store_was_opened
+from .job_key import key_variable
 from .options import Options
 from .output import Sink, rename
 from .processes import Ending, Process
@@ -156,6 +158,7 @@ class Job:
     async def _give_orders(self) -> None:
         """Finds addresses and ranks, then has every supervisor run its process."""
         *others, scheduler = self._running
+        job = secrets.token_hex(8)  # no other's, an earlier attempt's neither
         address = self._options.environment.get("DMLC_PS_ROOT_URI")
         one_host = self._options.launcher == "local" and self._options.interface is None
         if one_host and address is None:
@@ -173,11 +176,14 @@ class Job:
                 running.process = replace(running.process, rank=rank)
                 own[running] = endpoint
         rename({each.sink: each.process.name for each in others})
+        options = self._options
+        key = key_variable(options.launcher, options.job_key) if options.secure else {}
         for running in self._running:
             process = running.process
             assert process.rank is not None
             endpoint = own.get(running, at)
-            running.run(with_addresses(process.environment, process.rank, at, endpoint))
+            environment = with_addresses(process.environment, process.rank, job, at, endpoint)
+            running.run({**environment, **key})
 
     async def _reserve(
         self, running: Running, address: str | None, towards: str | None, port: int = 0

@@ -89,7 +89,7 @@ async def run(options: Options) -> int:
         job = Job(options, processes, starter, terminal)
         if not options.quiet:
             counts = f"workers: {options.workers}, servers: {options.servers}"
-            say(f"{counts}, logs: {options.log_dir}")
+            say(f"{counts}, logs: {options.log_dir}{_privacy(options)}")
         return job
 
     try:
@@ -100,6 +100,13 @@ async def run(options: Options) -> int:
     finally:
         # The last words may not have been read.
         terminal.screen.close()
+
+
+def _privacy(options: Options) -> str:
+    """Returns what is to be said of who can read the job's traffic, where others may be able to."""
+    if options.secure:
+        return "; encrypted"
+    return "" if options.launcher == "local" else "; not encrypted, which --secure would do"
 
 
 def make_starter(

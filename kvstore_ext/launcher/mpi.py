@@ -6,7 +6,6 @@ import subprocess
 from typing import Sequence
 
 from .agent import TOKEN_NAME
-from .far_ends import agent_command
 from .hosts import Host
 
 _ANSWER_LIMIT = 30.0  # seconds
@@ -34,12 +33,12 @@ def is_open_mpi() -> bool:
 def mpirun_command(
     tasks: int,
     hosts: Sequence[Host],
-    python: str,
     options: Sequence[str],
-    addresses: Sequence[str],
+    agent: Sequence[str],
     open_mpi: bool,
 ) -> list[str]:
-    """Returns the command; without hosts mpirun takes those of the batch job it runs in."""
+    """Returns the command that runs `agent` as each task; without hosts mpirun takes
+    those of the batch job it runs in."""
     names = ",".join(host.name for host in hosts)
     command = ["mpirun", "-n", str(tasks)]
     if open_mpi:
@@ -50,4 +49,4 @@ def mpirun_command(
     else:
         command += ["-ppn", "1"]
         command += ["-hosts", names] if names else []
-    return [*command, *options, *agent_command(python, "mpi", addresses)]
+    return [*command, *options, *agent]

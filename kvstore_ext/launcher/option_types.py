@@ -8,6 +8,7 @@ import re
 import shlex
 
 from .environment import OWN_NAMES
+from .job_key import NAME as JOB_KEY
 
 LAUNCHERS = ("local", "ssh", "mpi", "slurm")
 
@@ -78,6 +79,11 @@ def role_assignment(text: str) -> tuple[str, str]:
 
 
 def _foreign(name: str) -> str:
+    if name == JOB_KEY:
+        raise argparse.ArgumentTypeError(
+            f"{name} would be seen on the command line: set it in the launcher's environment, or "
+            "say --secure"
+        )
     if name in OWN_NAMES:
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")
     return name

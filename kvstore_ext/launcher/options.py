@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from .arguments import make_parser
 from .hosts import Host, deal_workers, read_hostfile
+from .job_key import given_key
 from .mistakes import check_command, check_store_options
 from .output import DEFAULT_LOGS
 from .worker_command import through_runner
@@ -23,6 +24,7 @@ class Options:
     `own_servers`: servers are those of kvstore_ext. `role_environment` has variables by role,
     which precede those in `environment`. `server_hosts` is empty where servers run on `hosts`.
     `hosts_needed` is how many of the hosts are used at a time; None: all of them.
+    `job_key` is the user's own for a `secure` job; None: a new one for each attempt.
     `sync_dst_dir` is where the processes run on other hosts, None: at the working directory's path.
     """
 
@@ -50,6 +52,8 @@ class Options:
     wait_notice: float = 30.0
     restarts: int = 0
     hosts_needed: int | None = None
+    secure: bool = False
+    job_key: str | None = field(default=None, repr=False)
 
 
 def parse(arguments: list[str]) -> Options:
@@ -77,6 +81,7 @@ def parse(arguments: list[str]) -> Options:
         hosts = hosts_for(launcher, found.hostfile, found.num_workers)
         _check_hosts_needed(found.hosts_needed, hosts, found.num_workers)
         server_hosts = _server_hosts(launcher, found)
+        job_key = given_key(os.environ, launcher)
     except ValueError as error:
         parser.error(str(error))
     scheduler = {"DMLC_PS_ROOT_URI": found.host_ip} if found.host_ip else {}
@@ -105,6 +110,8 @@ def parse(arguments: list[str]) -> Options:
         wait_notice=found.wait_notice,
         restarts=found.restarts,
         hosts_needed=found.hosts_needed,
+        secure=found.secure or job_key is not None,
+        job_key=job_key,
     )
 
 

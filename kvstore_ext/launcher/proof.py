@@ -28,10 +28,9 @@ def introduce(connection: socket.socket, number: int, token: str, limit: float) 
     """
     own = secrets.token_hex(16)
     _send(connection, {"number": number, "nonce": own})
-    answer = json.loads(_line(connection, time.monotonic() + limit))
-    other = str(answer["nonce"])
-    if not hmac.compare_digest(_proof(token, "launcher", number, own, other), answer["proof"]):
-        raise ValueError("it does not know the job's token")
+    answer = _read(_line(connection, time.monotonic() + limit))
+    other = _word(answer, "nonce")
+    _check(answer, _proof(token, "launcher", number, own, other))
     _send(connection, {"proof": _proof(token, "task", number, own, other)})
 
 
@@ -40,16 +39,39 @@ async def recognise(
 ) -> int:
     """Is the launcher's part: returns the number of a task of the job.
 
-    Raises ValueError, TypeError, KeyError, RecursionError or OSError for anybody else.
+    Raises ValueError or OSError for anybody else.
     """
-    hello = json.loads(await reader.readline())
-    number, other, own = int(hello["number"]), str(hello["nonce"]), secrets.token_hex(16)
+    hello = _read(await reader.readline())
+    number, other, own = hello.get("number"), _word(hello, "nonce"), secrets.token_hex(16)
+    if not isinstance(number, int):
+        raise ValueError("it does not say its number")
     answer = {"nonce": own, "proof": _proof(token, "launcher", number, other, own)}
     writer.write(json.dumps(answer).encode() + b"\n")
-    found = json.loads(await reader.readline())["proof"]
-    if not hmac.compare_digest(_proof(token, "task", number, other, own), found):
-        raise ValueError("it does not know the job's token")
+    _check(_read(await reader.readline()), _proof(token, "task", number, other, own))
     return number
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    """Returns what a line says; raises ValueError for whatever is no JSON object."""
+    try:
+        found = json.loads(line)
+    except RecursionError:
+        raise ValueError("what it says is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("what it says is no JSON object")
+    return found
+
+
+def _word(said: dict[str, Any], name: str) -> str:
+    word = said.get(name)
+    if not isinstance(word, str):
+        raise ValueError(f"it does not say its {name}")
+    return word
+
+
+def _check(said: dict[str, Any], proof: str) -> None:
+    if not hmac.compare_digest(_word(said, "proof").encode(), proof.encode()):
+        raise ValueError("it does not know the job's token")
 
 
 def _proof(token: str, who: str, number: int, task_nonce: str, launcher_nonce: str) -> str:

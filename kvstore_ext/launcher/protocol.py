@@ -73,14 +73,20 @@ class Link:
         return received[0] if received else None
 
     async def receive(self) -> tuple[Message, bytes] | None:
-        """Returns the next message and its payload, None at the end of the stream."""
+        """Returns the next message and its payload.
+
+        None at the end of the stream, and for what is no message.
+        """
         line = await self._line()
         if not line.endswith(b"\n"):
             return None
         try:
-            message: Message = json.loads(line.decode())
-            return message, await self._reader.readexactly(message.get("size", 0))
-        except (asyncio.IncompleteReadError, OSError, ValueError):
+            message = json.loads(line.decode())
+            size = message.get("size", 0) if isinstance(message, dict) else None
+            if type(size) is not int:
+                return None
+            return message, await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, OSError, ValueError, RecursionError):
             return None
 
     def send(self, message: Message) -> None:

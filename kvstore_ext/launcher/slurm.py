@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from .far_ends import agent_command
 from .hosts import Host
 
 
 def srun_command(
     tasks: int,
     hosts: Sequence[Host],
-    python: str,
     options: Sequence[str],
-    addresses: Sequence[str],
+    agent: Sequence[str],
 ) -> list[str]:
-    """Returns the command; without hosts Slurm chooses them, or has in the job it runs in."""
+    """Returns the command that runs `agent` as each task; without hosts Slurm chooses
+    them, or has in the job it runs in."""
     command = ["srun", f"--ntasks={tasks}"]
     # In turn over the hosts; a server and a worker share a processor, and neither is tied to it;
     # a task that ends is no reason to end the others, which is for the launcher to say.
@@ -24,4 +23,4 @@ def srun_command(
     if hosts:
         names = ",".join(host.name for host in hosts)
         command += [f"--nodes={len(hosts)}", f"--nodelist={names}"]
-    return [*command, *options, *agent_command(python, "slurm", addresses)]
+    return [*command, *options, *agent]

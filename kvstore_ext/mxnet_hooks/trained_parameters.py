@@ -66,7 +66,7 @@ class TrainedParameters(Part):
         if not updaters:
             return None
         values = {name: copied(arrays[0]) for name, arrays in self.trained().items()}
-        states = copied(updaters[0].collect())
+        states = updaters[0].collect()
         return {"values": values, "states": states, "optimizer": packed(updaters[0].optimizer)}
 
     def own(self, rank: int) -> Any:

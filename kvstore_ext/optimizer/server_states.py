@@ -18,8 +18,8 @@ from ..errors import KVStoreError
 from ..keys.key_parts import KeyPart, Parted
 from ..keys.names import Key
 from ..protocol.carries import ENTRY, Carries
-from ..protocol.questions import answer_to, ask
-from ..protocol.state_format import arrays_from, build, flatten
+from ..protocol.state_format import build, flatten, with_shapes
+from ..protocol.state_pieces import Fetching, Section, Sending
 
 
 class ServerStates:
@@ -123,28 +123,33 @@ class ServerStates:
     def _fetch(self, key: Parted) -> Tuple[Any, int]:
         parts = key.parts()
         asked = [
-            ask(self._worker, part.server, f"{part.kind} state", {"place": part.place})
+            Fetching(self._worker, part.server, f"{part.kind} state", {"place": part.place})
             for part in parts
         ]
-        answers = [answer_to(self._worker, question) for question in asked]
+        answers = [fetching.finish() for fetching in asked]
         count = min(answer["count"] for answer, _ in answers)
+        found = [arrived for _, arrived in answers if arrived is not None]
         if count == 0:
             return None, 0
-        found = [arrays_from(answer["outline"], data) for answer, data in answers]
-        arrays = [_joined(leaf, parts, key.shape) for leaf in zip(*found)]
-        return build(answers[0][0]["outline"], arrays), count
+        # One array after the other, so that no more than one of them is there in parts and whole.
+        arrays = [
+            _joined([arrived.arrays.pop(0) for arrived in found], parts, key.shape)
+            for _ in range(len(found[0].arrays))
+        ]
+        return build(found[0].outline, arrays), count
 
     def _put(self, key: Parted, state: Any, count: int) -> None:
         outline, arrays = flatten(state)
         asked = []
         for part in key.parts():
-            own = [_cut(array, part, key.shape) for array in arrays]
-            outline_of_part = flatten(build(outline, list(own)))[0]
-            what = {"place": part.place, "outline": outline_of_part, "count": count}
-            data = b"".join(array.tobytes() for array in own)
-            asked.append(ask(self._worker, part.server, f"{part.kind} state", what, data))
-        for question in asked:
-            answer_to(self._worker, question)
+            name, what = f"{part.kind} state", {"place": part.place, "count": count}
+            cut = [array.shape == key.shape for array in arrays]  # others are the same everywhere
+            own = [Section(a, part.begin if is_cut else 0) for a, is_cut in zip(arrays, cut)]
+            shapes = (part.shape if is_cut else a.shape for a, is_cut in zip(arrays, cut))
+            of_part = with_shapes(outline, shapes)
+            asked.append(Sending(self._worker, part.server, name, what, of_part, own))
+        for sending in asked:
+            sending.finish()
 
 
 def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Optimizer]]:
@@ -174,7 +179,7 @@ def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
                 f"{', '.join(map(repr, keys)) or 'none'}"
             )
         for array in flatten(state)[1]:
-            if array.shape != keys[name].shape and array.size != 1:
+            if array.shape != keys[name].shape and math.prod(array.shape) != 1:
                 raise KVStoreError(
                     f"the states are another model's: that of key {name!r} has shape "
                     f"{array.shape}; the key has shape {keys[name].shape}"
@@ -186,11 +191,5 @@ def _joined(
 ) -> np.ndarray:
     """The array that was cut into these parts; one that was not is the same everywhere."""
     if all(array.shape == part.shape for array, part in zip(found, parts)):
-        return np.concatenate(found).reshape(shape)
+        return (np.concatenate(found) if len(found) > 1 else found[0]).reshape(shape)
     return found[0]
-
-
-def _cut(array: np.ndarray, part: KeyPart, shape: Tuple[int, ...]) -> np.ndarray:
-    if array.shape != shape:
-        return array
-    return array.reshape(-1)[part.begin : part.begin + math.prod(part.shape)].reshape(part.shape)

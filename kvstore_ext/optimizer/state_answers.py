@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict, Protocol, Tuple
 
 from ..protocol.question_desk import Answer, Answers
-from ..protocol.state_format import arrays_from, build, flatten
+from ..protocol.state_pieces import Arrivals, piece_of
 
 
 class KeepsStates(Protocol):
@@ -20,18 +20,20 @@ class KeepsStates(Protocol):
 def answers_of(keeper: KeepsStates) -> Answers:
     """What answers questions about the keeper's states: with an outline it takes one, without it
     hands one out."""
+    arrivals = Arrivals()
 
     def answer(asked: Dict[str, Any], data: bytes) -> Answer:
         place = tuple(asked["place"])
         if "outline" in asked:
-            outline = asked["outline"]
-            keeper.set_state(place, build(outline, arrays_from(outline, data)), asked["count"])
+            arrived = arrivals.take(place, asked, data)
+            if arrived is not None:
+                keeper.set_state(place, arrived.state(), asked["count"])
             return {}, b""
         try:
             state, count = keeper.state(place)
         except KeyError:
             return {"count": 0}, b""
-        outline, arrays = flatten(state)
-        return {"outline": outline, "count": count}, b"".join(a.tobytes() for a in arrays)
+        outline, piece = piece_of(state, asked)
+        return {"outline": outline, "count": count}, piece
 
     return answer

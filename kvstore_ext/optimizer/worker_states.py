@@ -6,6 +6,7 @@ from typing import Any, Dict, Mapping
 
 import mxnet as mx
 
+from ..copies import copied
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import Carries
@@ -25,8 +26,8 @@ class CarryingUpdater(mx.optimizer.Updater):
         return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
 
     def collect(self) -> Dict[Any, Any]:
-        """The states alone, as they are now."""
-        return dict(self.states)
+        """The states alone, of which nothing changes any more."""
+        return {name: copied(state) for name, state in self.states.items()}
 
     def resume(self, states: Dict[Any, Any]) -> None:
         """Goes on from states, and from where the optimizer is."""

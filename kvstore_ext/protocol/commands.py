@@ -9,7 +9,7 @@ from typing import Callable, Dict
 
 HEAD = 0
 
-GREET = "greet"  # then the worker's rank, its host
+GREET = "greet"  # then the worker's rank, its host, the name of its job
 SET_OPTIMIZER = "optimizer"  # then the store's number, its keys, the optimizer
 SPARSE_SETTINGS = "settings"  # then a sparse key's number, and the settings
 

@@ -10,7 +10,8 @@ from typing import Any, Dict, List, Optional, Tuple
 from .. import _core
 from .question_desk import Answer
 from .questions import answer_to, ask
-from .state_format import arrays_from, build, flatten
+from .state_format import flatten
+from .state_pieces import Arrivals, Arriving, Fetching, Sending, whole
 
 HANDOVER = "handover"
 
@@ -19,17 +20,24 @@ class Shelf:
     """A server's part. Only the thread that answers questions calls it."""
 
     def __init__(self) -> None:
-        self._left: Dict[str, Tuple[Dict[str, Any], bytes]] = {}
+        self._arrivals = Arrivals()
+        self._left: Dict[str, Tuple[Any, Arriving]] = {}  # note and state
 
     def answer(self, asked: Dict[str, Any], data: bytes) -> Answer:
         """Takes what comes with an outline, hands out what is asked for by name, or clears all."""
         if "clear" in asked:
             self._left.clear()
             return {}, b""
+        name = asked["name"]
         if "outline" in asked:
-            self._left[asked["name"]] = (asked, data)
+            arrived = self._arrivals.take(name, asked, data)
+            if arrived is not None:
+                self._left[name] = asked["note"], arrived
             return {}, b""
-        return self._left.get(asked["name"], ({"nothing": True}, b""))
+        if name not in self._left:
+            return {"nothing": True}, b""
+        note, left = self._left[name]
+        return {"outline": left.outline, "note": note}, left.piece(asked)
 
 
 class Handover:
@@ -46,34 +54,35 @@ class Handover:
     def __init__(self, worker: _core.Worker, servers: int) -> None:
         self._worker = worker
         self._servers = servers
-        self._asked: List[int] = []
+        self._sent: List[Sending] = []
 
     def leave(self, name: str, state: Any = None, note: Any = None) -> None:
         """Leaves a state (state_format.py), and a note that json can carry; returns at once."""
         outline, arrays = flatten(state)
-        data = b"".join(array.tobytes() for array in arrays)
-        what = {"name": name, "outline": outline, "note": note}
-        self._asked.append(ask(self._worker, self._server_of(name), HANDOVER, what, data))
+        what = {"name": name, "note": note}
+        server = self._server_of(name)
+        self._sent.append(Sending(self._worker, server, HANDOVER, what, outline, whole(arrays)))
 
     def settle(self) -> None:
         """Returns when all that was left lies there."""
-        for question in self._asked:
-            answer_to(self._worker, question)
-        self._asked.clear()
+        for sending in self._sent:
+            sending.finish()
+        self._sent.clear()
 
     def take(self, name: str) -> Optional[Tuple[Any, Any]]:
         """State, on the CPU, and note of a name; None where nothing was left under it."""
-        question = ask(self._worker, self._server_of(name), HANDOVER, {"name": name})
-        answer, data = answer_to(self._worker, question)
-        if "nothing" in answer:
-            return None
-        return build(answer["outline"], arrays_from(answer["outline"], data)), answer["note"]
+        asked = {"name": name}
+        fetching = Fetching(self._worker, self._server_of(name), HANDOVER, asked)
+        answer, arrived = fetching.finish()
+        return None if arrived is None else (arrived.state(), answer["note"])
 
     def clear(self) -> None:
         """Has the servers forget all."""
-        for server in range(self._servers):
-            self._asked.append(ask(self._worker, server, HANDOVER, {"clear": True}))
-        self.settle()
+        asked = [
+            ask(self._worker, server, HANDOVER, {"clear": True}) for server in range(self._servers)
+        ]
+        for question in asked:
+            answer_to(self._worker, question)
 
     def _server_of(self, name: str) -> int:
         return sum(name.encode()) % self._servers

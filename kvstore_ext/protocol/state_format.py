@@ -1,11 +1,12 @@
 """An optimizer's state on its way between worker and server: an outline, as json, and bytes.
 
-A state is an array of the parameter's shape, nothing, a number, or a tuple or list of such.
+A state is an array of the parameter's shape, nothing, a number, or a tuple or list of such. Its
+bytes are those of its arrays one after the other; state_pieces.py sends them piece by piece.
 """
 from __future__ import annotations
 
 import math
-from typing import Any, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -19,7 +20,7 @@ Outline = Any
 _KINDS = {"default": "array", "row_sparse": "rows"}
 
 
-def flatten(state: Any) -> Tuple[Outline, List[np.ndarray]]:
+def flatten(state: Any) -> Tuple[Outline, List[mx.nd.NDArray]]:
     """A state's outline and its arrays, in the order in which they stand in it."""
     if state is None:
         return None, []
@@ -30,8 +31,7 @@ def flatten(state: Any) -> Tuple[Outline, List[np.ndarray]]:
         arrays = [array for _, own in parts for array in own]
         return ["tuple" if isinstance(state, tuple) else "list", [o for o, _ in parts]], arrays
     if isinstance(state, mx.nd.NDArray) and state.stype in _KINDS:
-        array = state.asnumpy()
-        return [_KINDS[state.stype], array.dtype.name, list(array.shape)], [array]
+        return [_KINDS[state.stype], np.dtype(state.dtype).name, list(state.shape)], [state]
     raise KVStoreError(
         f"an optimizer state holds a {type(state).__name__}; it may hold NDArrays, numbers, None, "
         "tuples and lists"
@@ -39,7 +39,8 @@ def flatten(state: Any) -> Tuple[Outline, List[np.ndarray]]:
 
 
 def build(outline: Outline, arrays: List[np.ndarray]) -> Any:
-    """The state of this outline; takes its arrays from the list's front."""
+    """The state of this outline; takes its arrays from the list's front, so that no more than one
+    of them is there twice."""
     if outline is None:
         return None
     kind, content = outline[0], outline[1]
@@ -53,23 +54,36 @@ def build(outline: Outline, arrays: List[np.ndarray]) -> Any:
     return tuple(parts) if kind == "tuple" else parts
 
 
-def arrays_from(outline: Outline, data: bytes) -> List[np.ndarray]:
-    """The arrays of an outline, out of their bytes one after the other."""
-    arrays, offset = [], 0
-    for dtype, shape in _leaves(outline):
-        count = math.prod(shape)
-        array = np.frombuffer(data, dtype, count, offset).reshape(shape)
-        arrays.append(array)
-        offset += array.nbytes
-    return arrays
-
-
-def _leaves(outline: Outline) -> List[Tuple[str, List[int]]]:
+def leaves(outline: Outline) -> List[Tuple[str, Tuple[int, ...]]]:
+    """Type and shape of each array."""
     if outline is None or outline[0] == "number":
         return []
     if outline[0] in _KINDS.values():
-        return [(outline[1], outline[2])]
-    return [leaf for part in outline[1] for leaf in _leaves(part)]
+        return [(outline[1], tuple(outline[2]))]
+    return [leaf for part in outline[1] for leaf in leaves(part)]
+
+
+def with_shapes(outline: Outline, shapes: Iterator[Tuple[int, ...]]) -> Outline:
+    """The outline of the same state with arrays of other shapes, in their order."""
+    if outline is None or outline[0] == "number":
+        return outline
+    if outline[0] in _KINDS.values():
+        return [outline[0], outline[1], list(next(shapes))]
+    return [outline[0], [with_shapes(part, shapes) for part in outline[1]]]
+
+
+def elements(array: Any, begin: int, end: int) -> np.ndarray:
+    """Some of an array's elements, without a copy of all others; 0 where a row-sparse one has no
+    row."""
+    if getattr(array, "stype", "default") == "default":
+        some = array.reshape(-1)[begin:end]
+        return some.asnumpy() if isinstance(some, mx.nd.NDArray) else some
+    width = math.prod(array.shape[1:])
+    first, last = begin // width, -(-end // width)
+    rows = mx.nd.sparse.retain(array, mx.nd.arange(first, last, dtype="int64"))
+    found = np.zeros((last - first, width), array.dtype)
+    found[rows.indices.asnumpy() - first] = rows.data.asnumpy().reshape(-1, width)
+    return found.reshape(-1)[begin - first * width : end - first * width]
 
 
 def with_all_rows(dense: mx.nd.NDArray) -> mx.nd.NDArray:

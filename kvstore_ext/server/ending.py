@@ -18,10 +18,6 @@ from typing import Callable, Iterator, Optional
 from ..launch_reports import report
 from ..protocol.end_signal import STATUS, was_told
 
-# Seconds for which ps-lite goes on to acknowledge what others send again (PS_RESEND). No longer: it
-# aborts a process that sends to one that has ended, after ten times PS_RESEND_TIMEOUT.
-_RESENDING = 1.0
-
 
 @contextmanager
 def ending_with_job(
@@ -29,7 +25,7 @@ def ending_with_job(
     over: Callable[[], bool],
     finish: Callable[[], None],
     fail: Callable[[str], None],
-    resends: bool,
+    resending: float,
 ) -> Iterator[None]:
     """Ends the process while the block runs: with status 0 once the job is over, 1 once it failed;
     either way with that of a process that was told to end, if it was.
@@ -44,11 +40,12 @@ def ending_with_job(
         Ends what runs beside the loop, and await_failure's wait.
     fail
         Takes the reason where the block raises an exception, and has await_failure return it.
-    resends
-        Whether others may send something again, which somebody has to acknowledge.
+    resending
+        Seconds after which the process ends once the job is over: its last words may have been
+        lost, or others send again what it has to acknowledge.
     """
     done = threading.Event()
-    may_end = _seconds_after(over, _RESENDING) if resends else over
+    may_end = _seconds_after(over, resending) if resending else over
 
     def watch() -> None:
         while not done.is_set():

@@ -7,7 +7,7 @@ from ..optimizer.native_updater import NativeUpdater
 from ..optimizer.server_values import ROWS, takes_rows
 from ..optimizer.slice_optimizer import OptimizerLoop
 from ..optimizer.state_answers import answers_of
-from ..protocol.end_board import QUESTION, EndBoard
+from ..protocol import digest_board, end_board
 from ..protocol.handover import HANDOVER, Shelf
 from ..protocol.question_desk import QuestionDesk, server_halves
 
@@ -25,9 +25,19 @@ class ServerParts:
         How many it serves.
     options
         The stores'.
+    job, job_name
+        The job's number, which workers' messages have to carry, and the name that a launcher has
+        given it, if any.
     """
 
-    def __init__(self, transport: _core.Transport, workers: int, options: Options) -> None:
+    def __init__(
+        self,
+        transport: _core.Transport,
+        workers: int,
+        options: Options,
+        job: int = 0,
+        job_name: str = "",
+    ) -> None:
         halves = [make_half(options) for make_half in server_halves]
         methods = {name: made for half in halves for name, made in half.methods.items()}
         self.core = _core.Server(
@@ -36,6 +46,8 @@ class ServerParts:
             timeout=options.timeout,
             silence=options.silence,
             patience=options.longest_wait,
+            job=job,
+            job_name=job_name,
             methods=methods,
         )
         self.loop = OptimizerLoop(self.core)
@@ -44,8 +56,10 @@ class ServerParts:
         self._desk.register("slice state", answers_of(self.loop))
         self._desk.register("rows state", answers_of(self.native))
         self._desk.register(ROWS, takes_rows(self.native))
-        self.end_board = EndBoard(workers)
-        self._desk.register(QUESTION, self.end_board.answer)
+        self.end_board = end_board.EndBoard(workers)
+        self._desk.register(end_board.QUESTION, self.end_board.answer)
+        digests = digest_board.DigestBoard(workers, self.core.abort)
+        self._desk.register(digest_board.QUESTION, digests.answer)
         self._desk.register(HANDOVER, Shelf().answer)
         for half in halves:
             half.answer_on(self.core, self._desk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import secrets
 import sys
 import threading
 import time
@@ -15,12 +16,13 @@ from mxnet.kvstore.kvstore_server import KVStoreServer
 from .. import _core
 from ..compression import option_names
 from ..config import Job, Options
-from ..errors import ClusterError, OptionError
+from ..errors import ClusterError, KVStoreError, OptionError
 from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, Commands
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
+from ..security.admission import enter_job
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
 from .parts import ServerParts
@@ -54,9 +56,11 @@ class P3Server(KVStoreServer):
         self._job = job
         self._timeout = options.timeout
         transport = _core.PsLiteTransport(
-            role=_core.Role.SERVER, peers=job.workers, copies=job.resends
+            role=_core.Role.SERVER, peers=job.workers, copies=job.resending > 0
         )
-        self._parts = ServerParts(transport, job.workers, options)
+        # Without a name each server draws a number, and workers hear it with its greeting.
+        number = job.number or secrets.randbits(28) or 1
+        self._parts = ServerParts(transport, job.workers, options, number, job.name)
         self._lane = self._parts.core
         self._commands = Commands()
         self._commands.register(GREET, self._greet)
@@ -73,7 +77,7 @@ class P3Server(KVStoreServer):
     def run(self) -> None:
         """Serves until the workers are done; then the process ends, mostly from in here."""
         with ending_with_job(
-            self._failure, self._lane.over, self._finish, self._fail, self._job.resends
+            self._failure, self._lane.over, self._finish, self._fail, self._job.resending
         ):
             super().run()
         self._lane.stop()
@@ -140,10 +144,11 @@ class P3Server(KVStoreServer):
             )
 
     def _greet(self, arguments: str) -> None:
-        rank, _, host = arguments.partition(" ")
+        rank, host, job_name = [*arguments.split(" "), "", ""][:3]
         self._greeted.set()
         report(joined=True)
-        self._lane.greet(int(rank) if rank.isdecimal() and len(rank) < 9 else -1, host)
+        is_number = rank.isdecimal() and len(rank) < 9
+        self._lane.greet(int(rank) if is_number else -1, host, job_name)
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
@@ -169,6 +174,11 @@ def main(arguments: Optional[List[str]] = None) -> None:
         found = "not set" if job is None else "worker"
         sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
     report(joining=True)
+    try:
+        enter_job(job, options.timeout)
+    except KVStoreError as error:
+        report(failed=str(error))
+        sys.exit(f"kvstore_ext.server: {error}")
     if job.role == "scheduler":
         run_scheduler(job, options)
         return

@@ -8,6 +8,7 @@ from mxnet.base import _LIB, check_call
 
 from .. import _core
 from ..config import Job, Options
+from ..security.admission import why_without_key
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
 
@@ -19,10 +20,11 @@ def run_scheduler(job: Job, options: Options) -> None:
         _core.PsLiteTransport(
             role=_core.Role.SCHEDULER,
             peers=2 * max(job.workers, job.servers),
-            copies=job.resends,
+            copies=job.resending > 0,
         ),
         servers=job.servers,
         silence=options.silence,
+        job=job.number,
     )
     no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
         lambda *_: None
@@ -43,14 +45,14 @@ def run_scheduler(job: Job, options: Options) -> None:
         nonlocal broken
         broken = f"the scheduler: {reason}"
 
-    with ending_with_job(failure, scheduler.over, scheduler.end_waits, fail, job.resends):
+    with ending_with_job(failure, scheduler.over, scheduler.end_waits, fail, job.resending):
         check_call(_LIB.MXKVStoreRunServer(stock, no_commands, None))
     scheduler.stop()
 
 
 def incomplete(job: Job, timeout: float) -> str:
     """Says that processes have not come to the scheduler."""
-    return (
+    return why_without_key(job.scheduler) or (
         f"within {timeout:g} s not all of {job.workers} workers and {job.servers} servers have "
         f"come to the scheduler at {job.scheduler}"
     )

@@ -12,7 +12,7 @@ from ..compression.store_context import StoreContext
 from ..errors import ClusterError, KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
-from ..protocol.carries import ENTRY, NOBODY
+from ..protocol.carries import NOBODY, entry, take_entry
 from ..protocol.questions import answer_to, ask
 from .core_selection import RESUME
 from .local_training import LocalTraining
@@ -48,7 +48,7 @@ class SlimStates:
         cores = self._cores()
         local = {name: arrays[0].asnumpy() for name, arrays in training.arrays.items()}
         keys = training.keys.items()
-        entry = {
+        content = {
             "method": repr(training.method),
             "rank": self._rank,
             "steps": dict(training.steps),
@@ -58,7 +58,7 @@ class SlimStates:
             "base": {name: self._codecs[name].base() for name in training.keys},
             "global": {name: self._global(key) for name, key in keys if whole},
         }
-        return {ENTRY: entry}
+        return entry(**content)
 
     def put_back(self, states: Dict[Any, Any]) -> None:
         """Takes the entry out of the states and goes on from it; without one, changes nothing.
@@ -66,18 +66,18 @@ class SlimStates:
         Raises
         ------
         KVStoreError
-            For states of other options, another worker, or other keys.
+            For states of other options, another worker, other keys, or another format.
         ClusterError
             Where the other workers do not load theirs, within the option `patience`.
         """
-        entry = states.pop(ENTRY, None)
-        if entry is None:
+        saved = take_entry(states)
+        if saved is None:
             return
         training = self._training
-        if entry.get("rank") == NOBODY:  # this worker is new, and begins with the global model
-            begin = entry["global"]
-            entry = {**entry, "rank": self._rank, "local": begin, "base": begin}
-        found = (entry.get("method"), entry.get("rank"), set(entry.get("steps", ())))
+        if saved.get("rank") == NOBODY:  # this worker is new, and begins with the global model
+            begin = saved["global"]
+            saved = {**saved, "rank": self._rank, "local": begin, "base": begin}
+        found = (saved.get("method"), saved.get("rank"), set(saved.get("steps", ())))
         allowed = (repr(training.method), self._rank, set(training.keys))
         for what, one, other in zip(("method", "rank", "keys"), found, allowed):
             if one != other:
@@ -86,24 +86,24 @@ class SlimStates:
                 )
         mx.nd.waitall()
         training.selector.join()
-        training.steps = dict(entry["steps"])
-        training.chosen = entry["chosen"]
+        training.steps = dict(saved["steps"])
+        training.chosen = saved["chosen"]
         first = next(iter(training.keys.values()))
         begun = self._worker.rounds(first.identity) - 1
         training.model.resume(training.rounds, begun)
         cut = {
-            name: {s: self._cut(key, cores[name]) for s, cores in entry["cores"].items()}
+            name: {s: self._cut(key, cores[name]) for s, cores in saved["cores"].items()}
             for name, key in training.keys.items()
         }
         for name in training.keys:
-            self._codecs[name].set_base(entry["base"][name])
+            self._codecs[name].set_base(saved["base"][name])
             for selection, parts in cut[name].items():
                 for index, members in enumerate(parts):
                     self._codecs[name].set_core(index, selection, members)
             for array in training.arrays.get(name, []):
-                mx.nd.array(entry["local"][name]).copyto(array)
+                mx.nd.array(saved["local"][name]).copyto(array)
         if self._rank == 0:
-            self._put_on_servers(entry["global"], cut)
+            self._put_on_servers(saved["global"], cut)
         self._context.barrier()  # nobody pushes before the servers have it
 
     def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:

@@ -11,7 +11,7 @@ from ..version import __version__
 from .part import About, SnapshotError
 from .sealed_files import Seal, write_whole
 
-FORMAT = 1
+FORMAT = 2
 _NAME = "manifest.json"
 _SEAL = "sha256 of all other fields"
 
@@ -69,9 +69,10 @@ def read_manifest(directory: Path) -> Manifest:
         fields: Any = json.loads((directory / _NAME).read_bytes())
         found = fields.pop(_SEAL)
         if fields["format"] != FORMAT:
+            writer = fields.get("version", "before 0.1.0")
             raise SnapshotError(
-                f"it has format {fields['format']}, of kvstore_ext {fields['version']}; this is "
-                f"kvstore_ext {__version__}, which reads format {FORMAT}"
+                f"it has format {fields['format']}, of kvstore_ext {writer}; this is kvstore_ext "
+                f"{__version__}, which reads format {FORMAT}"
             )
         expected = _digest(fields)
         if found != expected:
@@ -80,7 +81,7 @@ def read_manifest(directory: Path) -> Manifest:
         return Manifest(files=files, **fields)
     except OSError as error:
         raise SnapshotError(f"{_NAME} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SnapshotError(f"{_NAME} is no manifest: {type(error).__name__}: {error}") from None
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, ItemsView, Iterable, Optional
 
 import mxnet as mx
 
@@ -48,6 +48,7 @@ class KeyRouter:
             patience=lane.patience,
             barrier=lane.barrier,
             keys=self.keys,
+            non_finite=lane.non_finite,
             push_details=self._pushes.details,
         )
         self.method = StoreMethod(self._context)
@@ -65,6 +66,18 @@ class KeyRouter:
     @steps.setter
     def steps(self, steps: int) -> None:
         self._pushes.steps = steps
+
+    def begins_step(self, names: Iterable[Key]) -> bool:
+        """Whether a push of one of these keys is the first of another step than the first."""
+        return self._pushes.begins_step(names)
+
+    def parameters(self) -> ItemsView[Key, Values]:
+        """Where the script has those that the store updates, as far as it has pulled them."""
+        return self._kept.items()
+
+    def parameter_names(self) -> Dict[Key, str]:
+        """By key, as far as a Trainer or Module has told."""
+        return self._context.adopted.names
 
     def compress(self, compression: Compression) -> None:
         """Gives the store a method; raises KVStoreError once there are keys."""

@@ -6,7 +6,13 @@ from typing import Any, ContextManager, Mapping, Optional, Union
 
 import mxnet as mx
 
-from ..compression import Compression, option_names, options_of_environment, parse
+from ..compression import (
+    OF_STORES,
+    Compression,
+    option_names,
+    options_of_environment,
+    parse,
+)
 from ..compression.store_method import StoreMethod
 from ..config import Options
 from ..errors import KVStoreError
@@ -147,7 +153,7 @@ class MethodStore(LaneStore):
         )
 
     def _warn_of_unused_options(self) -> None:
-        unused = options_of_environment()
+        unused = [name for name in options_of_environment() if name not in OF_STORES]
         if unused and self.compression is None:
             warnings.warn(
                 f"KVSTORE_EXT_OPTIONS has options of a compression, {', '.join(unused)}, but the "

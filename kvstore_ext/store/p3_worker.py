@@ -8,11 +8,11 @@ import mxnet as mx
 from ..config import Options
 from ..errors import KVStoreError
 from ..keys.names import Arrays, Key, pairs
-from .snapshot_store import SnapshotStore
 from .statistics import statistics
+from .verified_store import VerifiedStore
 
 
-class P3Worker(SnapshotStore):
+class P3Worker(VerifiedStore):
     """Priority-based parameter propagation: `mx.kv.create('p3')`, or `'dist_sync_p3'`.
 
     Behaves as MXNet's `dist_sync`. Dense keys travel on the lane: cut into slices, the layers that
@@ -94,7 +94,9 @@ class P3Worker(SnapshotStore):
             Before anything is sent.
         """
         self._check_open()
-        self._router.push(pairs(key, value), priority)
+        values = pairs(key, value)
+        self._before_push(values)
+        self._router.push(values, priority)
 
     def pull(
         self,
@@ -125,8 +127,9 @@ class P3Worker(SnapshotStore):
         A slice of `out` is written when its result arrives; whoever reads `out` waits for all.
         """
         self._check_open()
-        outs = None if out is None else pairs(key, out)
-        self._router.pushpull(pairs(key, value), outs, priority)
+        values, outs = pairs(key, value), None if out is None else pairs(key, out)
+        self._before_push(values)
+        self._router.pushpull(values, outs, priority)
 
     def broadcast_from(
         self, root: int, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0
@@ -232,6 +235,7 @@ class P3Worker(SnapshotStore):
             of how many that were looked at; scalers: a key's last one; excluded: dense keys that a
             store with a method leaves uncompressed; non_finite: rounds of keys that did not count;
             refused: messages, here and at the servers, that no process of the job sends;
+            strangers: connections that were refused here, in a job with a key;
             encode, queue, wire, decode: seconds, added up over slices, which wait and travel at the
             same time; wire ends with the result's arrival.
         """

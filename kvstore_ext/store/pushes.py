@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterable, Optional
 
 import mxnet as mx
 
@@ -63,6 +63,10 @@ class Pushes:
     def begin_sparse(self, optimizer: mx.optimizer.Optimizer) -> None:
         """The servers get this optimizer for sparse keys, while workers update dense ones."""
         self._sparse_watch = SettingsWatch(optimizer)
+
+    def begins_step(self, names: Iterable[Key]) -> bool:
+        """Whether a push of one of these keys is the first of another step than the first."""
+        return self.step > 0 and any(self._counts.get(name, 0) == self.step for name in names)
 
     def follow(self, states: Any) -> None:
         """The optimizer is the one that `states` has, now and later; the caller keeps them."""

@@ -45,6 +45,13 @@ class SparseKey(KeyPolicy):
         self._rounds = 0  # pushed
         self._rows = mx.nd.arange(value.shape[0], dtype="int64")
         self._pulled: Any = None  # all rows, for a dense value; until `begin`
+        most = max(self._bytes(self.shape[0]))
+        if most > lane.servers.most_bytes:
+            raise KVStoreError(
+                f"key {name!r} has row-sparse arrays, of which a server would have {most} bytes; "
+                f"MXNet's own store, through which they travel, takes at most "
+                f"{lane.servers.most_bytes}: start more servers"
+            )
 
     def begin(self, value: mx.nd.NDArray, outs: Optional[Values], priority: int) -> None:
         everything = with_all_rows(value.tostype("default").as_in_context(mx.cpu()))

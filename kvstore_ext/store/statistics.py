@@ -21,6 +21,7 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
         "excluded": method.excluded(),
         "non_finite": totals.non_finite,
         "refused": worker.refused(),
+        "strangers": _core.strangers(),
         "encode": totals.encode,
         "queue": totals.queue,
         "wire": totals.wire,

@@ -98,8 +98,7 @@ class StoreRun(Part):
         self._lane.barrier()  # nobody pushes before the servers have it all
 
     def _optimizer(self) -> Any:
-        states = self._router.states.collect()
-        return copied(states), packed(self._router.states.optimizer)
+        return self._router.states.collect(), packed(self._router.states.optimizer)
 
     def _values(self) -> Dict[Key, mx.nd.NDArray]:
         found, at_hand = {}, self._at_hand()

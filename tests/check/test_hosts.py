@@ -51,11 +51,8 @@ def test_slow_link_and_firewall(bare: str, tmp_path: Path) -> None:
     need("tc")
     fast, slow = Link(send=80, receive=80), Link(send=8, receive=80)
     job = Job(tmp_path)
-    with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(3, [fast, fast, slow]))
-        sshd = Sshd(tmp_path, job.mark, ["0.0.0.0"])
-        for host in cluster.hosts:
-            stack.enter_context(contextlib.contextmanager(sshd.serve)(_within(host.namespace)))
+    sshd = Sshd(tmp_path, job.mark, ["0.0.0.0"])
+    with Cluster(3, [fast, fast, slow]) as cluster, sshd.serve_on(cluster.hosts):
         addresses = [host.address for host in cluster.hosts]
         for rule in (
             f"pref 10 ipproto tcp sport {sshd.port} lookup main",
@@ -66,7 +63,7 @@ def test_slow_link_and_firewall(bare: str, tmp_path: Path) -> None:
         check = Check(
             *["-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"],
             python=bare,
-            within=_within(cluster.hosts[0].namespace),
+            within=cluster.hosts[0].within,
             environment={"KVSTORE_EXT_TEST_MARK": job.mark},
         )
         job.assert_gone()
@@ -154,7 +151,3 @@ def assert_measured(check: Check) -> None:
     links = check.links()
     assert list(links) == [(names[0], names[1]), (names[1], names[0])]
     assert all(link["bandwidth"] > 0 for link in links.values())
-
-
-def _within(namespace: str) -> list[str]:
-    return ["ip", "netns", "exec", namespace]

@@ -11,9 +11,10 @@
 namespace kvstore_ext {
 namespace {
 
-std::vector<std::shared_ptr<Node>> MakeNodes(int count) {
+std::vector<std::shared_ptr<Node>> MakeNodes(int count, const ClusterOptions& options) {
   std::vector<std::shared_ptr<Node>> nodes;
-  for (int rank = 0; rank < count; ++rank) nodes.push_back(std::make_shared<Node>(rank));
+  for (int rank = 0; rank < count; ++rank)
+    nodes.push_back(std::make_shared<Node>(rank, options.damage));
   return nodes;
 }
 
@@ -30,6 +31,8 @@ std::unique_ptr<Server> MakeServer(const ClusterOptions& cluster, std::shared_pt
   options.methods["slim_dp"] = std::move(slim);
   options.workers = cluster.workers;
   options.limits = cluster.limits;
+  options.job = cluster.job;
+  options.job_name = "ours";
   return std::make_unique<Server>(options, std::move(node));
 }
 
@@ -41,6 +44,7 @@ std::unique_ptr<Worker> MakeWorker(const ClusterOptions& cluster, int rank,
   options.servers = cluster.servers;
   options.slice_bytes = cluster.slice_bytes;
   options.limits = cluster.limits;
+  options.checksum = cluster.checksum;
   return std::make_unique<Worker>(options, std::move(node));
 }
 
@@ -63,6 +67,7 @@ void Node::Send(const Message& message) {
   if (message.peer == kScheduler || cut_) return;
   Message copy = message;
   copy.peer = rank_;
+  if (damage_) damage_(&copy);
   peers_[message.peer]->Accept(std::move(copy));
 }
 
@@ -94,8 +99,8 @@ bool Node::Next(Message* message) {
 
 Cluster::Cluster(const ClusterOptions& options)
     : options_(options),
-      worker_nodes_(MakeNodes(options.workers)),
-      server_nodes_(MakeNodes(options.servers)) {
+      worker_nodes_(MakeNodes(options.workers, options)),
+      server_nodes_(MakeNodes(options.servers, options)) {
   Connect(worker_nodes_, server_nodes_);
   Connect(server_nodes_, worker_nodes_);
   for (const auto& node : server_nodes_) {
@@ -104,7 +109,7 @@ Cluster::Cluster(const ClusterOptions& options)
   }
   for (int rank = 0; rank < options.workers; ++rank) {
     workers_.push_back(MakeWorker(options, rank, worker_nodes_[rank]));
-    for (const auto& server : servers_) server->Greet(rank, "host" + std::to_string(rank));
+    for (const auto& server : servers_) server->Greet(rank, "host" + std::to_string(rank), "ours");
   }
 }
 

@@ -24,7 +24,9 @@ namespace kvstore_ext {
 // Thread-safe, once connected.
 class Node : public Transport {
  public:
-  explicit Node(int rank) : rank_(rank) {}
+  // With something that is done to all that it sends.
+  explicit Node(int rank, std::function<void(Message*)> damage = nullptr)
+      : rank_(rank), damage_(std::move(damage)) {}
   ~Node() override { Stop(); }
 
   // Those that this node sends to, by rank; they must outlive its last Send.
@@ -42,6 +44,7 @@ class Node : public Transport {
   bool Next(Message* message);
 
   const int rank_;
+  const std::function<void(Message*)> damage_;
   std::atomic<bool> cut_{false};
   std::vector<Node*> peers_;
   std::mutex mutex_;  // of all below
@@ -56,6 +59,10 @@ struct ClusterOptions {
   int servers = 2;
   uint64_t slice_bytes = 150000;
   Limits limits = {20, 20, 20};
+  uint32_t job = 0;
+  bool checksum = false;
+  // Done to all that is sent, by threads that may be several.
+  std::function<void(Message*)> damage = nullptr;
 };
 
 // Running workers and servers, which stop with it. Owns all of them.

@@ -15,11 +15,11 @@
 namespace kvstore_ext {
 
 template <typename Number>
-constexpr DType kTypeOf = DType::kFloat32;
+inline constexpr DType kTypeOf = DType::kFloat32;
 template <>
-constexpr DType kTypeOf<double> = DType::kFloat64;
+inline constexpr DType kTypeOf<double> = DType::kFloat64;
 template <>
-constexpr DType kTypeOf<Float16> = DType::kFloat16;
+inline constexpr DType kTypeOf<Float16> = DType::kFloat16;
 
 template <typename Number>
 using Numbers = std::vector<Number>;

@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstring>
+#include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <thread>
 
 #include "cluster.h"
+#include "codecs/codec.h"
+#include "forged.h"
+#include "keys/shared_scaler.h"
+#include "server/scheduler.h"
 #include "transport/process_ids.h"
 
 namespace kvstore_ext {
@@ -16,25 +21,6 @@ namespace {
 
 constexpr uint64_t kElements = 100;
 constexpr int kStranger = 1;  // the worker, or server, whose number a stranger takes
-
-Message Of(MessageType type, uint64_t key = 0, uint64_t round = 1) {
-  Message message = ControlMessage(type);
-  message.header.key = key;
-  message.header.round = round;
-  return message;
-}
-
-Message With(Message message, size_t bytes) {
-  message.payload = Buffer::Allocate(bytes);
-  std::memset(message.payload.data.get(), 0, bytes);
-  message.header.whole = static_cast<uint32_t>(bytes);
-  return message;
-}
-
-Message WithText(Message message, std::string text) {
-  message.text = std::move(text);
-  return message;
-}
 
 SliceDeclaration Declared(uint64_t elements, const std::string& method = "") {
   SliceDeclaration declaration;
@@ -148,6 +134,7 @@ std::vector<Message> ForgedToAWorker() {
       With(Of(MessageType::kResult, 17), plain),
       With(Of(MessageType::kResult, 0, 2), plain - 4),
       With(Numbered(Of(MessageType::kResult, 0, 2), 9), plain),
+      Numbered(Of(MessageType::kResult, 0, 2), 0, Encoding::kSkipped),
       With(Numbered(Of(MessageType::kResult, 0, 2), 0, Encoding::kEncoded), 20),
       Beginning(With(Of(MessageType::kResult, 0, 2), 60), 4000000000),
       WithText(Of(MessageType::kResume), "12345"),
@@ -210,6 +197,107 @@ TEST(Gate, AWorkerRefusesWhatNoServerSends) {
   Train(&cluster, 3);
 }
 
+// Of the right size, but bytes that no encoder makes.
+TEST(Gate, AnEncodingThatIsNoneIsRefused) {
+  for (const std::string method :
+       {"2bit threshold=0.5", "terngrad clip_sigma=2.5 scaler_sharing=0 seed=0 error_feedback=0"}) {
+    ClusterOptions options;
+    options.servers = 1;
+    Cluster cluster(options);
+    cluster.Join({kElements}, method);
+    const auto train = [&] {
+      cluster.OnEveryKey([](int, Worker* worker, uint64_t key) {
+        std::vector<float> values(kElements, 1);
+        EXPECT_EQ(Exchange(worker, key, values, &values), "");
+      });
+    };
+    train();
+    train();
+    const std::vector<float> values(kElements, 1);
+    const Buffer bytes =
+        MakeCodec(method, options.workers)->Encode(values.data(), kElements, 1, Draws(0, 1, 0, 2));
+    Message forged =
+        With(Numbered(Of(MessageType::kPush, 0, 2), 0, Encoding::kEncoded), bytes.size);
+    std::memcpy(forged.payload.data.get(), bytes.data.get(), bytes.size);
+    forged.payload.data.get()[bytes.size - 1] = '\xff';
+    cluster.ForgeFromWorker(kStranger, 0, forged);
+    EXPECT_EQ(Refused(&cluster, 1), 1U) << method;
+    train();
+  }
+}
+
+// With servers' numbers, whether or not a launcher has told the workers as well.
+TEST(Gate, NobodyHearsAProcessOfAnotherJob) {
+  ClusterOptions options;
+  options.job = 5;
+  Cluster cluster(options);
+  cluster.Join({kElements});
+  Train(&cluster, 2);
+  const size_t plain = kElements * sizeof(float);
+  const std::vector<Message> to_server = {WithText(Of(MessageType::kAbort), "theirs"),
+                                          With(Of(MessageType::kPush, 0, 2), plain),
+                                          Of(MessageType::kCredit), Of(MessageType::kJoin)};
+  const std::vector<Message> to_worker = {WithText(Of(MessageType::kAbort), "theirs"),
+                                          With(Of(MessageType::kResult, 0, 2), plain),
+                                          Of(MessageType::kCredit), Of(MessageType::kHello)};
+  for (const uint32_t job : {0U, 6U}) {
+    for (Message message : to_server) {
+      message.job = job;
+      cluster.ForgeFromWorker(kStranger, 0, message);
+    }
+    for (Message message : to_worker) {
+      message.job = job;
+      cluster.ForgeFromServer(kStranger, 0, message);
+    }
+  }
+  EXPECT_EQ(Refused(&cluster, 16), 16U);
+  Train(&cluster, 3);
+}
+
+TEST(Gate, AWorkerOfAnotherJobIsTold) {
+  ClusterOptions options;
+  options.servers = 1;
+  Cluster cluster(options);
+  cluster.server(0).Greet(kStranger, "elsewhere", "theirs");  // whose rank a worker has already
+  cluster.Join({kElements});
+  Train(&cluster, 2);
+  EXPECT_EQ(Refused(&cluster, 1), 1U);
+}
+
+TEST(Gate, ASchedulerThatHearsOnlyAnotherJobEnds) {
+  auto node = std::make_shared<Node>(0);
+  Node other(2);
+  other.Connect({node.get()});
+  node->Connect({&other});
+  Scheduler scheduler(node, 1, 0.2, 5);
+  Message sign = Of(MessageType::kCredit);
+  sign.peer = 0;
+  sign.job = 6;
+  std::string reason;
+  for (int i = 0; i < 200 && reason.empty(); ++i) {
+    other.Send(sign);
+    reason = scheduler.AwaitFailure(0.02);
+  }
+  EXPECT_EQ(reason,
+            "the scheduler has heard of no process of its own job for 0.2 s, but of another one's: "
+            "is KVSTORE_EXT_JOB the same everywhere?");
+  scheduler.Stop();
+}
+
+TEST(Gate, ASchedulerForgetsWhatWasLeftOverOfAnotherJob) {
+  auto node = std::make_shared<Node>(0);
+  Node other(2);
+  other.Connect({node.get()});
+  node->Connect({&other});
+  Scheduler scheduler(node, 1, 0.2, 5);
+  Message sign = Of(MessageType::kCredit);
+  sign.job = 6;
+  other.Send(sign);
+  EXPECT_EQ(scheduler.AwaitFailure(0.4), "");
+  EXPECT_EQ(scheduler.AwaitFailure(0.2), "");
+  scheduler.Stop();
+}
+
 TEST(Gate, TheFirstThatIsRefusedIsNamed) {
   testing::internal::CaptureStderr();
   Gate gate(Side::kScheduler);
@@ -239,6 +327,14 @@ TEST(Gate, AProcessKnowsItsPeersByTheirNumbers) {
   }
   EXPECT_EQ(PeerOf(Role::kServer, 6, ServerId(0)), kNobody) << "a server hears workers";
   EXPECT_EQ(PeerOf(Role::kWorker, 6, WorkerId(0)), kNobody) << "a worker hears servers";
+}
+
+TEST(Gate, AScalerIsNeitherNegativeNorInfinite) {
+  for (const float scaler : {0.0F, 2.5F}) EXPECT_EQ(UnpackScaler(PackScaler(scaler)), scaler);
+  EXPECT_TRUE(std::isnan(UnpackScaler(PackScaler(std::numeric_limits<float>::quiet_NaN()))));
+  for (const float scaler : {-1.0F, std::numeric_limits<float>::infinity()}) {
+    EXPECT_THROW(UnpackScaler(PackScaler(scaler)), std::invalid_argument);
+  }
 }
 
 TEST(Gate, WorkersThatCutAKeyDifferentlyAreTold) {

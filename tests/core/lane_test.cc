@@ -11,7 +11,7 @@
 namespace kvstore_ext {
 namespace {
 
-constexpr uint64_t kKeys = 12;
+constexpr uint64_t kKeys = 8;
 
 // From none to a few slices, of which those above 75,000 bytes travel in parts.
 std::vector<uint64_t> Elements() {
@@ -48,7 +48,7 @@ TEST_P(Lane, EveryWorkerGetsTheSumOfEveryRound) {
     const std::vector<float> first = Values(key, 1);  // rank 0's
     const std::vector<float> sum = Values(key, plain ? 1 + 2 + 3 : 3);
     std::vector<float> output(input.size());
-    for (int round = 0; round < 15; ++round) {
+    for (int round = 0; round < 8; ++round) {
       EXPECT_EQ(Exchange(worker, key, input, &output), "");
       EXPECT_TRUE(output == (round == 0 ? first : sum)) << "key " << key << " in round " << round;
     }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include "one_end.h"
@@ -28,6 +29,13 @@ TEST_F(OneEnd, AddressesThePeer) {
   link_.Send(Push(1, 10));
   link_.SendControl(ControlMessage(MessageType::kPull));
   for (const Message& message : wire_->TakeAll()) EXPECT_EQ(message.peer, kPeer);
+}
+
+TEST_F(OneEnd, RefusesWhatNoHeaderCanCount) {
+  Message message = Push(1, 10);
+  message.payload.size = size_t{1} << 32;
+  EXPECT_THROW(link_.Send(message), std::length_error);
+  EXPECT_EQ(TakeKeys(), Keys{});
 }
 
 TEST_F(OneEnd, SlicesOfFewBytesOrNoneAreBoundedToo) {

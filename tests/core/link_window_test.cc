@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -85,9 +86,20 @@ TEST_F(Measured, TellsTheEstimatorWhatIsAcknowledged) {
   estimator_->RoundTrip(0, 1e6);
   const double end = Now() + 60;
   while (changes_ == 0 && Now() < end) {
-    Receive(Credit(100000000));
+    link_.Send(Push(1, kLeastPart));
+    Receive(Credit(kLeastPart));
   }
   EXPECT_GT(changes_, 0);
+}
+
+TEST_F(Measured, DoesNotTellTheEstimatorOfMoreThanItHasSent) {
+  ReceivePong(0.01);
+  const Window before = estimator_->advice();
+  for (int i = 0; i < 3; ++i) {
+    Receive(Credit(std::numeric_limits<uint64_t>::max() / 4));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(estimator_->advice(), before);
 }
 
 TEST(LinkWithoutEstimator, DoesNotPing) {

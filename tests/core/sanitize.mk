@@ -1,10 +1,16 @@
 # Compiles the core's tests and the core once a sanitizer, and runs them; the Makefile runs this,
 # from the repository's root.
 
-FLAGS := -std=c++17 -g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
-         -Ikvstore_ext/csrc
+# AddressSanitizer's program is clang's, for its objects are those of the fuzz targets as well
+# (tests/fuzz/fuzz.mk). A `ccache` before the compiler stays.
+address_CXX := $(filter ccache %/ccache,$(CXX)) clang++-14
+
+FLAGS := -std=c++17 -g1 -Og -Wall -Wextra -Werror -fno-omit-frame-pointer -ffp-contract=off \
+         -Ikvstore_ext/csrc -Itests/core
 thread_FLAGS := -fsanitize=thread -fno-sanitize-recover
-address_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover
+# clang does not know how GCC is told the instructions of a kernel: it compiles the same loops.
+address_FLAGS := -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow \
+                 -fno-sanitize-recover=all -Wno-unknown-pragmas -Wno-missing-braces
 coverage_FLAGS := --coverage -fprofile-update=atomic
 
 # Without what needs Python (the bindings) or MXNet (ps-lite, the engine), which are not
@@ -27,12 +33,12 @@ $(PROGRAMS:%=run-%): run-%: build/%/core_tests
 define RULES
 build/$(1)/core_tests: $(OBJECTS:%=build/$(1)/%) $(sort $(dir $(SOURCES)))
 	@echo "Linking $$@"
-	@$$(CXX) $$($(1)_FLAGS) $$(filter %.o,$$^) -lgtest -pthread -o $$@
+	@$$(or $$($(1)_CXX),$$(CXX)) $$($(1)_FLAGS) $$(filter %.o,$$^) -lgtest -pthread -o $$@
 
 build/$(1)/%.o: %.cc tests/core/sanitize.mk
 	@echo "Compiling $$@"
 	@mkdir -p $$(@D)
-	@$$(CXX) $$(FLAGS) $$($(1)_FLAGS) -MMD -MP -pthread -c $$< -o $$@
+	@$$(or $$($(1)_CXX),$$(CXX)) $$(FLAGS) $$($(1)_FLAGS) -MMD -MP -pthread -c $$< -o $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call RULES,$(program))))
 

@@ -23,7 +23,8 @@ from .rules import dry_run, run_for, script_words
 
 TRAIN = Path(__file__).with_name("train.py")
 SERVER = "kvstore-ext --serve"  # which has a test of its own
-RUNNER = re.compile(r"((?:\w+='[^']*' )*)python (-m kvstore_ext (?!--check)[^;|&]*)")
+RUNNER = re.compile(
+    r"((?:\w+='[^']*' )*)(?:python -m kvstore_ext|kvstore-ext) (?!--check)([^;|&]*)")
 
 # Each once, with the first place where it stands.
 COMMANDS: dict[str, str] = {}
@@ -57,8 +58,8 @@ def run(workplace: Path) -> Callable[[str], None]:
         runner = RUNNER.fullmatch(command)
         if runner:
             variables = dict(word.split("=", 1) for word in shlex.split(runner[1]))
-            words = shlex.split(runner[2])
-            run_python(*words, directory=workplace, environment=variables, fork=True)
+            arguments = ["-m", "kvstore_ext", *shlex.split(runner[2])]
+            run_python(*arguments, directory=workplace, environment=variables, fork=True)
             return
         ended = subprocess.run(["bash", "-c", command], cwd=workplace, env=environment, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -70,6 +70,10 @@ def parameters(checkpoint: Path) -> Arrays:
     return parameters_of(checkpoint / "parameters")
 
 
+UPDATERS = pytest.mark.parametrize(
+    "updater", ["true", pytest.param("false", marks=pytest.mark.all_only)])
+
+
 def test_digits_in_one_process_reaches_the_accuracy_it_prints() -> None:
     output = run_python(TRAIN_IMAGE, "--kv-store", "local", "--epochs", 12).stdout
     assert final_accuracy(output) >= 0.96
@@ -94,7 +98,7 @@ def test_module_script_reaches_the_accuracy_it_prints() -> None:
     assert final_accuracy(run(TRAIN_MODULE, "--kv-store", "local", "--epochs", 8)) >= 0.96
 
 
-@pytest.mark.parametrize("updater", ["true", "false"])
+@UPDATERS
 def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path,
                                                                   updater: str) -> None:
     flags = ["--kv-store", "local", "--update-on-kvstore", updater, "--lr-schedule", "step",
@@ -114,7 +118,7 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path
     assert_same_bits(parameters(tmp_path / "parts" / "epoch-0004"), whole)
 
 
-@pytest.mark.parametrize("updater", ["true", "false"])
+@UPDATERS
 def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: str) -> None:
     def train(name: str, epochs: int, snapshots: str) -> str:
         return run(TRAIN_IMAGE, "--kv-store", "p3", "--update-on-kvstore", updater, "--epochs",

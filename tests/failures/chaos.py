@@ -174,9 +174,7 @@ def run(settings: Settings, seed: int, directory: Path, name: str) -> tuple[Job,
         with contextlib.ExitStack() as stack:
             cluster = stack.enter_context(Cluster(settings.workers))
             sshd = Sshd(directory, job.mark, ["0.0.0.0"])
-            for host in cluster.hosts:
-                within = ["ip", "netns", "exec", host.namespace]
-                stack.enter_context(contextlib.contextmanager(sshd.serve)(within))
+            stack.enter_context(sshd.serve_on(cluster.hosts))
             desk = stack.enter_context(ForkDesk(directory / "desk", cluster.hosts).serve())
             chaos = Chaos(job, cluster, settings, seed, name, desk)
             _launch(job, cluster, sshd, settings, name, desk)
@@ -195,7 +193,7 @@ def _launch(
     desk: ForkDesk,
 ) -> None:
     """Starts the launcher on the switch."""
-    job.entry = ["ip", "netns", "exec", cluster.switch.namespace, *job.entry]
+    job.entry = [*cluster.switch.within, *job.entry]
     addresses = [host.address for host in cluster.hosts]
     arguments = ["-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"]
     arguments += ["-n", str(settings.workers), "-s", str(settings.servers), "--restarts", "1000"]

@@ -260,6 +260,10 @@ def refused_then_trained() -> None:
         store.push(1, mx.nd.ones((2, 3)))
     except kvstore_ext.KeyNotInitialised as error:
         print("refused:", error)
+    try:
+        store.init("rows", mx.nd.sparse.zeros("row_sparse", (1 << 22, 256), dtype="float64"))
+    except kvstore_ext.KVStoreError as error:
+        print("refused:", error)
     mx.nd.waitall()
     print("sent meanwhile:", store.take_trace())
     store.pushpull(0, mx.nd.ones((2, 3)), out=out)
@@ -269,6 +273,7 @@ def refused_then_trained() -> None:
 def test_in_a_cluster_nothing_is_sent_either(cluster: Cluster) -> None:
     job = cluster.run(refused_then_trained, options={"trace": True})
     for worker in job.workers:
-        assert worker.output.count("refused:") == 5
+        assert worker.output.count("refused:") == 6
+        assert "a server would have 4294967296 bytes" in worker.output
         assert "sent meanwhile: []" in worker.output
         assert f"sum: {[2.0] * 6}" in worker.output

@@ -118,7 +118,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "gone": ("worker-0.states", os.unlink, "cannot be read: No such file"),
     "no manifest": ("manifest.json", cut, "is no manifest"),
     "changed": ("manifest.json", renumber, r"has SHA-256 [0-9a-f]{64}; it says [0-9a-f]{64}"),
-    "format": ("manifest.json", reformat, "format 99.*reads format 1"),
+    "format": ("manifest.json", reformat, "format 99.*reads format 2"),
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
 from typing import Iterator, Sequence
 
+from benchmarks.cluster import Host
 from tests.support.cluster import free_port
 from tests.support.system_packages import need
 
@@ -71,6 +73,14 @@ class Sshd:
                 yield self
             finally:
                 server.kill()
+
+    @contextlib.contextmanager
+    def serve_on(self, hosts: Sequence[Host]) -> Iterator[None]:
+        """It listens on each of these hosts."""
+        with contextlib.ExitStack() as stack:
+            for host in hosts:
+                stack.enter_context(contextlib.contextmanager(self.serve)(host.within))
+            yield
 
     def hostfile(self, hosts: Sequence[str] = HOSTS) -> str:
         path = self.directory / "hosts"

@@ -3,7 +3,6 @@ job, and what runs on that one ends by itself."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
@@ -48,13 +47,11 @@ def network() -> Iterator[Cluster]:
 @pytest.fixture
 def options(job: Job, network: Cluster) -> Iterator[list[str]]:
     """With which a launcher, on its host from now on, starts two workers there."""
-    launchers, *others = ([*f"ip netns exec {host.namespace}".split()] for host in network.hosts)
+    launchers, *others = network.hosts
     sshd = Sshd(job.directory, job.mark, ["0.0.0.0"])
-    job.entry = [*launchers, sys.executable, "-c", IMPATIENT]
-    addresses = [host.address for host in network.hosts[1:]]
-    with contextlib.ExitStack() as stack:
-        for within in others:
-            stack.enter_context(contextlib.contextmanager(sshd.serve)(within))
+    job.entry = [*launchers.within, sys.executable, "-c", IMPATIENT]
+    addresses = [host.address for host in others]
+    with sshd.serve_on(others):
         yield ["-n", "2", "-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"]
 
 

@@ -6,13 +6,14 @@ import signal
 
 import pytest
 from kvstore_ext.launcher.agent import task_number
-from kvstore_ext.launcher.far_ends import ENTRY
+from kvstore_ext.launcher.far_ends import ENTRY, agent_command
 from kvstore_ext.launcher.hosts import Host
 from kvstore_ext.launcher.mpi import mpirun_command
 
 from tests.support.system_packages import need
 
 from .jobs import STAY, STUBBORN, Job
+from .keys import assert_one_key, keys
 from .sshd import HOSTS, Sshd
 
 OPTIONS = ["--launcher", "mpi", "--interface", "lo"]
@@ -43,6 +44,10 @@ def test_roles_and_environment(job: Job) -> None:
         assert variables["DMLC_NODE_HOST"] == "127.0.0.1"
         assert ("error" in lines) == (role == "worker")
     assert "[worker 1] error" in job.lines
+
+
+def test_one_key(job: Job) -> None:
+    assert_one_key(keys(job, *OPTIONS, "--secure", environment=ENVIRONMENT))
 
 
 def test_two_hosts(job: Job, sshd: Sshd) -> None:
@@ -93,17 +98,17 @@ def test_mpirun_that_fails(job: Job) -> None:
 
 def test_commands() -> None:
     hosts = [Host("one"), Host("two")]
-    join = ["py", ENTRY, "--join", "mpi", "10.0.0.1:4000,10.1.0.1:4000"]
-    addresses = ["10.0.0.1:4000", "10.1.0.1:4000"]
-    assert mpirun_command(5, hosts, "py", ["--quiet"], addresses, open_mpi=True) == [
+    join = agent_command("py", "mpi", ["10.0.0.1:4000", "10.1.0.1:4000"], secure=True)
+    assert join == ["py", ENTRY, "--join", "mpi", "10.0.0.1:4000,10.1.0.1:4000", "--secure"]
+    assert mpirun_command(5, hosts, ["--quiet"], join, open_mpi=True) == [
         *["mpirun", "-n", "5", "--map-by", "node:OVERSUBSCRIBE", "--bind-to", "none"],
         *["-x", "KVSTORE_EXT_LAUNCH_TOKEN", "--host", "one,two", "--quiet", *join],
     ]
-    assert mpirun_command(5, hosts, "py", [], addresses, open_mpi=False) == [
+    assert mpirun_command(5, hosts, [], join, open_mpi=False) == [
         *["mpirun", "-n", "5", "-ppn", "1", "-hosts", "one,two", *join],
     ]
-    assert "--host" not in mpirun_command(5, [], "py", [], addresses, open_mpi=True)
-    assert "-hosts" not in mpirun_command(5, [], "py", [], addresses, open_mpi=False)
+    assert "--host" not in mpirun_command(5, [], [], join, open_mpi=True)
+    assert "-hosts" not in mpirun_command(5, [], [], join, open_mpi=False)
 
 
 def test_task_number() -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.fork_desk import ForkDesk
 
 from .jobs import REPORT, Job
 from .sshd import HOSTS, Sshd
 
 SERVE = ["--server-command", "true"]
 # Appends its attempt to a file, and fails in those that come before the last argument.
-ATTEMPT = "echo $KVSTORE_EXT_ATTEMPT $DMLC_PS_ROOT_PORT >>attempts; "
+ATTEMPT = "echo $KVSTORE_EXT_ATTEMPT $DMLC_PS_ROOT_PORT $KVSTORE_EXT_JOB >>attempts; "
 
 
 def attempts(directory: Path) -> list[str]:
@@ -28,8 +30,9 @@ def fail_until(attempt: int, why: str = "echo no; exit 3") -> list[str]:
 def test_an_attempt_that_goes_well_ends_the_job_well(job: Job) -> None:
     assert job.run("-n", "1", *SERVE, "--restarts", "3", *fail_until(2)) == 0, job.errors
     assert attempts(job.directory) == ["0", "1", "2"]
-    ports = {line.split()[1] for line in (job.directory / "attempts").read_text().splitlines()}
-    assert len(ports) == 3
+    lines = (job.directory / "attempts").read_text().splitlines()
+    _, ports, jobs = map(set, zip(*map(str.split, lines)))
+    assert len(ports) == len(jobs) == 3
     for failed, logs in enumerate([job.log_dir, job.log_dir / "attempt-1"]):
         said = job.errors.index(f"launch: its last lines (all are in {logs}/worker-0.log):")
         assert job.errors[said - 1] == "launch: worker 0 on localhost ended with exit status 3"
@@ -80,8 +83,10 @@ print(value.asnumpy().tolist(), flush=True)
 
 def test_a_training_goes_on_from_its_snapshot(job: Job) -> None:
     (job.directory / "train.py").write_text(TRAIN)
-    arguments = ["-n", "2", "-s", "1", "--restarts", "2", sys.executable, "train.py"]
-    assert job.run(*arguments) == 0, job.errors
+    with ForkDesk(job.directory / "desk").serve() as desk:
+        serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
+        jobs = ["-n", "2", "-s", "1", "--restarts", "2", "--server-command", serve]
+        assert job.run(*jobs, *desk.command, "train.py") == 0, job.errors
     killed = [line for line in job.errors if line.endswith("killed by signal 9 (SIGKILL)")]
     assert [line.split(" on ")[0] for line in killed] == ["launch: worker 1", "launch: worker 0"]
     begins = [line for line in job.lines if line.startswith("[worker 0] attempt")]

@@ -6,11 +6,12 @@ import signal
 from typing import Iterator
 
 import pytest
-from kvstore_ext.launcher.far_ends import ENTRY
+from kvstore_ext.launcher.far_ends import ENTRY, agent_command
 from kvstore_ext.launcher.hosts import Host
 from kvstore_ext.launcher.slurm import srun_command
 
 from .jobs import STAY, STUBBORN, Job
+from .keys import assert_one_key, keys
 from .slurmd import serve
 
 OPTIONS = ["--launcher", "slurm", "--interface", "lo", "--start-timeout", "30"]
@@ -31,6 +32,10 @@ def test_roles_and_failing_worker(job: Job, slurm: dict[str, str]) -> None:
     assert job.errors[1].endswith(" ended with exit status 3")
     assert job.errors[3:] == ["    worker 1 1"]
     job.assert_gone()
+
+
+def test_one_key(job: Job, slurm: dict[str, str]) -> None:
+    assert_one_key(keys(job, *OPTIONS, "--secure", environment=slurm))
 
 
 def test_success(job: Job, slurm: dict[str, str]) -> None:
@@ -65,11 +70,11 @@ def test_srun_that_fails(job: Job, slurm: dict[str, str]) -> None:
 
 def test_command() -> None:
     hosts = [Host("one"), Host("two")]
-    addresses = ["10.0.0.1:4000", "10.1.0.1:4000"]
-    assert srun_command(5, hosts, "py", ["--partition=gpu"], addresses) == [
+    join = agent_command("py", "slurm", ["10.0.0.1:4000", "10.1.0.1:4000"], secure=False)
+    assert srun_command(5, hosts, ["--partition=gpu"], join) == [
         *["srun", "--ntasks=5", "--distribution=cyclic", "--overcommit", "--cpu-bind=none"],
         *["--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--input=none"],
         *["--nodes=2", "--nodelist=one,two", "--partition=gpu"],
         *["py", ENTRY, "--join", "slurm", "10.0.0.1:4000,10.1.0.1:4000"],
     ]
-    assert "--nodelist=" not in " ".join(srun_command(5, [], "py", [], addresses))
+    assert "--nodelist=" not in " ".join(srun_command(5, [], [], join))

@@ -118,13 +118,13 @@ def test_parameter_shapes_are_gluoncv_s_in_the_same_order(key: str) -> None:
     assert [p.shape for p in parameters(ours)] == [p.shape for p in parameters(reference)]
 
 
-# Which differ from others in their numbers of layers.
-DEEPER = ("cifar_resnet110_v1", "vgg13", "vgg16", "vgg19")
+# Which differ from others in their numbers of layers, or are parts of others.
+SIMILAR = ("cifar_resnet110_v1", "googlenet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 @pytest.mark.parametrize(
     "key",
-    [pytest.param(key, marks=[pytest.mark.all_only] * (key in DEEPER)) for key in TWINS],
+    [pytest.param(key, marks=[pytest.mark.all_only] * (key in SIMILAR)) for key in TWINS],
 )
 def test_same_weights_give_gluoncv_s_outputs_and_gradients(key: str) -> None:
     ours, reference = twins(key, classes=10)
@@ -201,6 +201,7 @@ def test_blocks_are_registered_in_the_order_of_use(
     assert [y.shape for y in logits] == [(2, 3)] * len(logits)
 
 
+@pytest.mark.all_only
 def test_lenet_learns_digits_as_its_docstring_says() -> None:
     digits = load_digits()
     order = np.random.default_rng(0).permutation(len(digits.target))

@@ -50,7 +50,11 @@ def _found(file: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
     """The legs of earlier calls."""
     lines = file.read_text().splitlines() if file.exists() else []
     results = [json.loads(line) for line in lines]
-    return {(each["leg"], each["rounds"], each["workers"]): each for each in results}
+    return {
+        (each["leg"], each["rounds"], each["workers"]): each
+        for each in results
+        if all("heap" in process for process in each["processes"].values())
+    }
 
 
 def _prospect(left: list[Leg], done: dict[str, dict[str, Any]]) -> str:
@@ -71,17 +75,22 @@ def _prospect(left: list[Leg], done: dict[str, dict[str, Any]]) -> str:
 
 def _line(result: dict[str, Any], done: dict[str, dict[str, Any]]) -> str:
     """What came of a leg: the steepest slope of each role, and what is wrong."""
-    slopes: dict[str, float] = {}
-    for name, process in result["processes"].items():
-        role = name.split()[0]
-        slopes[role] = max(slopes.get(role, process["memory"]), process["memory"])
-    grown = ", ".join(f"{role} {slope:+.1f}" for role, slope in slopes.items())
+    grown = {what: ", ".join(_steepest(result["processes"], what)) for what in ("heap", "memory")}
     rate = result["rounds"] / result["seconds"]
     wrong = "; ".join(faults(result, done)) or "the same sums, as many descriptors and threads"
     return (
-        f"{result['leg']}: {result['rounds']} rounds, {rate:.0f} a second; bytes that it grows by "
-        f"a round: {grown}; {wrong}"
+        f"{result['leg']}: {result['rounds']} rounds, {rate:.0f} a second; bytes that its live "
+        f"heap grows by a round: {grown['heap']}; its memory: {grown['memory']}; {wrong}"
     )
+
+
+def _steepest(processes: dict[str, Any], what: str) -> list[str]:
+    """The steepest slope of each role."""
+    slopes: dict[str, float] = {}
+    for name, process in processes.items():
+        role = name.split()[0]
+        slopes[role] = max(slopes.get(role, process[what]), process[what])
+    return [f"{role} {slope:+.1f}" for role, slope in slopes.items()]
 
 
 if __name__ == "__main__":

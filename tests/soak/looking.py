@@ -6,15 +6,19 @@ from typing import Dict, List, Sequence, Tuple
 
 import numpy as np
 
-# Bytes of anonymous memory, open descriptors and threads; of forks' memory with what they share.
+from tests.support.heap import told
+
+# Bytes of the live heap, and of anonymous memory; open descriptors and threads. Of forks with what
+# they share.
 Look = Dict[str, int]
 
 
-def look(process: int) -> Look:
-    """A process as Linux shows it now."""
+def look(process: int, heaps: str) -> Look:
+    """A process as Linux shows it now, and as it tells of its heap in a directory."""
     directory = Path("/proc", str(process))
     lines = dict(line.split(":", 1) for line in (directory / "status").read_text().splitlines())
     return {
+        "heap": told(heaps, process),
         "memory": int(lines["RssAnon"].split()[0]) * 1024,
         "descriptors": len(list((directory / "fd").iterdir())),
         "threads": int(lines["Threads"]),

@@ -30,6 +30,7 @@ def test_legs_run_once_and_nothing_grows(
 ) -> None:
     results = tmp_path / "legs.jsonl"
     monkeypatch.setattr(soak, "legs", lambda rounds: few)
+    monkeypatch.setattr(running, "_SLACK", 16 << 20)  # all of it is what is allocated once
     monkeypatch.setattr(sys, "argv", ["soak", "--workers", "3", "--results", str(results)])
     assert soak.main() == 0, capsys.readouterr().out
     output = capsys.readouterr().out
@@ -42,12 +43,13 @@ def test_legs_run_once_and_nothing_grows(
 
 
 def test_faults_are_named() -> None:
-    process = {"memory": 30.0, "descriptors": [20, 21], "threads": [9, 9]}
+    process = {"heap": 30.0, "memory": 300.0, "descriptors": [20, 21], "threads": [9, 9]}
     result = {"leg": "p3", "rounds": 100_000, "processes": {"server 1": process}}
     assert running.faults({**result, "checksums": {}}, {}) == [
         "workers have got different sums",
         "server 1 has 21 descriptors, 20 before",
-        "server 1 grows by 30 bytes a round",
+        "server 1's live heap grows by 30 bytes a round",
+        "server 1 grows by 300 bytes a round",
     ]
     whole = {**result, "processes": {}, "checksums": {"10": "5", "20": "6"}}
     lossy = {**whole, "leg": "p3, lossy", "checksums": {"10": "7"}}

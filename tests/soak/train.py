@@ -13,6 +13,9 @@ def train(directory: str, store_name: str, keys: str, steps: str, every: str) ->
     import mxnet as mx
     import numpy as np
 
+    from tests.support import heap
+
+    heap.tell(directory)
     store = mx.kv.create(store_name)
     random = np.random.RandomState(store.rank)
     shapes = [(10 + key,) for key in range(int(keys))]

@@ -99,7 +99,7 @@ class Process:
 def _interpreter(
     arguments: Sequence[str], environment: dict[str, str], directory: Path, host: Host | None
 ) -> subprocess.Popen[str]:
-    within = ["ip", "netns", "exec", host.namespace] if host else []
+    within = host.within if host else []
     return subprocess.Popen(
         [*within, sys.executable, "-u", *arguments],
         cwd=directory,

@@ -27,7 +27,7 @@ class ForkDesk:
     path
         Of the socket.
     hosts
-        On which forks run, by DMLC_NODE_HOST.
+        On which forks run, by DMLC_NODE_HOST; those of other names run here.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class ForkDesk:
         Of all forks so far, by their ids.
     """
 
-    def __init__(self, path: Path, hosts: Sequence[Host]) -> None:
+    def __init__(self, path: Path, hosts: Sequence[Host] = ()) -> None:
         # By a shell, since the launcher would put its runner into a command of Python's.
         self.command = ["sh", "-c", 'exec "$0" -S "$@"', sys.executable, str(COMMAND), str(path)]
         self.environments: dict[int, dict[str, str]] = {}
@@ -67,7 +67,7 @@ class ForkDesk:
     def _answer(self, connection: socket.socket) -> None:
         with connection, connection.makefile() as requests:
             pid, arguments, environment, directory = json.loads(requests.readline())
-            host = self._hosts[environment["DMLC_NODE_HOST"]]
+            host = self._hosts.get(environment.get("DMLC_NODE_HOST", ""))
             output = Path(f"/proc/{pid}/fd/1")
             fork = start([directory, *arguments], environment, output, host=host)
             self.environments[fork.pid] = environment

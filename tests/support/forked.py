@@ -55,9 +55,10 @@ def start(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     output: Path,
-    host: Host,
+    host: Host | None,
 ) -> Fork:
-    """A fork on another host that runs `python ARGUMENTS`, of which the first is a directory."""
+    """A fork, on another host if one is given, that runs `python ARGUMENTS`, of which the first is
+    a directory."""
     early = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": python_path()}
     interpreter = _interpreter("kvstore_ext", early)
     return interpreter.fork(RUN["kvstore_ext"], arguments, host, environment, output)

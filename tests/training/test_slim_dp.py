@@ -46,7 +46,7 @@ VALUES = {"qsgd": QSGD(6, 32), "terngrad": TernGrad(), "fp16": Half()}
 @pytest.fixture(scope="module")
 def cases(request: pytest.FixtureRequest) -> dict[str, Case]:
     """CASES, of which long ones are cut short without --all, after several cores and explorers."""
-    most = 200 if request.config.getoption("--all") else 60
+    most = 200 if request.config.getoption("--all") else 40
     return {name: replace(case, steps=min(case.steps, most)) for name, case in CASES.items()}
 
 

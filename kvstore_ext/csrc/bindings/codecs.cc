@@ -6,9 +6,11 @@
 #include "bindings/bindings.h"
 #include "codecs/codec.h"
 #include "codecs/codec_list.h"
+#include "codecs/finite.h"
 #include "codecs/kernels/kernels.h"
 #include "codecs/key_encoder.h"
 #include "codecs/select_largest.h"
+#include "support/crc32c.h"
 
 namespace kvstore_ext {
 namespace {
@@ -189,7 +191,18 @@ void BindCodec(py::module_* module) {
   BindSums(&codec);
 }
 
+// Of a contiguous array of float32, float64 or float16.
+bool IsAllFinite(const py::array& values) {
+  const py::ssize_t bytes = values.itemsize();
+  const DType dtype = bytes == 2 ? DType::kFloat16 : bytes == 4 ? DType::kFloat32 : DType::kFloat64;
+  const auto* data = static_cast<const char*>(values.data());
+  const auto elements = static_cast<size_t>(values.size());
+  py::gil_scoped_release without_gil;
+  return AllFinite(dtype, data, elements);
+}
+
 void BindKernels(py::module_* module) {
+  module->def("all_finite", &IsAllFinite, py::arg("values"));
   module->def("select_largest", [](const Floats& values, size_t count) {
     const auto elements = static_cast<size_t>(values.size());
     if (count > elements) {
@@ -204,6 +217,16 @@ void BindKernels(py::module_* module) {
     }
     return py::array_t<uint64_t>(static_cast<py::ssize_t>(selected.size()), selected.data());
   });
+  module->def(
+      "crc32c",
+      [](const py::buffer& bytes, bool by_table) {
+        const py::buffer_info info = bytes.request();
+        const auto* data = static_cast<const char*>(info.ptr);
+        const auto count = static_cast<size_t>(info.size * info.itemsize);
+        py::gil_scoped_release without_gil;
+        return by_table ? Crc32cByTable(data, count) : Crc32c(data, count);
+      },
+      py::arg("bytes"), py::arg("by_table") = false);
   module->def("use_kernels", &UseKernels, py::arg("name"));
   module->def("kernels", &AvailableKernels);
 }

@@ -12,8 +12,13 @@ void BindKeyCodecs(py::module_* module) {
         const ZeroCount count = codec.zeros();
         return py::make_tuple(count.zeros, count.looked_at);
       });
+  py::enum_<NonFinite>(*module, "NonFinite")
+      .value("KEEP", NonFinite::kKeep)
+      .value("SKIP", NonFinite::kSkip)
+      .value("RAISE", NonFinite::kRaise);
   py::class_<PlainCodec, KeyCodec, std::shared_ptr<PlainCodec>>(*module, "PlainCodec")
-      .def(py::init<std::string>(), py::arg("specification") = "");
+      .def(py::init<std::string, NonFinite>(), py::arg("specification") = "",
+           py::arg("non_finite") = NonFinite::kKeep);
   py::class_<GradientCodec, KeyCodec, std::shared_ptr<GradientCodec>>(*module, "GradientCodec")
       .def(py::init<const std::string&, int, bool>(), py::arg("specification"), py::arg("workers"),
            py::arg("raises"))

@@ -59,5 +59,6 @@ PYBIND11_MODULE(_core, module) {
   BindServer(&module);
   BindScheduler(&module);
   BindSystemExit(&module);
+  BindSecurity(&module);
   BindSlim(&module);
 }

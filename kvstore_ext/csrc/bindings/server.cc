@@ -82,18 +82,22 @@ void BindServer(py::module_* module) {
   ServerClass server(*module, "Server");
   server
       .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout,
-                       double silence, double patience,
+                       double silence, double patience, uint32_t job, const std::string& job_name,
                        std::map<std::string, std::shared_ptr<ServerMethod>> methods) {
              ServerOptions options;
              options.workers = workers;
              options.limits = {timeout, silence, patience};
+             options.job = job;
+             options.job_name = job_name;
              options.methods = std::move(methods);
              return std::make_shared<Server>(options, std::move(transport));
            }),
            py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("timeout"),
-           py::arg("silence"), py::arg("patience"), py::arg("methods"))
+           py::arg("silence"), py::arg("patience"), py::arg("job"), py::arg("job_name"),
+           py::arg("methods"))
       .def("set_rank", &Server::SetRank)
-      .def("greet", &Server::Greet, WithoutGil())
+      .def("greet", &Server::Greet, py::arg("worker"), py::arg("host"), py::arg("job_name"),
+           WithoutGil())
       .def(
           "carried_over",
           [](const Server& self, uint64_t key, uint32_t slice) {
@@ -127,8 +131,8 @@ void BindServer(py::module_* module) {
 
 void BindScheduler(py::module_* module) {
   py::class_<Scheduler>(*module, "Scheduler")
-      .def(py::init<std::shared_ptr<Transport>, int, double>(), py::arg("transport"), py::kw_only(),
-           py::arg("servers"), py::arg("silence"))
+      .def(py::init<std::shared_ptr<Transport>, int, double, uint32_t>(), py::arg("transport"),
+           py::kw_only(), py::arg("servers"), py::arg("silence"), py::arg("job"))
       .def("await_failure", &Scheduler::AwaitFailure, WithoutGil())
       .def("over", &Scheduler::Over, WithoutGil())
       .def("end_waits", &Scheduler::EndWaits, WithoutGil())

@@ -31,7 +31,7 @@ void BindStatistics(py::module_* module) {
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
                                    int servers, size_t slice_bytes, size_t window_bytes,
                                    double timeout, double silence, double patience,
-                                   bool deterministic, bool priorities,
+                                   bool deterministic, bool priorities, bool checksum, uint32_t job,
                                    const std::string& configuration) {
   WorkerOptions options;
   options.rank = rank;
@@ -42,6 +42,8 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
   options.limits = {timeout, silence, patience};
   options.deterministic = deterministic;
   options.priorities = priorities;
+  options.checksum = checksum;
+  options.job = job;
   options.configuration = configuration;
   return std::make_shared<Worker>(options, std::move(transport));
 }
@@ -162,7 +164,7 @@ void BindWorker(py::module_* module) {
       .def(py::init(&MakeWorker), py::arg("transport"), py::kw_only(), py::arg("rank"),
            py::arg("workers"), py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"),
            py::arg("timeout"), py::arg("silence"), py::arg("patience"), py::arg("deterministic"),
-           py::arg("priorities"), py::arg("configuration"))
+           py::arg("priorities"), py::arg("checksum"), py::arg("job"), py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def("declare", &Declare, WithoutGil())

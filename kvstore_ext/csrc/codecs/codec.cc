@@ -4,15 +4,19 @@
 #include <limits>
 
 #include "codecs/codec_list.h"
-#include "codecs/kernels/kernels.h"
+#include "codecs/finite.h"
 #include "codecs/key_encoder.h"
-#include "support/float16.h"
 
 namespace kvstore_ext {
 
 float Codec::Scaler(const float* values, size_t elements) const {
-  const bool finite = kernels().largest(values, elements) < kNotFinite;
+  const bool finite = AllFinite(DType::kFloat32, reinterpret_cast<const char*>(values), elements);
   return finite ? 0 : std::numeric_limits<float>::quiet_NaN();
+}
+
+void Codec::Check(size_t elements, const Buffer& bytes) const {
+  std::vector<float> sum(elements);
+  AddTo(sum.data(), elements, bytes);
 }
 
 float Codec::ScalerOf(const Buffer&) const { return 0; }

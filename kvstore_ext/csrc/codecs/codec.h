@@ -35,8 +35,11 @@ class Codec : public std::enable_shared_from_this<Codec> {
   virtual Buffer Encode(const float* values, size_t elements, float scaler,
                         const Draws& draws) const = 0;
 
-  // sum[i] += what the bytes say of element i. Throws std::invalid_argument for bytes that are no
-  // encoding of so many elements.
+  // Throws std::invalid_argument for bytes that are no encoding of so many elements. They come from
+  // the network, and what passes changes a sum.
+  virtual void Check(size_t elements, const Buffer& bytes) const;
+
+  // sum[i] += what the bytes say of element i. Throws as Check, but may have changed the sum then.
   virtual void AddTo(float* sum, size_t elements, const Buffer& bytes) const = 0;
 
   // The scaler with which the bytes were encoded; 0 where there is none.

@@ -22,8 +22,12 @@ Buffer Half::Encode(const float* values, size_t elements, float, const Draws&) c
   return bytes;
 }
 
-void Half::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+void Half::Check(size_t elements, const Buffer& bytes) const {
   CheckSize(kName, bytes, elements, elements * sizeof(uint16_t));
+}
+
+void Half::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  Check(elements, bytes);
   kernels().add_half(sum, elements, reinterpret_cast<const uint16_t*>(bytes.data.get()));
 }
 

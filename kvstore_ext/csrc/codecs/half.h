@@ -16,6 +16,7 @@ class Half : public Codec {
   bool error_feedback() const override { return error_feedback_; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
+  void Check(size_t elements, const Buffer& bytes) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
   Buffer EncodeSum(const float* sum, size_t elements, float scaler,
                    const Draws& draws) const override;

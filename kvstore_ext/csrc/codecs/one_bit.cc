@@ -51,9 +51,14 @@ Buffer OneBit::Encode(const float* values, size_t elements, float, const Draws&)
   return bytes;
 }
 
-void OneBit::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+void OneBit::Check(size_t elements, const Buffer& bytes) const {
   const size_t buckets = DivideUp(elements, options_.bucket);
   CheckSize(kName, bytes, elements, EncodedBytes(elements, buckets));
+}
+
+void OneBit::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  Check(elements, bytes);
+  const size_t buckets = DivideUp(elements, options_.bucket);
   const char* means = bytes.data.get();
   const char* bits = means + 2 * sizeof(float) * buckets;
   uint8_t codes[kChunk];

@@ -25,6 +25,7 @@ class OneBit : public Codec {
   bool error_feedback() const override { return options_.error_feedback; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
+  void Check(size_t elements, const Buffer& bytes) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
   Buffer EncodeSum(const float* sum, size_t elements, float scaler,
                    const Draws& draws) const override;

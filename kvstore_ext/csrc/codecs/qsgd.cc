@@ -102,8 +102,12 @@ void Qsgd::AddBuckets(float* sum, size_t elements, const char* norms, const uint
   }
 }
 
-void Qsgd::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+void Qsgd::Check(size_t elements, const Buffer& bytes) const {
   CheckSize(kName, bytes, elements, EncodedBytes(elements));
+}
+
+void Qsgd::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  Check(elements, bytes);
   const char* norms = bytes.data.get();
   const char* packed = norms + sizeof(float) * DivideUp(elements, options_.bucket);
   std::vector<uint8_t> codes(options_.bits == kByte ? 0 : std::min(chunk_, elements));

@@ -31,6 +31,7 @@ class Qsgd : public Codec {
   uint64_t seed() const override { return options_.seed; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
+  void Check(size_t elements, const Buffer& bytes) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
   Buffer EncodeSum(const float* sum, size_t elements, float scaler,
                    const Draws& draws) const override;

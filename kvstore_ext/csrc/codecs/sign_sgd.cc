@@ -38,8 +38,12 @@ Buffer SignSgd::Encode(const float* values, size_t elements, float, const Draws&
   return bytes;
 }
 
-void SignSgd::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+void SignSgd::Check(size_t elements, const Buffer& bytes) const {
   CheckSize(kName, bytes, elements, DivideUp(elements, 8));
+}
+
+void SignSgd::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  Check(elements, bytes);
   uint8_t codes[kChunk];
   for (size_t begin = 0; begin < elements; begin += kChunk) {
     const size_t length = std::min(kChunk, elements - begin);

@@ -29,6 +29,7 @@ class SignSgd : public Codec {
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
   // A vote of 1 or -1 for each element.
+  void Check(size_t elements, const Buffer& bytes) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
   bool sums_are_votes() const override { return true; }
   Buffer EncodeSum(const float* sum, size_t elements, float scaler,

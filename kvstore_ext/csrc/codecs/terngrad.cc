@@ -40,6 +40,10 @@ float CheckedScaler(const Buffer& bytes) {
   return scaler;
 }
 
+const uint8_t* DigitsOf(const Buffer& bytes) {
+  return reinterpret_cast<const uint8_t*>(bytes.data.get() + kHeader);
+}
+
 std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
   TernGradOptions options;
   options.clip_sigma = values.Number("clip_sigma");
@@ -89,13 +93,16 @@ Buffer TernGrad::EncodeClipped(const float* values, size_t elements, float limit
   return bytes;
 }
 
-void TernGrad::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+void TernGrad::Check(size_t elements, const Buffer& bytes) const {
   CheckSize(kName, bytes, elements, EncodedBytes(elements));
-  const float scaler = CheckedScaler(bytes);
-  const auto* digits = reinterpret_cast<const uint8_t*>(bytes.data.get() + kHeader);
-  const uint8_t largest = kernels().largest_byte(digits, bytes.size - kHeader);
+  CheckedScaler(bytes);
+  const uint8_t largest = kernels().largest_byte(DigitsOf(bytes), bytes.size - kHeader);
   if (largest > kLargestByte) RefuseBytes(kName, "a byte of " + std::to_string(largest));
-  kernels().add_ternary(sum, elements, scaler, digits);
+}
+
+void TernGrad::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  Check(elements, bytes);
+  kernels().add_ternary(sum, elements, CheckedScaler(bytes), DigitsOf(bytes));
 }
 
 float TernGrad::ScalerOf(const Buffer& bytes) const {

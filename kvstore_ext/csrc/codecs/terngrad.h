@@ -38,6 +38,7 @@ class TernGrad : public Codec {
   bool sums_lose() const override { return false; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
+  void Check(size_t elements, const Buffer& bytes) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
   float ScalerOf(const Buffer& bytes) const override;
   // float32 s, then levels; see levels.h. No data without sharing.

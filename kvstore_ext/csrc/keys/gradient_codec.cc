@@ -36,10 +36,7 @@ KeyEncoder& GradientCodec::encoder() const {
 
 std::optional<Encoding> GradientCodec::Prepare(const char* gradient, uint64_t round, bool plain) {
   const float scaler = Look(gradient, round);
-  if (std::isnan(scaler) && raises_) {
-    throw NotFinite("the gradient of key " + lane().declaration().name + ", round " +
-                    std::to_string(round) + ", has values that are not finite");
-  }
+  if (std::isnan(scaler) && raises_) RefuseInput(round);
   if (!codec_->shares_scaler()) {
     round_scaler_ = scaler;
     return std::isnan(scaler) ? Encoding::kSkipped : plain ? Encoding::kPlain : Encoding::kEncoded;

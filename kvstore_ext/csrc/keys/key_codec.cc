@@ -23,6 +23,11 @@ void KeyCodec::OnMessage(const Message&) {
                            ": a server sent a message that its method does not know");
 }
 
+void KeyCodec::RefuseInput(uint64_t round) const {
+  throw NotFinite("the gradient of key " + lane().declaration().name + ", round " +
+                  std::to_string(round) + ", has values that are not finite");
+}
+
 void KeyCodec::WritePlain(const Slice& slice, const Result& result, char* output) const {
   const SliceDeclaration& key = lane().declaration();
   const size_t element = SizeOf(key.dtype);

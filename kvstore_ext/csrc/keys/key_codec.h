@@ -132,6 +132,9 @@ class KeyCodec {
     return *lane_;
   }
 
+  // Throws NotFinite for the input of this round.
+  [[noreturn]] void RefuseInput(uint64_t round) const;
+
   // Writes a result that is not encoded: numbers, or nothing where the round does not count. Throws
   // std::runtime_error for another number of bytes.
   void WritePlain(const Slice& slice, const Result& result, char* output) const;

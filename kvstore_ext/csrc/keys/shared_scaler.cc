@@ -16,6 +16,9 @@ float UnpackScaler(const std::string& text) {
     throw std::invalid_argument("a scaler of " + std::to_string(text.size()) + " bytes");
   }
   std::memcpy(&scaler, text.data(), sizeof scaler);
+  if (scaler < 0 || std::isinf(scaler)) {
+    throw std::invalid_argument("a scaler of " + std::to_string(scaler));
+  }
   return scaler;
 }
 

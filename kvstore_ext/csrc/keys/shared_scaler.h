@@ -12,6 +12,8 @@ namespace kvstore_ext {
 
 // A scaler as it travels in the text of a message.
 std::string PackScaler(float scaler);
+// Throws std::invalid_argument for a text that is none: a scaler is finite and at least 0, or not a
+// number where a gradient is not finite.
 float UnpackScaler(const std::string& text);
 
 // Thread-safe. No key waits for another's scaler, and they overtake all data.

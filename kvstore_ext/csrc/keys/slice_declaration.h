@@ -14,6 +14,10 @@ namespace kvstore_ext {
 // The method of a key whose rounds bring one worker's array to all others.
 constexpr char kBroadcast[] = "broadcast";
 
+// That of a key whose numbers travel as they are; a round does not count to which they are not
+// finite.
+constexpr char kSkipping[] = "skip_non_finite";
+
 // A key and the index of one of its slices.
 using SliceName = std::pair<uint64_t, uint32_t>;
 
@@ -38,7 +42,10 @@ struct SliceDeclaration {
   }
 
   // Whether numbers travel in another form than their own.
-  bool has_codec() const { return !method.empty() && method_name() != kBroadcast; }
+  bool has_codec() const { return !method.empty() && method != kBroadcast && method != kSkipping; }
+
+  // Whether its rounds may come to nothing, where a gradient is not finite.
+  bool may_skip() const { return has_codec() || method == kSkipping; }
 
   std::string Pack() const {
     const Numbers numbers{offset, elements, dtype, store};

@@ -13,9 +13,16 @@ namespace {
 // Below this, the cost of a message outweighs what even shares gain.
 constexpr uint64_t kLeastEvenBytes = 16384;
 
-// Of so many units, each of so many bytes.
-uint64_t CountSlices(uint64_t units, double unit_bytes, size_t slice_bytes, int servers) {
-  const uint64_t most = std::max<uint64_t>(1, static_cast<uint64_t>(slice_bytes / unit_bytes));
+// Few bytes may encode many elements, whose first values travel as they are: of 8 bytes each, they
+// fit a message (Header::whole) and what ps-lite and ZMQ count in an int.
+constexpr uint64_t kMostElements = uint64_t{1} << 27;
+
+// Of so many units, each of so many elements and bytes.
+uint64_t CountSlices(uint64_t units, uint64_t alignment, double unit_bytes, size_t slice_bytes,
+                     int servers) {
+  const uint64_t fit = std::min<uint64_t>(static_cast<uint64_t>(slice_bytes / unit_bytes),
+                                          kMostElements / alignment);
+  const uint64_t most = std::max<uint64_t>(1, fit);
   const uint64_t count = std::max<uint64_t>(1, (units + most - 1) / most);
   const uint64_t even = (count + servers - 1) / servers * servers;
   return units * unit_bytes / even >= kLeastEvenBytes && even <= units ? even : count;
@@ -37,7 +44,8 @@ std::vector<Slice> SliceKey(uint64_t key, uint64_t elements, double element_byte
                                 " bytes for " + std::to_string(servers) + " servers");
   }
   const uint64_t units = (elements + alignment - 1) / alignment;
-  const uint64_t count = CountSlices(units, element_bytes * alignment, slice_bytes, servers);
+  const uint64_t count =
+      CountSlices(units, alignment, element_bytes * alignment, slice_bytes, servers);
   // Neighbouring keys must not start at neighbouring servers only: layers repeat in patterns, and a
   // pattern as long as the number of servers would give one server all of the large layers.
   const uint64_t first_server = Mix(key) % servers;

@@ -22,44 +22,19 @@ CodedSum::CodedSum(SliceContext given)
                    }),
       codec_(CodecOf(context())) {}
 
-bool CodedSum::Accept(const Message& message) {
-  switch (message.header.encoding) {
-    case Encoding::kPlain: AddPlain(message, &sum_); break;
-    case Encoding::kEncoded: sum_.AddBytes(message.peer, message.payload); break;
-    case Encoding::kSkipped:
-      CheckBytes(message, 0);
-      sum_.AddNonFinite(message.peer);
-      break;
+void CodedSum::AcceptEncoded(const Message& message) {
+  try {
+    codec_->Check(context().declaration.elements, message.payload);
+  } catch (const std::invalid_argument& error) {
+    throw Unfit(error.what());
   }
-  return true;
+  sum_.AddBytes(message.peer, message.payload);
 }
 
-void CodedSum::Finish(uint64_t round) {
-  if (sum_.non_finite()) {
-    Drop();
-    value_ = Buffer();
-    encoding_ = Encoding::kSkipped;
-  } else if (round == 0) {
-    value_ = sum_.Take();
-    encoding_ = Encoding::kPlain;
-  } else {
-    Encode(round);
-  }
-}
-
-bool CodedSum::TakeGradient(Buffer* gradient) {
-  encoding_ = sum_.non_finite() ? Encoding::kSkipped : Encoding::kPlain;
-  if (sum_.non_finite()) {
-    Drop();
-    return false;
-  }
-  *gradient = sum_.TakeWide(TakeFactor());
-  return true;
-}
-
-void CodedSum::Drop() {
-  sum_.Drop();
-  TakeFactor();
+void CodedSum::FinishSum(uint64_t round) {
+  if (round > 0) return Encode(round);
+  value_ = sum_.Take();
+  encoding_ = Encoding::kPlain;
 }
 
 void CodedSum::Encode(uint64_t round) {

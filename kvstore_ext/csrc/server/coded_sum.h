@@ -9,23 +9,19 @@
 
 namespace kvstore_ext {
 
-// A round in which a worker's gradient is not finite does not count: its sum is nothing, or, with
-// an optimizer, the value stays. A sum takes along what earlier ones have left out, where the codec
-// has error feedback.
+// A sum takes along what earlier ones have left out, where the codec has error feedback.
 class CodedSum : public SumReduction {
  public:
   // Throws std::invalid_argument for an unknown codec or a type that cannot be compressed.
   explicit CodedSum(SliceContext context);
 
-  bool Accept(const Message& message) override;
-  void Finish(uint64_t round) override;
-  bool TakeGradient(Buffer* gradient) override;
   std::vector<float> carried_over() const override { return carried_over_; }
   void CarryOver(uint64_t rounds, uint64_t open_round, std::vector<float> values) override;
   size_t held_bytes() const override;
 
  private:
-  void Drop();
+  void AcceptEncoded(const Message& message) override;
+  void FinishSum(uint64_t round) override;
   void Encode(uint64_t round);
   void SetPlain(const Buffer& wide);
 

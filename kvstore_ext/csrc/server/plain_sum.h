@@ -9,9 +9,9 @@ class PlainSum : public SumReduction {
  public:
   explicit PlainSum(SliceContext context) : SumReduction(std::move(context)) {}
 
-  bool Accept(const Message& message) override;
-  void Finish(uint64_t round) override;
-  bool TakeGradient(Buffer* gradient) override;
+ private:
+  void AcceptEncoded(const Message& message) override;
+  void FinishSum(uint64_t round) override;
 };
 
 }  // namespace kvstore_ext

@@ -6,7 +6,7 @@ namespace kvstore_ext {
 
 std::unique_ptr<Reduction> MakeReduction(SliceContext context) {
   const std::string method = context.declaration.method_name();
-  if (method.empty()) return std::make_unique<PlainSum>(std::move(context));
+  if (method.empty() || method == kSkipping) return std::make_unique<PlainSum>(std::move(context));
   if (method == kBroadcast) return std::make_unique<Broadcast>(std::move(context));
   return std::make_unique<CodedSum>(std::move(context));
 }

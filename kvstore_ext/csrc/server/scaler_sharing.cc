@@ -5,6 +5,7 @@
 
 #include "keys/shared_scaler.h"
 #include "support/clock.h"
+#include "support/ranks.h"
 #include "transport/gate.h"
 
 namespace kvstore_ext {
@@ -41,10 +42,6 @@ std::optional<Message> ScalerSharing::Answer(uint64_t key, size_t workers) {
   return answer;
 }
 
-std::set<int> ScalerSharing::senders() const {
-  std::set<int> ranks;
-  for (const auto& scaler : heard_) ranks.insert(scaler.first);
-  return ranks;
-}
+std::set<int> ScalerSharing::senders() const { return RanksOf(heard_); }
 
 }  // namespace kvstore_ext

@@ -21,10 +21,16 @@ namespace kvstore_ext {
 class Scheduler {
  public:
   // `silence`: seconds without a sign of life from anybody after which the job counts as dead.
-  Scheduler(std::shared_ptr<Transport> transport, int servers, double silence)
+  // `job`: the number that a launcher has given it; 0 without one, when all are heard.
+  Scheduler(std::shared_ptr<Transport> transport, int servers, double silence, uint32_t job)
       : servers_(servers),
         silence_(silence),
+        job_(job),
         transport_(std::move(transport)),
+        gate_(Side::kScheduler,
+              [job](const Message& message) {
+                Expect(job == 0 || message.job == job, kOfAnotherJob);
+              }),
         awake_(silence / 2) {
     transport_->Start([this](const Message& message) { OnMessage(message); });
   }
@@ -38,6 +44,10 @@ class Scheduler {
     if (heard_ > 0 && Now() - std::max<double>(heard_, awake) > silence_ && !Over()) {
       failure_.Set("the scheduler has not heard of any worker or server for " + Seconds(silence_) +
                    ": all of them are gone, or its host is cut off");
+    }
+    if (heard_ == 0 && Now() - strangers_since_ > silence_ && Now() - stranger_at_ < silence_) {
+      failure_.Set("the scheduler has heard of no process of its own job for " + Seconds(silence_) +
+                   ", but of another one's: is KVSTORE_EXT_JOB the same everywhere?");
     }
     return failure_.Wait(seconds);
   }
@@ -57,7 +67,10 @@ class Scheduler {
 
  private:
   void OnMessage(const Message& message) {
-    if (!gate_.Admits(message)) return;
+    if (!gate_.Admits(message)) {
+      if (job_ != 0 && message.job != job_) NoteStranger();
+      return;
+    }
     heard_ = Now();
     switch (message.header.type) {
       case MessageType::kAbort: failure_.Set(message.text); return;
@@ -75,13 +88,23 @@ class Scheduler {
     }
   }
 
+  // One message may be left over from an earlier job; who goes on takes this for its own.
+  void NoteStranger() {
+    const double now = Now();
+    if (now - stranger_at_ > silence_ / 2) strangers_since_ = now;
+    stranger_at_ = now;
+  }
+
   const int servers_;
   const double silence_;
+  const uint32_t job_;
   const std::shared_ptr<Transport> transport_;
-  Gate gate_{Side::kScheduler};
+  Gate gate_;
   Failure failure_;
-  Awake awake_;                   // of who calls AwaitFailure
-  std::atomic<double> heard_{0};  // of anybody, by Now(); 0 before the first
+  Awake awake_;                             // of who calls AwaitFailure
+  std::atomic<double> heard_{0};            // of anybody, by Now(); 0 before the first
+  std::atomic<double> strangers_since_{0};  // without a pause, likewise
+  std::atomic<double> stranger_at_{0};      // the last one
 
   mutable std::mutex mutex_;  // of all below
   std::set<int> ended_;       // servers that have said farewell

@@ -1,21 +1,17 @@
 #include "server/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include "support/clock.h"
 #include "support/ranks.h"
+#include "support/this_host.h"
 
 namespace kvstore_ext {
 namespace {
 
-std::string ThisHost() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
+std::string JobNamed(const std::string& name) {
+  return name.empty() ? "of no job with a name" : "of job " + name;
 }
 
 }  // namespace
@@ -23,23 +19,31 @@ std::string ThisHost() {
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
-      gate_(Side::kServer, [this](const Message& message) { CheckFits(message); }),
-      scheduler_(transport_, options.limits.silence / 2),
+      gate_(
+          Side::kServer, [this](const Message& message) { CheckFits(message); },
+          [this](const Message& message) {
+            return message.peer >= 0 && links_[message.peer]->HasChecksum(message);
+          }),
+      scheduler_(transport_, options.limits.silence / 2,
+                 options.job_name.empty() ? 0 : options.job),
       meetings_(options.workers),
       idle_(options.workers),
       awake_(options.limits.silence / 2) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_.push_back(
         std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_, &gate_));
+    links_.back()->SetJob(options_.job);
   }
   transport_->Start([this](Message message) {
-    if (!gate_.Admits(message)) return;
-    if (message.peer == kScheduler) return scheduler_.Receive();
-    Link& link = *links_[message.peer];
     try {
-      link.Receive(std::move(message), [this](const Message& whole) { OnMessage(whole); });
+      if (!gate_.Admits(message)) return;
+      if (message.peer == kScheduler) return scheduler_.Receive();
+      Link& link = *links_[message.peer];
+      link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
     } catch (const Unfit& error) {
       gate_.Refuse("parts of messages", error.what());
+    } catch (const Damaged& damage) {
+      OnDamage(damage);
     } catch (const std::exception& error) {
       Abort("server " + std::to_string(rank_) + ": " + error.what());
     }
@@ -49,10 +53,11 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
 
 Server::~Server() { Stop(); }
 
-void Server::Greet(int worker, const std::string& host) {
+void Server::Greet(int worker, const std::string& host, const std::string& job_name) {
   if (worker < 0 || worker >= options_.workers) {
     return gate_.Refuse("a greeting of worker " + std::to_string(worker), "there is none");
   }
+  if (job_name != options_.job_name) return RefuseGreeting(worker, host, job_name);
   links_[worker]->signs().Heard(Now());  // it gives signs of life from now on
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -65,6 +70,22 @@ void Server::Greet(int worker, const std::string& host) {
   // A worker that comes after the failure has to hear of it as well.
   const std::string reason = failure_.reason();
   if (!reason.empty()) links_[worker]->SendControl(ControlMessage(MessageType::kAbort, reason));
+}
+
+// Where the worker's rank is taken by one of another job, nobody else can have it any more.
+void Server::RefuseGreeting(int worker, const std::string& host, const std::string& job_name) {
+  const std::string reason = "worker " + std::to_string(worker) + " on " + host + " is " +
+                             JobNamed(job_name) + ", and server " + std::to_string(rank_) + " on " +
+                             ThisHost() + " " + JobNamed(options_.job_name) +
+                             ": both have come to one scheduler";
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (hosts_.count(worker) != 0) return gate_.Refuse("a greeting", reason);
+  }
+  const Message message = ControlMessage(MessageType::kAbort, reason);
+  links_[worker]->SendControl(message);
+  scheduler_.Send(message);  // which Abort does once somebody was greeted
+  Abort(reason);
 }
 
 void Server::OnMessage(const Message& message) {
@@ -104,6 +125,22 @@ void Server::OnJoin(const Message& message) {
                              std::to_string(other.first) + " has " + other.second);
   }
   if (joined_.size() == links_.size()) ToAll(MessageType::kWelcome);
+}
+
+// An encoding can be looked at only once all its parts have come.
+void Server::ActUpon(const Message& whole) {
+  try {
+    OnMessage(whole);
+  } catch (const Unfit& error) {
+    gate_.Refuse(Described(whole), error.what());
+  }
+}
+
+void Server::OnDamage(const Damaged& damage) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const std::string text = damage.Told("worker", hosts_);
+  lock.unlock();
+  Abort("server " + std::to_string(rank_) + ": " + text);
 }
 
 void Server::UseOptimizer(int32_t store) {
@@ -222,7 +259,7 @@ void Server::Abort(const std::string& reason) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (farewell_since_ > 0) return;
-    for (const auto& worker : hosts_) greeted.insert(worker.first);
+    greeted = RanksOf(hosts_);
   }
   if (!failure_.Set(reason)) return;
   for (auto& link : links_) link->Close();

@@ -22,6 +22,7 @@
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "support/watchdog.h"
+#include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/link.h"
 #include "transport/scheduler_link.h"
@@ -32,6 +33,8 @@ namespace kvstore_ext {
 struct ServerOptions {
   int workers = 1;
   Limits limits;
+  uint32_t job = 0;      // a number, which what workers send has to carry
+  std::string job_name;  // that a launcher has given the job; without one the scheduler knows none
   // Methods that are more than a codec, by the first word of a declaration's method.
   std::map<std::string, std::shared_ptr<ServerMethod>> methods;
 };
@@ -70,8 +73,9 @@ class Server {
   // ps-lite gives ranks only once the cluster stands, but messages may come before.
   void SetRank(int rank) { rank_ = rank; }
 
-  // Tells a worker, which runs on this host, that it may send.
-  void Greet(int worker, const std::string& host);
+  // Tells a worker, which runs on this host and has its job's name from a launcher, that it may
+  // send. One of another job is told so, and ends this one, whose place it has taken.
+  void Greet(int worker, const std::string& host, const std::string& job_name);
 
   // From now on a store's completed sums go to NextUpdate instead of becoming the value.
   void UseOptimizer(int32_t store);
@@ -159,9 +163,13 @@ class Server {
   // OnPull and OnScaler on; server_idle.cc, how they go without workers; server_limits.cc,
   // CheckDeadlines and what says who is late; server.cc, how a job begins, fails and ends.
   void CheckFits(const Message& message);
+  void CheckPause(const Message& message);
   void CheckInit(const Message& message);
   void CheckPush(const Message& message);
+  void RefuseGreeting(int worker, const std::string& host, const std::string& job_name);
   void OnMessage(const Message& message);
+  void ActUpon(const Message& whole);
+  void OnDamage(const Damaged& damage);
   void OnJoin(const Message& message);
   void OnInit(const Message& message);
   void OnPush(const Message& message);

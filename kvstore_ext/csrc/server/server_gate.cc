@@ -17,6 +17,7 @@ bool ComesBeforeWelcome(MessageType type) {
 void Server::CheckFits(const Message& message) {
   if (message.peer == kScheduler) return;
   const Header& header = message.header;
+  Expect(message.job == options_.job, kOfAnotherJob);
   std::lock_guard<std::mutex> lock(mutex_);
   const bool joined = joined_.count(message.peer) != 0;
   Expect(joined || ComesBeforeWelcome(header.type), "that worker has not joined");
@@ -34,8 +35,23 @@ void Server::CheckFits(const Message& message) {
     case MessageType::kOrder:
       return Expect(message.text.size() % sizeof(uint64_t) == 0, "it holds no keys");
     case MessageType::kIdle:
-    case MessageType::kLeave: IdleNotice::Unpack(message.text); return;
+    case MessageType::kLeave: return CheckPause(message);
     default: return;
+  }
+}
+
+// A worker rests once it has the results of all that it has sent.
+void Server::CheckPause(const Message& message) {
+  const int worker = message.peer;
+  IdleNotice::Unpack(message.text);
+  Expect(message.header.type == MessageType::kLeave || !idle_.Has(worker), "that worker is idle");
+  for (const auto& entry : keys_) {
+    const Key& key = entry.second;
+    bool waits = key.scalers.senders().count(worker) != 0;
+    for (const auto& slice : key.slices) {
+      waits |= slice.second.updating || slice.second.reduction->heard().count(worker) != 0;
+    }
+    Expect(!waits || idle_.Has(worker), "that worker has a round under way");
   }
 }
 
@@ -63,14 +79,15 @@ void Server::CheckPush(const Message& message) {
   const SliceDeclaration& declaration = slice.reduction->declaration();
   Expect(header.round > 0 && header.root < options_.workers, "it is no push");
   if (!idle_.Has(message.peer)) {  // to push then is a mistake of the script's, which is told later
-    Expect(header.round == slice.round && slice.reduction->heard().count(message.peer) == 0,
+    Expect(header.round == slice.round && !slice.updating &&
+               slice.reduction->heard().count(message.peer) == 0,
            "that round of the slice is not open for that worker");
   }
   if (header.encoding != Encoding::kPlain) {
     const bool skipped = header.encoding == Encoding::kSkipped;
     Expect(skipped ? header.whole == 0 : header.whole <= MostEncodedBytes(declaration.elements),
            "its payload is longer than an encoding of the slice");
-    Expect(declaration.has_codec(), "the key has no encoding");
+    Expect(skipped ? declaration.may_skip() : declaration.has_codec(), "the key has no encoding");
     return;
   }
   Expect(options_.methods.count(declaration.method_name()) == 0, "the key's values travel encoded");

@@ -49,14 +49,16 @@ void Server::CheckNotLeftBehind(int worker) const {
                            missed + kUneven);
 }
 
-// An idle worker pushes nothing for a sparse key each time that it is told to.
+// An idle worker pushes nothing for a sparse key as often as it is told to. How often is a number
+// from the network: nothing here takes longer for a large one.
 void Server::TellBehind() {
   for (int worker : idle_.ranks()) {
     for (const auto& behind : sparse_.TakeBehind(worker)) {
       idle_.Miss(worker);
       Message message = ControlMessage(MessageType::kSparse);
       message.header.key = behind.first;
-      for (uint64_t left = behind.second; left > 0; --left) links_[worker]->SendControl(message);
+      message.header.round = behind.second;
+      links_[worker]->SendControl(message);
     }
   }
 }

@@ -118,8 +118,7 @@ Server::Wait Server::LongestWait(const std::set<int>& missing, const std::set<in
     }
   };
   if (!hosts_.empty() && joined_.size() < links_.size() && greeted_since_ < longest.since) {
-    std::set<int> joined;
-    for (const auto& worker : joined_) joined.insert(worker.first);
+    const std::set<int> joined = RanksOf(joined_);
     const std::set<int> others = Missing(joined, options_.workers);
     const std::string what = others.size() == 1 ? "opened its store" : "opened their store";
     consider({greeted_since_, others, joined, what, true, false});

@@ -8,7 +8,8 @@
 
 namespace kvstore_ext {
 
-// What plain and coded sums have in common.
+// What plain and coded sums have in common. A round in which a worker's gradient is not finite does
+// not count: its sum is nothing, or, with an optimizer, the value stays.
 class SumReduction : public Reduction {
  public:
   const std::set<int>& heard() const override { return sum_.heard(); }
@@ -22,6 +23,9 @@ class SumReduction : public Reduction {
   void SetValue(const Buffer& value) override;
   SliceAnswer AnswerTo(int) const override { return Value(); }
   SliceAnswer Value() const override { return {encoding_, value_}; }
+  bool Accept(const Message& message) override;
+  void Finish(uint64_t round) override;
+  bool TakeGradient(Buffer* gradient) override;
   size_t held_bytes() const override { return value_.size + sum_.held_bytes(); }
 
  protected:
@@ -29,6 +33,12 @@ class SumReduction : public Reduction {
       : Reduction(std::move(given)),
         sum_(context().declaration.dtype, context().declaration.elements, context().workers,
              context().deterministic, std::move(add_encoded)) {}
+
+  // A worker's encoded part. Throws std::exception where the key has no encoding.
+  virtual void AcceptEncoded(const Message& message) = 0;
+
+  // Ends a round that counts: sets value_ and encoding_.
+  virtual void FinishSum(uint64_t round) = 0;
 
   // By what the round's sum is multiplied, once.
   double TakeFactor() { return std::exchange(factor_, 1); }
@@ -38,6 +48,8 @@ class SumReduction : public Reduction {
   Encoding encoding_ = Encoding::kPlain;  // of the value
 
  private:
+  void Drop();
+
   double factor_ = 1;
 };
 

@@ -43,10 +43,7 @@ std::optional<Encoding> SlimKey::Prepare(const char* local, uint64_t round, bool
   local_ = reinterpret_cast<const float*>(local);
   round_ = round;
   scaler_ = ScalerOfUpdate();
-  if (std::isnan(scaler_)) {
-    throw NotFinite("the gradient of key " + lane().declaration().name + ", round " +
-                    std::to_string(round) + ", has values that are not finite");
-  }
+  if (std::isnan(scaler_)) RefuseInput(round);
   if (values_ == nullptr || !values_->shares_scaler()) return Await(round);
   shared_.Ask(&lane(), round, scaler_, false, [this, round](float largest, Encoding) {
     scaler_ = largest;

@@ -34,9 +34,6 @@ SlimSlice::SlimSlice(SliceContext given, std::function<void()> finished)
            [this](float* sum, const Buffer& bytes) { AddTo(sum, bytes); }),
       together_(context().workers) {
   CheckSlimType(declaration());
-  if (options_.fixed() || elements_ == 0) {
-    cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
-  }
 }
 
 bool SlimSlice::Accept(const Message& message) {
@@ -96,6 +93,10 @@ void SlimSlice::Finish(uint64_t round) {
       Apply();
     } else {
       value_ = sum_.Take();
+      // Not before so many elements have come: what a declaration says takes no memory.
+      if (options_.fixed() || elements_ == 0) {
+        cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
+      }
       if (!options_.fixed()) {
         snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
       }

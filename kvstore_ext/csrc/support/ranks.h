@@ -36,6 +36,14 @@ inline std::string Where(const std::string& role, const std::set<int>& ranks,
   return text.empty() ? text : text + ")";
 }
 
+// Those that a map has something for.
+template <typename T>
+std::set<int> RanksOf(const std::map<int, T>& known) {
+  std::set<int> ranks;
+  for (const auto& each : known) ranks.insert(each.first);
+  return ranks;
+}
+
 // Ranks below `count` that are not present.
 inline std::set<int> Missing(const std::set<int>& present, int count) {
   std::set<int> missing;

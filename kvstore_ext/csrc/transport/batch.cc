@@ -95,6 +95,7 @@ std::vector<Message> Batch::Split(const Message& batch) {
     offset += sizeof entry;
     Message message;
     message.peer = batch.peer;
+    message.job = batch.job;
     message.priority = entry.priority;
     message.header = entry.header;
     message.text.assign(bytes.data.get() + offset, text);

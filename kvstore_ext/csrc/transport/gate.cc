@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "transport/checksum.h"
+
 namespace kvstore_ext {
 namespace {
 
@@ -85,6 +87,8 @@ std::string Described(const Message& message) {
 }
 
 bool Gate::Admits(const Message& message) {
+  // Whatever else is wrong with it then.
+  if (has_checksum_ && has_checksum_(message)) CheckUndamaged(message);
   try {
     const int rule = RuleOf(message.header.type);
     CheckSender(side_, message, rule);

@@ -28,11 +28,16 @@ class Gate {
   // `check` knows what the process has agreed on with others: it throws std::exception for a
   // message, or a part of one, that does not fit that, and changes nothing.
   using Check = std::function<void(const Message&)>;
+  // `has_checksum` says whether a message is from a process of the job with which checksums are
+  // agreed. What anybody else sends is never called damaged, which ends a job.
+  using HasChecksum = std::function<bool(const Message&)>;
 
-  explicit Gate(Side side, Check check = nullptr) : side_(side), check_(std::move(check)) {}
+  explicit Gate(Side side, Check check = nullptr, HasChecksum has_checksum = nullptr)
+      : side_(side), check_(std::move(check)), has_checksum_(std::move(has_checksum)) {}
 
   // Whether a message, a part of one or a batch may come in; counted where it may not. To be asked
-  // again of each message of a batch.
+  // again of each message of a batch. Throws Damaged for one that is to have a checksum and has
+  // another.
   bool Admits(const Message& message);
 
   // Counts what was found later to be none of the job's; `what` and why, for people.
@@ -43,11 +48,15 @@ class Gate {
  private:
   const Side side_;
   const Check check_;
+  const HasChecksum has_checksum_;
   std::atomic<uint64_t> refused_{0};
 };
 
 // A message, for people.
 std::string Described(const Message& message);
+
+// Of what comes from a process that the number of the job is not known to.
+constexpr char kOfAnotherJob[] = "it is of another job";
 
 // Throws Unfit, with this reason, where something does not hold.
 inline void Expect(bool holds, const char* otherwise) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "support/symbols.h"
 #include "transport/pslite_layout.h"
 
 namespace kvstore_ext {
@@ -12,15 +13,9 @@ namespace {
 
 std::unique_ptr<LibMXNet> loaded;
 
-template <typename Function>
-void Bind(void* library, const char* symbol, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (*function == nullptr) {
-    throw std::runtime_error(std::string("libmxnet.so has no ") + symbol +
-                             ": kvstore_ext needs mxnet 1.9.1 built with ps-lite "
-                             "(USE_DIST_KVSTORE), as its packages on PyPI are");
-  }
-}
+constexpr const char* kNeeded =
+    ": kvstore_ext needs mxnet 1.9.1 built with ps-lite (USE_DIST_KVSTORE), as its packages on "
+    "PyPI are";
 
 // Sends a message's fixed part through the library's own serialisation and back: if our declaration
 // of the structure were wrong, some field would come out as another.
@@ -65,19 +60,22 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
     throw std::runtime_error("mxnet has not loaded " + path + " in this process");
   }
   auto mx = std::make_unique<LibMXNet>();
-  Bind(library, "_ZN2ps10Postoffice3GetEv", &mx->postoffice);
-  Bind(library, "_ZN2ps3Van4SendERKNS_7MessageE", &mx->van_send);
-  Bind(library, "_ZN2ps3Van8PackMetaERKNS_4MetaEPPcPi", &mx->van_pack_meta);
-  Bind(library, "_ZN2ps3Van10UnpackMetaEPKciPNS_4MetaE", &mx->van_unpack_meta);
-  Bind(library, "_ZN2ps8CustomerC1EiiRKSt8functionIFvRKNS_7MessageEEE", &mx->customer_create);
-  Bind(library, "_ZN2ps8CustomerD1Ev", &mx->customer_destroy);
-  Bind(library, "MXGetLastError", &mx->last_error);
-  Bind(library, "MXEnginePushAsyncND", &mx->engine_push);
-  Bind(library, "MXNDArrayWaitToRead", &mx->wait_to_read);
-  Bind(library, "MXShallowCopyNDArray", &mx->shallow_copy);
-  Bind(library, "MXNDArrayFree", &mx->array_free);
-  Bind(library, "MXNDArrayToDLPack", &mx->to_dlpack);
-  Bind(library, "MXNDArrayCallDLPackDeleter", &mx->free_dlpack);
+  const auto bind = [library](const char* symbol, auto** function) {
+    Bind(library, "libmxnet.so", symbol, function, kNeeded);
+  };
+  bind("_ZN2ps10Postoffice3GetEv", &mx->postoffice);
+  bind("_ZN2ps3Van4SendERKNS_7MessageE", &mx->van_send);
+  bind("_ZN2ps3Van8PackMetaERKNS_4MetaEPPcPi", &mx->van_pack_meta);
+  bind("_ZN2ps3Van10UnpackMetaEPKciPNS_4MetaE", &mx->van_unpack_meta);
+  bind("_ZN2ps8CustomerC1EiiRKSt8functionIFvRKNS_7MessageEEE", &mx->customer_create);
+  bind("_ZN2ps8CustomerD1Ev", &mx->customer_destroy);
+  bind("MXGetLastError", &mx->last_error);
+  bind("MXEnginePushAsyncND", &mx->engine_push);
+  bind("MXNDArrayWaitToRead", &mx->wait_to_read);
+  bind("MXShallowCopyNDArray", &mx->shallow_copy);
+  bind("MXNDArrayFree", &mx->array_free);
+  bind("MXNDArrayToDLPack", &mx->to_dlpack);
+  bind("MXNDArrayCallDLPackDeleter", &mx->free_dlpack);
   mx->chunk_reorder = reinterpret_cast<void (*)(void*)>(
       dlsym(library, "_ZN5mxnet7NDArray5Chunk15Reorder2DefaultEv"));
   CheckLayout(*mx);

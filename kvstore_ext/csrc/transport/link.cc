@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
+#include <stdexcept>
 
 #include "support/clock.h"
+#include "transport/checksum.h"
 
 namespace kvstore_ext {
 namespace {
@@ -55,6 +58,11 @@ void Link::SetWindow(const Window& window) {
 }
 
 void Link::Send(Message message) {
+  if (message.payload.size > std::numeric_limits<uint32_t>::max()) {
+    throw std::length_error("a message of " + std::to_string(message.payload.size) +
+                            " bytes; one has at most " +
+                            std::to_string(std::numeric_limits<uint32_t>::max()));
+  }
   Measure();
   const bool alone = queue_.Idle();
   const size_t most = part_bytes_;
@@ -92,8 +100,12 @@ void Link::SendControl(Message message) {
 }
 
 void Link::Dispatch(Message* message) {
-  message->header.credit = owed_.exchange(0);
+  message->job = job_;
+  const uint64_t owed = owed_.exchange(0);
+  message->header.credit = static_cast<uint32_t>(std::min<uint64_t>(owed, UINT32_MAX));
+  if (owed > message->header.credit) owed_ += owed - message->header.credit;
   if (message->header.type == MessageType::kCredit) message->header.round = stock_leaving_;
+  if (checks_) message->header.checksum = ChecksumOf(*message);
   transport_->Send(*message);
 }
 
@@ -121,6 +133,7 @@ void Link::StockLeaves(int64_t bytes) {
 
 void Link::Receive(Message received, const std::function<void(const Message&)>& act) {
   signs_.Heard(Now());
+  if (received.header.checksum != 0) checks_ = true;
   if (received.header.type == MessageType::kCredit) signs_.Announced(received.header.round);
   if (received.header.type == MessageType::kBatch) {
     if (received.header.credit > 0) TakeCredit(received.header.credit);
@@ -153,7 +166,9 @@ bool Link::IsWhole(Message* message) {
   return message->payload.size == header.whole || Assemble(message);
 }
 
-void Link::TakeCredit(size_t credit) {
+void Link::TakeCredit(size_t told) {
+  // More than is under way says nothing of the link.
+  const size_t credit = std::min(told, queue_.in_flight());
   if (estimator_) estimator_->Acknowledged(peer_, credit, Now());
   queue_.Release(credit);
   SendWhatFits();

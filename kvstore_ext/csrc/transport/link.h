@@ -51,7 +51,8 @@ class Link {
   // Parts of what is queued already stay as they are.
   void SetWindow(const Window& window);
 
-  // Queues a message with data; it leaves when its turn has come and the window has room.
+  // Queues a message with data; it leaves when its turn has come and the window has room. Throws
+  // std::length_error for one of 4 GiB or more.
   void Send(Message message);
 
   // Sends a message without data at once.
@@ -62,6 +63,17 @@ class Link {
   // answer has carried, once it is enough to be worth a message. Throws Unfit for parts that do
   // not fit each other, and what `act` throws.
   void Receive(Message received, const std::function<void(const Message&)>& act);
+
+  // The number of the job, which what is sent from now on carries; 0 before the two have agreed on
+  // one. Whoever takes part in another job does not know it.
+  void SetJob(uint32_t job) { job_ = job; }
+  uint32_t job() const { return job_; }
+
+  // From now on all that leaves has a checksum; so it has, too, once the peer's has one.
+  void UseChecksums() { checks_ = true; }
+
+  // Whether the peer gives all that it sends a checksum, and a message is of its job.
+  bool HasChecksum(const Message& message) const { return checks_ && message.job == job_; }
 
   // Of the peer.
   SignsOfLife& signs() { return signs_; }
@@ -100,7 +112,7 @@ class Link {
   void CountSent(MessageType type, size_t bytes) { sent_[static_cast<size_t>(type)] += bytes; }
   void DispatchAll(Batch* batch);
   void SendSoon();
-  void TakeCredit(size_t credit);
+  void TakeCredit(size_t told);
   bool Assemble(Message* part);
   void SendWhatFits();
   void Ping();
@@ -110,6 +122,8 @@ class Link {
   const std::function<void(const Message&)> on_send_;
   TaskThreads* const sender_;
   Gate* const gate_;
+  std::atomic<uint32_t> job_{0};
+  std::atomic<bool> checks_{false};
   std::atomic<bool> sends_soon_{false};
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};

@@ -11,7 +11,7 @@ namespace kvstore_ext {
 
 enum class MessageType : uint8_t {
   kHello,     // server -> worker: this server has a lane; nothing may be sent to it before; text
-              // is its host
+              // is its host, and what goes back to it carries the job's number that this has
   kJoin,      // worker -> server: text is the worker's configuration, which must be everybody's
   kWelcome,   // server -> worker: all workers have joined with one configuration
   kInit,      // worker -> server: round 0 of a slice; text declares the key; rank 0's has a payload
@@ -34,7 +34,8 @@ enum class MessageType : uint8_t {
   kMeet,      // worker -> server 0: it has come to what all workers come to, which text says; of a
               // round in MXNet's own store key and round say which
   kMet,       // server 0 -> worker: all workers have come to what text says
-  kSparse,    // server 0 -> idle worker: it is to push nothing for this key of MXNet's own store
+  kSparse,    // server 0 -> idle worker: it is to push nothing for this key of MXNet's own store,
+              // as often as round says
   kIdle,      // worker -> server: rounds go without this worker until all are idle (keys/idle.h)
   kResume,    // server -> worker: all are, and take part again
   kLeave,     // worker -> server: this worker begins no more rounds
@@ -69,11 +70,12 @@ struct Header {
   uint32_t slice = 0;
   uint32_t workers_step = 0;  // see Operation::step
   uint64_t round = 0;
-  uint64_t credit = 0;  // bytes received from the addressee and not yet acknowledged
-  uint32_t offset = 0;  // of this message's payload in the slice's, in bytes
-  uint32_t whole = 0;   // bytes of the slice's payload
+  uint32_t credit = 0;    // bytes received from the addressee and not yet acknowledged
+  uint32_t checksum = 0;  // see transport/checksum.h; 0 without one
+  uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
+  uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b76000b;
+  static constexpr uint32_t kProtocol = 0x6b76000d;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
@@ -95,6 +97,7 @@ struct Message {
   // the rank, and one more for a worker.
   int peer = 0;
   int priority = kControlPriority;
+  uint32_t job = 0;  // the number of the sender's job, as Link::SetJob says
   Header header;
   std::string text;
   Buffer payload;

@@ -52,6 +52,7 @@ int PsLiteTransport::Timestamp(int peer) {
 
 void PsLiteTransport::Send(const Message& message) {
   ps::Message out;
+  out.meta.head = static_cast<int>(message.job);  // of no use to customers of ours
   out.meta.app_id = kAppId;
   out.meta.customer_id = kAppId;
   out.meta.timestamp = Timestamp(message.peer);
@@ -85,6 +86,7 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
   const int peers = static_cast<int>(timestamps_.size()) - 1;
   message.peer = PeerOf(role_, peers, received.meta.sender);
   message.priority = received.meta.priority;
+  message.job = static_cast<uint32_t>(received.meta.head);
   if (body.size() < sizeof(Header) || message.header.protocol != Header::kProtocol) {
     const bool is_ours =
         body.size() >= sizeof(uint32_t) && message.header.protocol >> 16 == kAnyProtocol;

@@ -13,9 +13,10 @@ namespace kvstore_ext {
 // Thread-safe.
 class SchedulerLink {
  public:
-  // `lapse`: seconds between two signs from which on the process was stopped itself.
-  SchedulerLink(std::shared_ptr<Transport> transport, double lapse)
-      : transport_(std::move(transport)), lapse_(lapse) {}
+  // `lapse`: seconds between two signs from which on the process was stopped itself. `job`: the
+  // number that a launcher has given the job, or 0.
+  SchedulerLink(std::shared_ptr<Transport> transport, double lapse, uint32_t job)
+      : transport_(std::move(transport)), lapse_(lapse), job_(job) {}
 
   // Gives a sign of life, which the scheduler answers. Only once the cluster stands.
   void GiveSign() {
@@ -27,6 +28,7 @@ class SchedulerLink {
   void Send(Message message) {
     if (closed_) return;
     message.peer = kScheduler;
+    message.job = job_;
     transport_->Send(message);
   }
 
@@ -46,6 +48,7 @@ class SchedulerLink {
 
   const std::shared_ptr<Transport> transport_;
   const double lapse_;
+  const uint32_t job_;
   std::atomic<double> heard_{0};   // when, by Now()
   std::atomic<double> signed_{0};  // when the last sign was given
   std::atomic<bool> closed_{false};

@@ -19,8 +19,12 @@ int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concur
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
-      gate_(Side::kWorker, [this](const Message& message) { CheckFits(message); }),
-      scheduler_(transport_, options.limits.silence / 2),
+      gate_(
+          Side::kWorker, [this](const Message& message) { CheckFits(message); },
+          [this](const Message& message) {
+            return message.peer >= 0 && links_[message.peer]->HasChecksum(message);
+          }),
+      scheduler_(transport_, options.limits.silence / 2, options.job),
       learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
       awake_(options.limits.silence / 2),
       tasks_(Encoders()) {
@@ -40,12 +44,15 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
     };
     links_.push_back(
         std::make_unique<Link>(transport_, server, estimator, on_send, &sender_, &gate_));
+    if (options_.checksum) links_.back()->UseChecksums();
   }
   transport_->Start([this](Message message) {
     try {
       OnMessage(std::move(message));
     } catch (const Unfit& error) {
       gate_.Refuse("parts of messages", error.what());
+    } catch (const Damaged& damage) {
+      OnDamage(damage);
     } catch (const std::exception& error) {
       Abort(Named(error.what()));
     }
@@ -57,13 +64,11 @@ Worker::~Worker() { Stop(); }
 
 std::vector<int> Worker::AwaitServers(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds),
-                    [this] { return hosts_.size() == links_.size(); });
-  std::vector<int> missing;
-  for (int server = 0; server < options_.servers; ++server) {
-    if (hosts_.count(server) == 0) missing.push_back(server);
-  }
-  return missing;
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] {
+    return hosts_.size() == links_.size() || !failure_.reason().empty();
+  });
+  const std::set<int> missing = Missing(RanksOf(hosts_), options_.servers);
+  return {missing.begin(), missing.end()};
 }
 
 void Worker::Join() {
@@ -159,6 +164,13 @@ void Worker::OnMessage(Message message) {
   link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
 }
 
+void Worker::OnDamage(const Damaged& damage) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const std::string text = damage.Told("server", hosts_);
+  lock.unlock();
+  Abort(Named(text));
+}
+
 void Worker::ActUpon(const Message& message) {
   switch (message.header.type) {
     case MessageType::kResult: return OnResult(message);
@@ -191,14 +203,19 @@ void Worker::OnNews(const Message& message) {
         told = std::max(told, RefusedAt(message));
         return;
       }
-      case MessageType::kHello: hosts_[message.peer] = message.text; break;
+      case MessageType::kHello:
+        links_[message.peer]->SetJob(message.job);
+        hosts_[message.peer] = message.text;
+        break;
       case MessageType::kWelcome: welcomed_.insert(message.peer); break;
       case MessageType::kMet: met_.insert(message.text); break;
       case MessageType::kFarewell:
         links_[message.peer]->SendControl(ControlMessage(MessageType::kBye));
         parted_.insert(message.peer);
         break;
-      case MessageType::kSparse: demands_.push_back(message.header.key); break;
+      case MessageType::kSparse:
+        demands_.push_back({message.header.key, message.header.round});
+        break;
       case MessageType::kResume:
         resumptions_[message.peer] = Resumption::Unpack(message.text);
         break;
@@ -256,15 +273,16 @@ void Worker::Abort(const std::string& reason) {
   if (!failure_.Set(reason)) return;
   // The news first: an operation that ends with an error may end the process.
   const Message message = ControlMessage(MessageType::kAbort, reason);
-  std::set<int> greeted;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& server : hosts_) greeted.insert(server.first);
-  }
+  const std::set<int> greeted = Greeted();
   for (int server : greeted) links_[server]->SendControl(message);
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) scheduler_.Send(message);
   EndOperations(reason);
+}
+
+std::set<int> Worker::Greeted() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return RanksOf(hosts_);
 }
 
 void Worker::EndOperations(const std::string& reason) {

@@ -21,6 +21,7 @@
 #include "support/task_threads.h"
 #include "support/trace.h"
 #include "support/watchdog.h"
+#include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/link.h"
 #include "transport/scheduler_link.h"
@@ -40,6 +41,8 @@ struct WorkerOptions {
   Limits limits;
   bool deterministic = false;
   bool priorities = true;     // without: all slices are equals, and no order is learned
+  bool checksum = false;      // of all that is sent, servers' answers too
+  uint32_t job = 0;           // the number that a launcher has given the job, or 0
   std::string configuration;  // what must be equal on all workers, as text that an error can show
 };
 
@@ -55,7 +58,8 @@ class Worker {
   Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport);
   ~Worker();
 
-  // Waits until all servers have said hello; returns the ranks of those that have not in time.
+  // Waits until all servers have said hello, or the job has failed; returns the ranks of those that
+  // have not in time.
   std::vector<int> AwaitServers(double seconds);
 
   // Compares configurations with the other workers; throws std::runtime_error where they differ or
@@ -168,6 +172,12 @@ class Worker {
     bool is_gradient() const { return kind == Operation::Kind::kPush && number > 0; }
   };
 
+  // A sparse key, by its number, for which an idle worker is to push nothing so many times.
+  struct Demand {
+    uint64_t number = 0;
+    uint64_t times = 0;
+  };
+
   // A question.
   struct Asked {
     int server = 0;
@@ -209,11 +219,13 @@ class Worker {
 
   // worker.cc: how a job begins, fails and ends.
   void OnMessage(Message message);
+  void OnDamage(const Damaged& damage);
   void ActUpon(const Message& message);
   void OnNews(const Message& message);
   void SetOrder(const std::vector<uint64_t>& order);
   void AnnounceOrder(const std::vector<uint64_t>& order);
   void AnnounceWindow(const Window& window);
+  std::set<int> Greeted() const;  // servers that have
   void EndOperations(const std::string& reason);
   void Await(const std::set<int>& servers, size_t least, const char* what, double limit);
   Key* Find(uint64_t id) const;
@@ -251,7 +263,7 @@ class Worker {
   std::map<uint64_t, Asked> asked_;  // whose answers nobody has taken
   std::map<uint64_t, Answer> answers_;
   Rounds sparse_;                          // begun, by number
-  std::deque<uint64_t> demands_;           // numbers, of an idle worker
+  std::deque<Demand> demands_;             // of an idle worker
   std::map<int, Resumption> resumptions_;  // by server, since the worker is idle
 
   Awake awake_;            // the watchdog's

@@ -5,16 +5,30 @@
 
 namespace kvstore_ext {
 
+namespace {
+
+// ps-lite keeps no order: what a server says right after its greeting may come before that.
+bool ComesBesideHello(MessageType type) {
+  return type == MessageType::kHello || type == MessageType::kAbort || type == MessageType::kCredit;
+}
+
+}  // namespace
+
 void Worker::CheckFits(const Message& message) {
   if (message.peer == kScheduler) return;
   const Header& header = message.header;
+  const uint32_t job = links_[message.peer]->job();
+  Expect(job == message.job || (job == 0 && ComesBesideHello(header.type)), kOfAnotherJob);
   switch (header.type) {
+    case MessageType::kHello:
+      return Expect(options_.job == 0 || options_.job == message.job, kOfAnotherJob);
     case MessageType::kResult: return CheckResult(message);
     case MessageType::kScaler:
     case MessageType::kMethod: return CheckOfKey(message);
     case MessageType::kPong:
       return Expect(options_.rank == 0 && options_.window_bytes == 0, "it was not asked");
     case MessageType::kWindow: Window::Unpack(message.text); return;
+    case MessageType::kSparse: return Expect(header.round > 0, "it asks for nothing");
     case MessageType::kOrder:
       return Expect(message.text.size() % sizeof(uint64_t) == 0, "it holds no keys");
     case MessageType::kResume:
@@ -46,6 +60,8 @@ void Worker::CheckResult(const Message& message) {
     Expect(bytes <= MostEncodedBytes(elements), "it is longer than an encoding of the slice");
     Expect(key.declared.has_codec(), "the key has no encoding");
   } else {
+    Expect(message.header.encoding == Encoding::kPlain || key.declared.may_skip(),
+           "no round of the key is skipped");
     Expect(bytes == 0 || bytes == PlainBytes(key.declared.dtype, elements), "it is not the slice");
   }
 }

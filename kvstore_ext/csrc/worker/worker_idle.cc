@@ -45,8 +45,9 @@ std::optional<uint64_t> Worker::AwaitDemand(double seconds) {
   });
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
   if (demands_.empty()) return std::nullopt;
-  const uint64_t number = demands_.front();
-  demands_.pop_front();
+  Demand& first = demands_.front();
+  const uint64_t number = first.number;
+  if (--first.times == 0) demands_.pop_front();
   return number;
 }
 

@@ -33,12 +33,8 @@ void Worker::CheckDeadlines() {
 }
 
 void Worker::GiveSigns() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const std::map<int, std::string> greeted = hosts_;
-  lock.unlock();
-  for (const auto& server : greeted) {
-    links_[server.first]->SendControl(ControlMessage(MessageType::kCredit));
-  }
+  const std::set<int> greeted = Greeted();
+  for (int server : greeted) links_[server]->SendControl(ControlMessage(MessageType::kCredit));
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) scheduler_.GiveSign();
 }

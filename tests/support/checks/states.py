@@ -6,11 +6,13 @@ import re
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
+from kvstore_ext.protocol import state_pieces
 from mxnet import autograd, gluon
 from mxnet.kvstore import KVStore
 
@@ -28,6 +30,11 @@ def states_can_be_saved_and_loaded(_: KVStore) -> None:
     for optimizer in ("adam", "lamb"):
         once, twice = [trained_with(optimizer, again) for again in (False, True)]
         np.testing.assert_array_equal(once, twice)
+
+
+def states_travel_in_pieces(_: KVStore) -> None:
+    with mock.patch.object(state_pieces, "PIECE", 100):
+        states_can_be_saved_and_loaded(_)
 
 
 def trained_with(optimizer: str, load: bool) -> np.ndarray:
@@ -92,6 +99,7 @@ CHECKS = {
     check.__name__: check
     for check in (
         states_can_be_saved_and_loaded,
+        states_travel_in_pieces,
         states_of_another_model_are_refused,
     )
 }

@@ -6,10 +6,12 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, Callable, Iterator
+from unittest import mock
 
 import mxnet as mx
 import numpy as np
 from kvstore_ext.compression import TYPES
+from kvstore_ext.protocol import state_pieces
 from mxnet import autograd, gluon
 from mxnet.kvstore import KVStore
 
@@ -133,6 +135,11 @@ def a_trainer_has_what_every_worker_has_updated(_: KVStore) -> None:
     check_trainer("adam", update_on_kvstore=False)
     # It multiplies its number up on each device.
     check_trainer("nadam", devices=1, update_on_kvstore=False, mean=True)
+
+
+def what_is_handed_over_travels_in_pieces(_: KVStore) -> None:
+    with mock.patch.object(state_pieces, "PIECE", 100):
+        a_trainer_has_what_every_worker_has_updated(_)
 
 
 def a_trainer_has_what_the_store_has_updated_here(_: KVStore) -> None:
@@ -288,6 +295,7 @@ CHECKS = {
         a_mean_is_of_those_who_still_push,
         a_trainer_has_what_the_servers_have_updated,
         a_trainer_has_what_every_worker_has_updated,
+        what_is_handed_over_travels_in_pieces,
         a_trainer_has_what_the_store_has_updated_here,
         schedules_go_on_where_the_others_are,
         a_module_has_what_the_servers_have_updated,

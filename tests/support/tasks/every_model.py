@@ -33,6 +33,9 @@ TRANSLATORS: dict[str, dict[str, Any]] = {
     "sockeye-tied": {"tying": "all", "attention": "dot"},
 }
 MODELS = [*IMAGES, *TRANSLATORS]
+# Of tens of millions of parameters, whose every step through a store costs.
+LARGE = ["alexnet", "googlenet", "inceptionv3", "resnet50_v1", "vgg11"]
+SMALL = [model for model in MODELS if model not in LARGE]
 OURS = ["p3", *TYPES]  # each has a second name, dist_sync_NAME, for the same class
 IN_PROCESS = ["local", "device", *OURS]
 # slim_dp's only worker trains as without it.
@@ -78,12 +81,15 @@ def every_case(stores: list[str]) -> list[Case]:
 
 
 def selected_cases(stores: list[str]) -> list[Case]:
-    """Every pair of a model, a store, hybridized or not, and a number of devices, but not more."""
-    return [
-        Case(WAYS[2 * (start % 2) + half], MODELS[start::4], stores[(start // 2 + half) % 2 :: 2])
+    """Every pair of a small model, a store, hybridized or not, and a number of devices, but not
+    more. Of large ones half go through one of our stores, half through another."""
+    small = [
+        Case(WAYS[2 * (start % 2) + half], SMALL[start::4], stores[(start // 2 + half) % 2 :: 2])
         for start in range(4)
         for half in range(2)
     ]
+    large = [Case(WAYS[0], LARGE[::2], ["p3"]), Case(WAYS[1], LARGE[1::2], ["terngrad"])]
+    return [*small, *large]
 
 
 def make(model: str) -> tuple[gluon.HybridBlock, Callable[[mx.Context], nd.NDArray]]:

@@ -39,7 +39,10 @@ struct Means {
 struct Kernels {
   Moments (*moments)(const float* values, size_t elements);
   double (*squares)(const float* values, size_t elements);
-  int32_t (*largest)(const float* values, size_t elements);  // MagnitudeBits; 0 without elements
+  // MagnitudeBits, and what they are for other types; 0 without elements.
+  int32_t (*largest)(const float* values, size_t elements);
+  int16_t (*largest_half)(const uint16_t* halves, size_t elements);
+  int64_t (*largest_double)(const double* values, size_t elements);
   uint8_t (*largest_byte)(const uint8_t* bytes, size_t count);
   Means (*means)(const float* values, size_t elements);
 

@@ -1,0 +1,62 @@
+#include "security/encryption.h"
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+
+#include "security/job_sockets.h"
+#include "security/message_cipher.h"
+#include "security/sealed_messages.h"
+#include "security/slots.h"
+#include "security/strangers.h"
+#include "security/zeromq.h"
+
+namespace kvstore_ext {
+namespace {
+
+std::string encrypted_with;  // the secret; empty before
+
+void* Open(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) {
+    throw std::runtime_error("mxnet has not loaded " + path + " in this process");
+  }
+  return library;
+}
+
+}  // namespace
+
+void Harden(const std::string& path) {
+  void* library = Open(path);
+  try {
+    ZeroMQ::Load(library);
+    Slots slots(library);
+    BoundSockets(&slots);
+    slots.Write();
+  } catch (const std::runtime_error&) {
+  }
+}
+
+std::string Encrypt(const std::string& path, const std::string& secret) {
+  if (secret.size() != kCurveKeyBytes) {
+    throw std::invalid_argument("the sockets' secret has " + std::to_string(secret.size()) +
+                                " bytes; it must have " + std::to_string(kCurveKeyBytes));
+  }
+  if (!encrypted_with.empty()) {
+    if (encrypted_with != secret) {
+      throw std::logic_error("this process has joined a job with another key before");
+    }
+    return MessageCipher::Get().library();
+  }
+  void* library = Open(path);
+  ZeroMQ::Load(library);
+  Slots slots(library);
+  KeySockets(reinterpret_cast<const uint8_t*>(secret.data()), &slots);
+  SealMessages(&slots);
+  CountStrangers(&slots);
+  slots.Write();
+  encrypted_with = secret;
+  return MessageCipher::Get().library();
+}
+
+}  // namespace kvstore_ext

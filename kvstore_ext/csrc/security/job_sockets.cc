@@ -1,0 +1,72 @@
+#include "security/job_sockets.h"
+
+#include <cstring>
+
+namespace kvstore_ext {
+namespace {
+
+// Bytes. ZeroMQ 4.2.2 adds a message's announced size to an address, which without a limit wraps
+// (CVE-2019-6250); ps-lite's largest messages are far from it.
+constexpr int64_t kMostMessage = int64_t{1} << 40;
+
+using SocketFunction = int(void* socket, const char* address);
+
+SocketFunction* real_bind;
+SocketFunction* real_connect;
+uint8_t job_secret[kCurveKeyBytes];
+uint8_t job_public[kCurveKeyBytes];
+
+bool SetKey(void* socket, int option, const uint8_t* key) {
+  return ZeroMQ::Get().set_option(socket, option, key, kCurveKeyBytes) == 0;
+}
+
+bool Bound(void* socket) {
+  return ZeroMQ::Get().set_option(socket, kZmqMaxMessageSize, &kMostMessage,
+                                  sizeof(kMostMessage)) == 0;
+}
+
+int BindBounded(void* socket, const char* address) {
+  return Bound(socket) ? real_bind(socket, address) : -1;
+}
+
+int ConnectBounded(void* socket, const char* address) {
+  return Bound(socket) ? real_connect(socket, address) : -1;
+}
+
+int BindSocket(void* socket, const char* address) {
+  const int server = 1;
+  if (!Bound(socket) ||
+      ZeroMQ::Get().set_option(socket, kZmqCurveServer, &server, sizeof(server)) != 0 ||
+      !SetKey(socket, kZmqCurveSecretKey, job_secret)) {
+    return -1;
+  }
+  return real_bind(socket, address);
+}
+
+int ConnectSocket(void* socket, const char* address) {
+  uint8_t own_public[kCurveKeyBytes];
+  uint8_t own_secret[kCurveKeyBytes];
+  ZeroMQ::Get().keypair(own_public, own_secret);
+  if (!Bound(socket) || !SetKey(socket, kZmqCurveServerKey, job_public) ||
+      !SetKey(socket, kZmqCurvePublicKey, own_public) ||
+      !SetKey(socket, kZmqCurveSecretKey, own_secret)) {
+    return -1;
+  }
+  return real_connect(socket, address);
+}
+
+}  // namespace
+
+void BoundSockets(Slots* slots) {
+  slots->Replace("zmq_bind", &BindBounded, &real_bind);
+  slots->Replace("zmq_connect", &ConnectBounded, &real_connect);
+}
+
+void KeySockets(const uint8_t* secret, Slots* slots) {
+  std::memcpy(job_secret, secret, sizeof(job_secret));
+  ZeroMQ::Get().public_key(job_public, job_secret);
+  slots->Replace("zmq_bind", &BindSocket, &real_bind);
+  slots->Replace("zmq_connect", &ConnectSocket, &real_connect);
+}
+
+}  // namespace kvstore_ext

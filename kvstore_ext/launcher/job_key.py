@@ -1,0 +1,43 @@
+"""The secret that a job's processes share with --secure, by which they keep strangers out.
+
+It is on no command line, nor sent in the open. Where the launcher has a pipe to each process's
+supervisor, through ssh too, the key goes that way. Tasks of mpirun and srun speak to the launcher
+over connections that anybody in the network may read; they and the launcher each derive the key
+from the job's token, which they need for proof.py anyway and never say.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from typing import Mapping
+
+NAME = "KVSTORE_EXT_JOB_KEY"
+_BYTES = 32
+_PIPED = ("local", "ssh")
+
+
+def given_key(environment: Mapping[str, str], launcher: str) -> str | None:
+    """Returns the key that the user has chosen; raises ValueError for one that cannot be used."""
+    key = environment.get(NAME)
+    if key is None:
+        return None
+    if not re.fullmatch(f"[0-9a-fA-F]{{{2 * _BYTES}}}", key):
+        raise ValueError(f"{NAME} must be {2 * _BYTES} hexadecimal digits; --secure makes a key")
+    if launcher not in _PIPED:
+        raise ValueError(f"{NAME} is set; with --launcher {launcher} only --secure makes a key")
+    return key
+
+
+def key_variable(launcher: str, key: str | None) -> dict[str, str]:
+    """Returns the variable for the processes of a secure job, with the key given or a new one.
+
+    There is none where the tasks derive it.
+    """
+    return {NAME: key or secrets.token_hex(_BYTES)} if launcher in _PIPED else {}
+
+
+def key_of_tasks(token: str) -> str:
+    """Returns the key of a job that has this token."""
+    return hmac.new(token.encode(), b"kvstore_ext: the job's key", "sha256").hexdigest()

@@ -1,0 +1,111 @@
+// A stranger in the middle of a round, who takes a worker's number: the round comes to its end.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "cluster.h"
+#include "forged.h"
+#include "keys/idle.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr uint64_t kElements = 10;
+constexpr int kStranger = 1;  // the worker whose number a stranger takes
+
+class Rounds : public testing::Test {
+ protected:
+  void SetUp() override {
+    cluster_.Join({kElements});
+    RunRound(1);
+  }
+
+  static ClusterOptions OneServer() {
+    ClusterOptions options;
+    options.servers = 1;
+    return options;
+  }
+
+  // Begins a round of a worker that pushes these values.
+  std::future<std::string> Begin(int rank, float value) {
+    values_[rank].assign(kElements, value);
+    auto ended = std::make_shared<std::promise<std::string>>();
+    Operation operation;
+    operation.kind = Operation::Kind::kPush;
+    operation.input = reinterpret_cast<const char*>(values_[rank].data());
+    operation.output = reinterpret_cast<char*>(values_[rank].data());
+    operation.done = [ended](const std::string& error) { ended->set_value(error); };
+    cluster_.worker(rank).Start(std::move(operation));
+    return ended->get_future();
+  }
+
+  void RunRound(float value) {
+    std::vector<std::future<std::string>> ends;
+    for (int rank = 0; rank < kWorkers; ++rank) ends.push_back(Begin(rank, value));
+    for (auto& end : ends) EXPECT_EQ(end.get(), "");
+  }
+
+  void ExpectAll(float value) {
+    for (const auto& values : values_) EXPECT_EQ(values, std::vector<float>(kElements, value));
+  }
+
+  static constexpr int kWorkers = 3;
+  std::vector<float> values_[kWorkers];
+  Cluster cluster_{OneServer()};  // last: it uses the above until it ends
+};
+
+TEST_F(Rounds, NobodyRestsWhoIsInOne) {
+  std::vector<std::future<std::string>> ends;
+  ends.push_back(Begin(kStranger, 2));
+  for (const MessageType type : {MessageType::kIdle, MessageType::kLeave}) {
+    cluster_.ForgeFromWorker(kStranger, 0, WithText(Of(type), IdleNotice().Pack()));
+  }
+  ends.push_back(Begin(0, 2));
+  ends.push_back(Begin(2, 2));
+  for (auto& end : ends) EXPECT_EQ(end.get(), "");
+  ExpectAll(6);
+}
+
+TEST_F(Rounds, NobodyPushesIntoOneThatTheOptimizerHas) {
+  cluster_.server(0).UseOptimizer(0);
+  std::vector<std::future<std::string>> ends;
+  for (int rank = 0; rank < kWorkers; ++rank) ends.push_back(Begin(rank, 2));
+  Update update;
+  ASSERT_TRUE(cluster_.server(0).NextUpdate(&update));
+  const Message forged = With(Of(MessageType::kPush, 0, 1), kElements * sizeof(float));
+  cluster_.ForgeFromWorker(kStranger, 0, forged);
+  // Once that has been looked at.
+  cluster_.worker(kStranger).Meet("come to barrier 1", true);
+  for (int rank : {0, 2}) cluster_.worker(rank).Meet("come to barrier 1", false);
+  ASSERT_TRUE(cluster_.worker(kStranger).AwaitMeeting("come to barrier 1", 20));
+  cluster_.server(0).Updated(update);
+  for (auto& end : ends) EXPECT_EQ(end.get(), "");
+  std::thread updating([this] {
+    Update next;
+    while (cluster_.server(0).NextUpdate(&next)) {
+      std::memcpy(next.value.data.get(), next.gradient.data.get(), next.value.size);
+      cluster_.server(0).Updated(next);
+    }
+  });
+  RunRound(2);
+  ExpectAll(6);
+  cluster_.server(0).EndWaits();
+  updating.join();
+}
+
+TEST_F(Rounds, AreToldToAnIdleWorkerAtOnceHoweverManyThereAre) {
+  Worker& idle = cluster_.worker(0);
+  idle.BeginIdle(false);
+  Message forged = WithText(Of(MessageType::kMeet, 7, uint64_t{1} << 62), "pushed key 7");
+  cluster_.ForgeFromWorker(kStranger, 0, forged);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(idle.AwaitDemand(20), std::optional<uint64_t>(7));
+  std::vector<std::future<std::string>> ends;
+  for (int rank : {1, 2}) ends.push_back(Begin(rank, 2));
+  for (auto& end : ends) EXPECT_EQ(end.get(), "");
+}
+
+}  // namespace
+}  // namespace kvstore_ext

@@ -1,0 +1,34 @@
+// What workers and servers, and strangers, tell the scheduler's part of the lane.
+#include "server/scheduler.h"
+
+#include "input.h"
+#include "transport/process_ids.h"
+#include "wire.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr int kServers = 2;
+constexpr int kPeers = 6;
+constexpr double kSilence = 30;
+
+void Run(Input input) {
+  const auto wire = std::make_shared<Wire>();
+  Scheduler scheduler(wire, kServers, kSilence, 0);
+  while (!input.empty()) {
+    Message message = AnyMessage(&input);
+    message.peer = PeerOf(Role::kScheduler, kPeers, input.Take<uint8_t>());
+    wire->Deliver(std::move(message));
+    scheduler.Over();
+  }
+  scheduler.EndWaits();
+  scheduler.AwaitFailure(0);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  kvstore_ext::Run(kvstore_ext::Input(data, size));
+  return 0;
+}

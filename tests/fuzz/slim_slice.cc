@@ -1,0 +1,122 @@
+// A server's slice under Slim-DP: updates and cores of workers, and the choice of a new core.
+#include <cstdlib>
+#include <stdexcept>
+
+#include "keys.h"
+#include "slim_dp/slim_server.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr int kWorkers = 2;
+constexpr size_t kSizes[] = {0, 1, 63, 70, 300};  // elements
+
+const KeyKind& SlimKind(size_t number) {
+  static const std::vector<KeyKind> kinds = [] {
+    std::vector<KeyKind> all;
+    for (const KeyKind& kind : kKinds) {
+      if (IsSlim(kind)) all.push_back(kind);
+    }
+    return all;
+  }();
+  return kinds[number % kinds.size()];
+}
+
+class Slice {
+ public:
+  explicit Slice(Input* input) : input_(input), kind_(SlimKind(input->Below(256))) {
+    SliceContext context;
+    context.declaration = Declared(kind_, kSizes[input->Below(sizeof kSizes / sizeof *kSizes)]);
+    context.workers = kWorkers;
+    context.deterministic = input->Below(2) == 1;
+    context.send = [](int, const Message&) {};
+    elements_ = context.declaration.elements;
+    reduction_ = server_.MakeReduction(std::move(context));
+  }
+
+  // Throws std::exception where no worker, or rank 0, may do so.
+  void Step() {
+    const size_t choice = input_->Below(16);
+    if (choice < 10) return Push(static_cast<int>(choice % kWorkers));
+    if (choice < 12) return TakeCore();
+    if (choice < 14) return Choose();
+    Resume();
+  }
+
+ private:
+  void Push(int worker) {
+    if (reduction_->heard().count(worker) != 0) return;
+    Message message = ControlMessage(MessageType::kPush);
+    message.peer = worker;
+    message.header.round = round_;
+    const Sent sent{kind_, 0, elements_, worker, round_, kWorkers, false};
+    if (round_ > 0) {
+      message.header.encoding = Encoding::kEncoded;
+      message.payload = EncodedPayload(sent, input_);
+    } else if (worker == 0) {
+      message.payload = PlainPayload(sent, input_);
+    }
+    message.header.whole = static_cast<uint32_t>(message.payload.size);
+    message = Damaged(std::move(message), input_);
+    message.header.round = round_;
+    if (reduction_->Accept(message) && reduction_->heard().size() == kWorkers) Finish();
+  }
+
+  void Finish() {
+    reduction_->Finish(round_++);
+    for (int worker = 0; worker < kWorkers; ++worker) {
+      const Buffer answer = reduction_->AnswerTo(worker).payload;
+      if (answer.size > elements_ * sizeof(float)) std::abort();
+    }
+  }
+
+  void TakeCore() {
+    Message message = ControlMessage(MessageType::kMethod);
+    message.header.round = input_->Below(4);
+    std::string bytes(Subset::BytesOf(elements_), '\0');
+    input_->Copy(bytes.data(), bytes.size());
+    message.payload = Received(bytes);
+    reduction_->CheckMessage(message.payload.size);
+    reduction_->OnMessage(message);
+  }
+
+  // As rank 0 asks for it.
+  void Choose() {
+    const uint64_t round = input_->Below(8);
+    if (!server_.AwaitRound(0, round, 1, 0)) return;
+    CoreSelection selection = server_.AwaitSelection(0, round, 1);
+    selection.SumsOfSlices();
+    selection.Weigh(input_->Take<float>());
+    const auto bits = input_->Take<uint32_t>();
+    const auto equal = selection.CountEqual(bits);
+    server_.SetCores(input_->Below(4), selection.Choose(bits, equal));
+  }
+
+  void Resume() {
+    if (round_ == 0) return;
+    const Sent sent{kind_, 0, elements_, 0, round_, kWorkers, false};
+    std::map<uint64_t, Subset> cores;
+    cores.emplace(input_->Below(4), Subset(elements_, input_->Below(2) == 1));
+    server_.Resume({0, 0}, PlainPayload(sent, input_), std::move(cores));
+  }
+
+  Input* const input_;
+  const KeyKind kind_;
+  SlimServer server_{Limits{1, 1, 0}};
+  size_t elements_ = 0;
+  uint64_t round_ = 0;
+  std::unique_ptr<Reduction> reduction_;
+};
+
+}  // namespace
+}  // namespace kvstore_ext
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  kvstore_ext::Input input(data, size);
+  kvstore_ext::Slice slice(&input);
+  try {
+    while (!input.empty()) slice.Step();
+  } catch (const std::exception&) {
+  }
+  return 0;
+}

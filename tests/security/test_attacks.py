@@ -1,0 +1,124 @@
+"""A job with a key trains on while it is attacked; what the same does to one without."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import pytest
+from kvstore_ext.security.job_key import NAME, JobKey
+
+from tests.support.cluster import AT_ONCE, Cluster, Job
+
+from . import attacks, strangers
+from .member import Member
+
+KEY = secrets.token_hex(32)
+_SECONDS = 1.0  # that the flood lasts
+
+
+def train_until(directory: str) -> None:
+    """Trains until the test says so, with a sum in each step that has to be right to the last bit;
+    prints how many strangers were counted."""
+    from pathlib import Path
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+
+    store = mx.kv.create("p3")
+    large, end = mx.nd.zeros((300_000,)), mx.nd.zeros((1,))
+    own, numbers = np.float32(store.rank + 1), np.arange(300_000, dtype="float32")
+    store.init("large", large)
+    store.init("end", end)
+    step = 0
+    while end.asscalar() == 0:
+        step += 1
+        store.pushpull("large", mx.nd.array(numbers * own + step), out=large)
+        store.pushpull("end", mx.nd.ones((1,)) * (Path(directory) / "end").exists(), out=end)
+        expected = (numbers + np.float32(step)) + (2 * numbers + np.float32(step))
+        assert np.array_equal(large.asnumpy(), expected), step
+        if step == 3:
+            print("trains", flush=True)
+    print("right in all steps; strangers:", store.stats()["strangers"], flush=True)
+
+
+@pytest.fixture
+def job(cluster: Cluster) -> Job:
+    """Two workers that train, on two servers, with a key."""
+    job = cluster.start(
+        train_until, cluster.directory, options=AT_ONCE, environment={NAME: KEY}
+    )
+    await_training(job)
+    return job
+
+
+def await_training(job: Job) -> None:
+    for worker in job.workers:
+        worker.await_output("trains")
+
+
+def ports_of(job: Job) -> list[int]:
+    ports = strangers.ports_of(process.pid for process in job.processes)
+    assert len(ports) == len(job.processes)
+    return ports
+
+
+def test_a_job_with_a_key_trains_on(
+    job: Job, cluster: Cluster, request: pytest.FixtureRequest
+) -> None:
+    """Through all that others can do who know the ports, and not the key."""
+    ports = ports_of(job)
+    half_open = attacks.HalfOpen(ports, 10_000 if request.config.getoption("--all") else 300)
+    assert half_open.open >= 300
+    flood = attacks.Flood(ports)
+    answers = {
+        attacks.forge(port, what, name)
+        for port in ports
+        for what in attacks.FORGED
+        for name in attacks.NAMES
+    }
+    assert answers == {b""}
+    secret = JobKey(bytes.fromhex(KEY)).socket_secret
+    for port in ports:
+        replay_and_change(port, secret)
+    time.sleep(_SECONDS)
+    flood.end()
+    half_open.close()
+    assert flood.sent > 1_000_000
+    (cluster.directory / "end").touch()
+    job.wait()
+    for worker in job.workers:
+        assert "right in all steps" in worker.output
+
+
+def replay_and_change(port: int, secret: bytes) -> None:
+    """Does what somebody can who stands between two processes of a job: say again, or otherwise,
+    what one of them has said."""
+    member = Member(port, secret)
+    said = member.sealed(attacks.HARMLESS)
+    assert member.is_connected(said), "what a member says is taken"
+    assert not member.is_connected(said), "the same again is not"
+    member = Member(port, secret)
+    said = bytearray(member.sealed(attacks.HARMLESS))
+    said[-1] ^= 1
+    assert not member.is_connected(bytes(said)), "nor is what has another bit"
+    other = Member(port, secret)
+    assert not other.is_connected(member.sealed(attacks.HARMLESS))
+    assert not Member.repeats(port, other.handshake)
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["letters", *(pytest.param(what, marks=pytest.mark.all_only) for what in ("terminate",))],
+)
+def test_a_job_without_a_key_ends(cluster: Cluster, what: str) -> None:
+    """By one message of anybody's, as docs/security.md says."""
+    limits = {"timeout": 60, "silence": 3, "patience": 5}
+    job = cluster.start(train_until, cluster.directory, servers=1, options=limits)
+    await_training(job)
+    (port,) = strangers.ports_of([job.workers[0].pid])
+    for name in attacks.NAMES:  # this alone it survives, without a key as well
+        assert b"READY" in attacks.forge(port, "wrapping", name)
+    assert b"READY" in attacks.forge(port, what, b"ps99")
+    assert job.workers[1].wait(60) not in (0, None)

@@ -1,0 +1,58 @@
+"""The key of a job, and what its first words are worth."""
+
+from __future__ import annotations
+
+import mxnet as mx
+import pytest
+from kvstore_ext.errors import ClusterError, OptionError
+from kvstore_ext.security.curve_hello import ANSWER_BYTES, CurveHello
+from kvstore_ext.security.encryption import encrypt_process
+from kvstore_ext.security.job_key import NAME, JobKey
+
+
+def test_a_key_is_64_hexadecimal_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(NAME, raising=False)
+    assert JobKey.from_environment() is None
+    monkeypatch.setenv(NAME, "0aF" + 61 * "0")
+    key = JobKey.from_environment()
+    assert key is not None
+    assert key.secret == b"\x0a\xf0" + bytes(30)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "sesame", 63 * "a", 65 * "a", 63 * "a" + "g", 64 * "a" + "\n"]
+)
+def test_anything_else_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv(NAME, text)
+    with pytest.raises(OptionError, match="it must be 64 hexadecimal digits") as refused:
+        JobKey.from_environment()
+    assert not text or text.strip() not in str(refused.value)
+
+
+def test_what_is_derived_is_one_for_each_purpose_and_key() -> None:
+    one, other = JobKey(bytes(32)), JobKey(bytes(31) + b"\x01")
+    known = {
+        one.secret, one.socket_secret, other.socket_secret,
+        bytes.fromhex(one.fingerprint), bytes.fromhex(other.fingerprint),
+    }
+    assert len(known) == 5
+    assert one.fingerprint not in one.socket_secret.hex()
+    assert one.secret.hex() not in repr(one)
+    # Old processes of a job and new ones must find the same.
+    assert one.fingerprint == "c340297c"
+
+
+def test_no_answer_but_that_of_the_key_is_taken() -> None:
+    hello = CurveHello(bytes(31) + b"\x01")
+    start = bytes([4, 168]) + b"\x07WELCOME"
+    for answer in (b"", start, start.ljust(ANSWER_BYTES, b"\0"), hello.frame[:ANSWER_BYTES]):
+        assert not hello.is_answered_by(answer)
+
+
+def test_a_process_that_cannot_encrypt_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx.libinfo, "find_lib_path", lambda: ["libm.so.6"])
+    refused = f"{NAME} is set, but this server cannot encrypt: libmxnet.so has no zmq_msg_init_size"
+    with pytest.raises(ClusterError, match=refused):
+        encrypt_process(JobKey(bytes(32)), "server")

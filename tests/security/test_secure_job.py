@@ -1,0 +1,221 @@
+"""A job with a key trains as one without, and strangers neither read it nor disturb it."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Callable, NamedTuple
+
+import pytest
+from kvstore_ext.errors import ClusterError
+from kvstore_ext.security.admission import await_admission
+from kvstore_ext.security.job_key import NAME, JobKey
+
+from tests.support.cluster import AT_ONCE, Cluster, Job, await_failure, limits
+from tests.support.results import assert_same_bits, load_all
+
+from . import strangers
+from .capture import Capture
+
+KEY, OTHER_KEY = secrets.token_hex(32), secrets.token_hex(32)
+PATTERN = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"A"  # of a float32
+IS_ROOT = os.geteuid() == 0
+
+
+def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
+    """Trains dense and sparse keys; waits half-way until the test says to go on."""
+    import time
+    from pathlib import Path
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    number = np.frombuffer(bytes.fromhex(pattern), np.float32)[0]
+    sizes = (1, 1000, 5000, 400_000)
+    weights = [mx.nd.full((size,), number) for size in sizes]
+    rows = mx.nd.zeros((6, 4)).tostype("row_sparse")
+    for key, weight in enumerate(weights):
+        store.init(key, weight)
+    store.init("rows", mx.nd.full((6, 4), number).tostype("row_sparse"))
+    for step in range(6):
+        if step == 3:
+            print("half-way", flush=True)
+            while not (Path(directory) / f"{prefix}-go-on").exists():
+                time.sleep(0.05)
+        for key, weight in enumerate(weights):
+            gradient = mx.nd.arange(weight.size) * (step + 1) + store.rank
+            store.pushpull(key, gradient, out=weight)
+        dense = mx.nd.ones((6, 4)) * (step + store.rank)
+        store.push("rows", dense.tostype("row_sparse"))
+        store.row_sparse_pull("rows", out=rows, row_ids=mx.nd.arange(6))
+    found = {str(key): weight.asnumpy() for key, weight in enumerate(weights)}
+    np.savez(Path(directory) / f"{prefix}-{store.rank}.npz", rows=rows.asnumpy(), **found)
+    print("strangers:", store.stats()["strangers"])
+
+
+class Trained(NamedTuple):
+    """A job that has ended: what it made, and what others saw and got."""
+
+    job: Job
+    parameters: list  # one a worker
+    capture: Any  # None without root
+    answers: list
+
+
+Run = Callable[[str], Trained]
+
+
+@pytest.fixture(scope="module")
+def run(module_cluster: Cluster) -> Run:
+    """Runs a job with a key, the empty one for none, while strangers knock at its ports if it has
+    one."""
+
+    def run(key: str) -> Trained:
+        directory, prefix = module_cluster.directory, f"job{len(module_cluster.jobs)}"
+        capture = Capture(16 * PATTERN) if IS_ROOT else None
+        job = module_cluster.start(
+            train_beside_strangers,
+            *(directory, PATTERN.hex(), prefix),
+            options=AT_ONCE,
+            environment={NAME: key} if key else {},
+        )
+        for worker in job.workers:
+            worker.await_output("half-way")
+        answers = knock(job) if key else []
+        (directory / f"{prefix}-go-on").touch()
+        job.wait()
+        if capture:
+            capture.end()
+        return Trained(job, load_all(directory, prefix, 2), capture, answers)
+
+    return lru_cache(maxsize=None)(run)
+
+
+def knock(job: Job) -> list:
+    """Has strangers of every kind at every port of the job, thrice; returns what they were told."""
+    ports = strangers.ports_of(process.pid for process in job.processes)
+    assert len(ports) == len(job.processes)
+    # What ends a job without a key: ps-lite does not expect these two frames.
+    letters = strangers.frames(64 * b"A", 64 * b"B")
+    answers = []
+    for port in 3 * ports:
+        answers.append(strangers.say(port, b"NULL", strangers.ready(b"ps9") + letters))
+        plain = b"\x05HELLO" + b"\x04user" + b"\x06secret"
+        answers.append(strangers.say(port, b"PLAIN", bytes([4, len(plain)]) + plain))
+        answers.append(strangers.say(port, b"CURVE", strangers.hello(bytes.fromhex(OTHER_KEY))))
+        garbage = b"\x00\xc8" + secrets.token_bytes(5000)  # a frame, and then anything
+        answers.append(strangers.say(port, b"CURVE", garbage))
+        # Added to an address, this size would wrap (CVE-2019-6250).
+        large = b"\x02" + (2**64 - 4096).to_bytes(8, "big") + bytes(9000)
+        answers.append(strangers.say(port, b"CURVE", large))
+        answers.append(strangers.say(port, b"CURVE", letters))
+    return answers
+
+
+def test_strangers_are_told_nothing(run: Run) -> None:
+    assert set(run(KEY).answers) == {b""}
+    assert len(run(KEY).answers) == 90
+
+
+def test_the_job_goes_on_and_has_the_bits_of_one_without_a_key(run: Run) -> None:
+    secure, open_to_all = run(KEY), run("")
+    for found in secure.parameters:
+        assert_same_bits(found, open_to_all.parameters[0], "of the job")
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="reading the network needs root")
+def test_who_reads_the_network_sees_no_parameter(run: Run) -> None:
+    secure, open_to_all = run(KEY).capture, run("").capture
+    assert open_to_all.found > 100
+    assert secure.bytes > 0.9 * open_to_all.bytes
+    assert secure.found == 0
+
+
+def test_strangers_are_counted_and_named_once(run: Run) -> None:
+    job = run(KEY).job
+    refused = r"refused \d+ connections? from or to a process that does not know the job's key"
+    for process in job.processes:
+        assert len(re.findall(refused, process.output)) == 1, process.name
+        assert "CURVE I" not in process.output
+    for worker in job.workers:
+        counted = re.search(r"strangers: (\d+)", worker.output)
+        assert counted is not None
+        assert int(counted[1]) >= 15
+
+
+def test_every_process_says_the_keys_fingerprint_and_never_the_key(run: Run) -> None:
+    fingerprint = JobKey(bytes.fromhex(KEY)).fingerprint
+    for process in run(KEY).job.processes:
+        role = process.name.split()[0]
+        assert f"this {role} encrypts with the job's key {fingerprint}" in process.output
+        assert KEY not in process.output
+    assert "encrypts" not in run("").job.report()
+
+
+def wait_for_a_worker(variable: str, value: str, first: str) -> None:
+    """Opens a store; the worker that comes first has a variable set like this, or not at all."""
+    import os
+    from pathlib import Path
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    try:
+        Path(first).mkdir()
+        os.environ.pop(variable)
+        if value:
+            os.environ[variable] = value
+    except FileExistsError:
+        pass
+    mx.kv.create("p3")
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (
+            OTHER_KEY,
+            rf"not admitted by the scheduler at 127\.0\.0\.1:\d+: is {NAME} the same everywhere\? "
+            f"Here its fingerprint is {JobKey(bytes.fromhex(OTHER_KEY)).fingerprint}",
+        ),
+        (
+            "",
+            r"the scheduler at 127\.0\.0\.1:\d+ admits those alone who have the job's key, and "
+            f"{NAME} is not set here",
+        ),
+        pytest.param(KEY[1:], f"{NAME} has 63 characters", marks=pytest.mark.all_only),
+    ],
+    ids=["another", "none", "malformed"],
+)
+def test_a_worker_without_the_key_hears_why(
+    cluster: Cluster, tmp_path: Path, key: str, message: str
+) -> None:
+    job = cluster.start(
+        wait_for_a_worker,
+        *(NAME, key, tmp_path / "somebody was here"),
+        options=limits(8),
+        environment={NAME: KEY},
+    )
+    await_failure(*job.processes, seconds=60)
+    assert any(re.search(message, worker.output) for worker in job.workers)
+    assert not any(secret[:63] in job.report() for secret in (KEY, OTHER_KEY))
+
+
+def test_a_malformed_key_ends_every_process(cluster: Cluster) -> None:
+    how = {"workers": 1, "servers": 1, "environment": {NAME: "open sesame"}}
+    job = cluster.start(wait_for_a_worker, "PATH", "", "/", **how)
+    await_failure(*job.processes)
+    for process in job.processes:
+        assert f"{NAME} has 11 characters" in process.output
+        assert "sesame" not in process.output
+
+
+def test_a_scheduler_that_never_comes_is_named() -> None:
+    with pytest.raises(ClusterError, match=r"cannot be reached within 0\.5 s"):
+        await_admission("127.0.0.1:9", JobKey(bytes(32)), 0.5)
