@@ -35,15 +35,24 @@ def test_whom_a_reason_blames(reason: str, names: list[str]) -> None:
     assert accused(reason) == names
 
 
+SAID = "touch said-$KVSTORE_EXT_LAUNCH_RANK"
+
+
 def failing(reason: str, status: int = 1) -> str:
     """Returns a shell's commands: say why, then fail."""
-    return f"{REPORT} {shlex.quote(json.dumps({'failed': reason}))}; exit {status}"
+    return f"{REPORT} {shlex.quote(json.dumps({'failed': reason}))}; {SAID}; exit {status}"
 
 
 def by_rank(*commands: str) -> list[str]:
     """Returns a command in which each worker runs the commands of its rank."""
     cases = " ".join(f"{rank}) {command};;" for rank, command in enumerate(commands))
     return ["sh", "-c", f"case $KVSTORE_EXT_LAUNCH_RANK in {cases} esac"]
+
+
+def once(*ranks: int) -> str:
+    """Returns a shell's command: wait until the workers of these ranks have come to SAID."""
+    files = " && ".join(f"test -e said-{rank}" for rank in ranks)
+    return f"until {files}; do sleep 0.05; done"
 
 
 def run(job: Job, *commands: str) -> int:
@@ -56,7 +65,7 @@ SCRIPT_FAILED = "worker 2: its script failed: ValueError: no"
 
 def test_the_cause_ends_last(job: Job) -> None:
     told = f"echo I was told; {failing(SCRIPT_FAILED)}"
-    cause = f"sleep 0.7; echo 'ValueError: no'; {failing(SCRIPT_FAILED, 3)}"
+    cause = f"{once(0, 1)}; echo 'ValueError: no'; {failing(SCRIPT_FAILED, 3)}"
     assert run(job, told, told, cause) == 3
     assert job.errors[1:] == [
         "launch: worker 2 on localhost ended with exit status 3",
@@ -70,7 +79,7 @@ def test_the_terminal_shows_the_cause_once(job: Job) -> None:
     reason = "worker 1: its script failed: ValueError: no"
     echo = failing(reason).replace(";", f"; echo {reason};", 1)
     cause = failing(reason, 3).replace(";", "; seq 30; echo ValueError: no;", 1)
-    assert run(job, f"echo trains; {echo}", f"echo trains; sleep 0.7; {cause}") == 3
+    assert run(job, f"echo trains; {echo}", f"echo trains; {once(0)}; {cause}") == 3
     shown = [line for line in job.lines if line.startswith("[worker")]
     assert sorted(shown) == ["[worker 0] trains", "[worker 1] trains"]
     assert job.errors[3:] == [*(f"    {number}" for number in range(1, 31)), "    ValueError: no"]
@@ -88,14 +97,15 @@ def test_a_process_that_goes_on_is_shown(job: Job) -> None:
 
 def test_the_cause_tells_nothing(job: Job) -> None:
     told = failing("server 0: worker 1 has not pushed key 'w', round 4, within 9 s")
-    assert run(job, told, "sleep 0.7; kill -SEGV $$") == 139
+    assert run(job, told, f"{once(0)}; kill -SEGV $$") == 139
     assert job.errors[1:] == ["launch: worker 1 on localhost was killed by signal 11 (SIGSEGV)"]
     job.assert_gone()
 
 
 def test_the_cause_hangs(job: Job) -> None:
     reason = "server 0: worker 1 has not pushed key 'w', round 4, which worker 0 did, within 9 s"
-    assert run(job, f"sleep 0.7; {failing(reason, 5)}", "echo I wait; exec sleep 1000") == 5
+    hangs = f"echo I wait; {SAID}; exec sleep 1000"
+    assert run(job, f"{once(1)}; {failing(reason, 5)}", hangs) == 5
     assert job.errors[1:] == [
         f"launch: worker 0 on localhost ended with exit status 5: {reason}",
         f"launch: the last lines of worker 1 (all are in {job.log_dir}/worker-1.log):",
@@ -106,7 +116,7 @@ def test_the_cause_hangs(job: Job) -> None:
 
 def test_the_cause_ended_well(job: Job) -> None:
     reason = "server 0: worker 1 has left, but worker 0 pushed key 'w', round 4"
-    assert run(job, f"sleep 0.7; echo why; {failing(reason)}", "echo done") == 1
+    assert run(job, f"{once(1)}; echo why; {failing(reason)}", f"echo done; {SAID}") == 1
     assert job.errors[1:] == [
         f"launch: worker 0 on localhost ended with exit status 1: {reason}",
         f"launch: its last lines (all are in {job.log_dir}/worker-0.log):",
@@ -118,8 +128,8 @@ def test_the_cause_ended_well(job: Job) -> None:
 def test_the_first_that_fails_tells_nothing(job: Job) -> None:
     """It may have been told, and a process that has been the cause is named by another."""
     reason = shlex.quote(json.dumps({"failed": "server 0: worker 1 has left"}))
-    told = f"{REPORT} {reason}; exec sleep 1000"
-    assert run(job, "sleep 0.7; exit 1", "sleep 1.4; exit 3", told) == 3
+    told = f"{REPORT} {reason}; {SAID}; exec sleep 1000"
+    assert run(job, f"{once(2)}; exit 1", f"{once(2)}; sleep 0.7; exit 3", told) == 3
     assert job.errors[1:] == ["launch: worker 1 on localhost ended with exit status 3"]
     job.assert_gone()
 
@@ -128,7 +138,7 @@ def test_a_rank_that_is_not_the_launchers(job: Job) -> None:
     """Processes speak of each other by the ranks that the cluster has given them."""
     joined = [shlex.quote(json.dumps({"joined": True, "rank": rank})) for rank in (1, 0)]
     told = failing("worker 1: its script failed: ValueError: no")
-    cause = f"{REPORT} {joined[0]}; sleep 1; {told.replace('exit 1', 'exit 3')}"
-    assert run(job, cause, f"{REPORT} {joined[1]}; {told}") == 3
+    cause = f"{REPORT} {joined[0]}; {SAID}; {once(1)}; {told.replace('exit 1', 'exit 3')}"
+    assert run(job, cause, f"{REPORT} {joined[1]}; {once(0)}; {told}") == 3
     assert job.errors[-1] == "launch: worker 0 on localhost ended with exit status 3"
     job.assert_gone()
