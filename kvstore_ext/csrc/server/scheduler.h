@@ -28,9 +28,7 @@ class Scheduler {
         job_(job),
         transport_(std::move(transport)),
         gate_(Side::kScheduler,
-              [job](const Message& message) {
-                Expect(job == 0 || message.job == job, kOfAnotherJob);
-              }),
+              [this](const Message& message) { Expect(IsOfOurJob(message), kOfAnotherJob); }),
         awake_(silence / 2) {
     transport_->Start([this](const Message& message) { OnMessage(message); });
   }
@@ -68,7 +66,7 @@ class Scheduler {
  private:
   void OnMessage(const Message& message) {
     if (!gate_.Admits(message)) {
-      if (job_ != 0 && message.job != job_) NoteStranger();
+      if (!IsOfOurJob(message)) NoteStranger();
       return;
     }
     heard_ = Now();
@@ -87,6 +85,8 @@ class Scheduler {
       }
     }
   }
+
+  bool IsOfOurJob(const Message& message) const { return job_ == 0 || message.job == job_; }
 
   // One message may be left over from an earlier job; who goes on takes this for its own.
   void NoteStranger() {
