@@ -7,10 +7,7 @@ namespace kvstore_ext {
 namespace {
 
 std::string DescribedAsDamaged(const Header& header) {
-  const auto type = static_cast<size_t>(header.type);
-  return std::string("a ") + (type < kMessageTypes ? kMessageNames[type] : "message") + " of key " +
-         std::to_string(header.key) + ", slice " + std::to_string(header.slice) + ", round " +
-         std::to_string(header.round) +
+  return "a " + NameOf(header.type) + " " + PlaceOf(header) +
          ", was damaged on its way: its checksum is not that of its bytes";
 }
 

@@ -78,12 +78,8 @@ void CheckBytes(const Message& message, int rule) {
 }  // namespace
 
 std::string Described(const Message& message) {
-  const Header& header = message.header;
-  const auto type = static_cast<size_t>(header.type);
-  const std::string name = type < kMessageTypes ? kMessageNames[type] : "message";
-  return "a " + name + " from number " + std::to_string(message.peer) + " of key " +
-         std::to_string(header.key) + ", slice " + std::to_string(header.slice) + ", round " +
-         std::to_string(header.round);
+  return "a " + NameOf(message.header.type) + " from number " + std::to_string(message.peer) + " " +
+         PlaceOf(message.header);
 }
 
 bool Gate::Admits(const Message& message) {

@@ -52,6 +52,11 @@ constexpr const char* kMessageNames[] = {
     "sparse", "idle",   "resume",  "leave",  "notice", "farewell", "bye",    "abort",  "batch"};
 static_assert(sizeof kMessageNames / sizeof *kMessageNames == kMessageTypes, "a name for each");
 
+inline std::string NameOf(MessageType type) {
+  const auto number = static_cast<size_t>(type);
+  return number < kMessageTypes ? kMessageNames[number] : "message";
+}
+
 // What the payload of a slice is.
 enum class Encoding : uint8_t {
   kPlain,    // numbers of the key's type
@@ -78,6 +83,12 @@ struct Header {
   static constexpr uint32_t kProtocol = 0x6b76000d;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
+
+// As errors say it.
+inline std::string PlaceOf(const Header& header) {
+  return "of key " + std::to_string(header.key) + ", slice " + std::to_string(header.slice) +
+         ", round " + std::to_string(header.round);
+}
 
 // Control messages overtake all data in the receiver's inbox.
 constexpr int kControlPriority = std::numeric_limits<int>::max();
