@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "cluster.h"
-#include "server/scheduler.h"
+#include "scheduler_end.h"
 #include "support/crc32c.h"
 #include "transport/gate.h"
 
@@ -94,21 +94,16 @@ TEST(Checksum, TheGateTellsDamageFromWhatNobodySends) {
 }
 
 TEST(Checksum, NobodyElseEndsAJobByAWrongOne) {
-  auto node = std::make_shared<Node>(0);
-  Node other(0);
-  other.Connect({node.get()});
-  node->Connect({&other});
-  Scheduler scheduler(node, 1, 5, 0);
+  SchedulerEnd end(0, 5, 0);
   Cluster cluster;
   cluster.Join({kElements});
   Message sign = ControlMessage(MessageType::kCredit);
   sign.header.checksum = 1;
   sign.peer = 0;
-  other.Send(sign);
+  end.other.Send(sign);
   cluster.ForgeFromWorker(1, 0, sign);
-  EXPECT_EQ(scheduler.AwaitFailure(0.2), "");
+  EXPECT_EQ(end.scheduler.AwaitFailure(0.2), "");
   EXPECT_EQ(cluster.server(0).AwaitFailure(0.2), "");
-  scheduler.Stop();
 }
 
 // What one worker of a job hears where a bit of a payload of this type changes, or changes not.

@@ -13,7 +13,7 @@
 #include "codecs/codec.h"
 #include "forged.h"
 #include "keys/shared_scaler.h"
-#include "server/scheduler.h"
+#include "scheduler_end.h"
 #include "transport/process_ids.h"
 
 namespace kvstore_ext {
@@ -265,37 +265,27 @@ TEST(Gate, AWorkerOfAnotherJobIsTold) {
 }
 
 TEST(Gate, ASchedulerThatHearsOnlyAnotherJobEnds) {
-  auto node = std::make_shared<Node>(0);
-  Node other(2);
-  other.Connect({node.get()});
-  node->Connect({&other});
-  Scheduler scheduler(node, 1, 0.2, 5);
+  SchedulerEnd end(2, 0.2, 5);
   Message sign = Of(MessageType::kCredit);
   sign.peer = 0;
   sign.job = 6;
   std::string reason;
   for (int i = 0; i < 200 && reason.empty(); ++i) {
-    other.Send(sign);
-    reason = scheduler.AwaitFailure(0.02);
+    end.other.Send(sign);
+    reason = end.scheduler.AwaitFailure(0.02);
   }
   EXPECT_EQ(reason,
             "the scheduler has heard of no process of its own job for 0.2 s, but of another one's: "
             "is KVSTORE_EXT_JOB the same everywhere?");
-  scheduler.Stop();
 }
 
 TEST(Gate, ASchedulerForgetsWhatWasLeftOverOfAnotherJob) {
-  auto node = std::make_shared<Node>(0);
-  Node other(2);
-  other.Connect({node.get()});
-  node->Connect({&other});
-  Scheduler scheduler(node, 1, 0.2, 5);
+  SchedulerEnd end(2, 0.2, 5);
   Message sign = Of(MessageType::kCredit);
   sign.job = 6;
-  other.Send(sign);
-  EXPECT_EQ(scheduler.AwaitFailure(0.4), "");
-  EXPECT_EQ(scheduler.AwaitFailure(0.2), "");
-  scheduler.Stop();
+  end.other.Send(sign);
+  EXPECT_EQ(end.scheduler.AwaitFailure(0.4), "");
+  EXPECT_EQ(end.scheduler.AwaitFailure(0.2), "");
 }
 
 TEST(Gate, TheFirstThatIsRefusedIsNamed) {
