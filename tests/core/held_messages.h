@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/batch.h"
+#include "one_by_one.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -30,15 +30,8 @@ class HeldMessages : public Transport {
   // Those of batches one by one.
   std::vector<Message> TakeAll() {
     std::vector<Message> all;
-    while (!held_.empty()) {
-      Message first = TakeFirst();
-      if (first.header.type != MessageType::kBatch) {
-        all.push_back(std::move(first));
-        continue;
-      }
-      for (Message& message : Batch::Split(first)) all.push_back(std::move(message));
-    }
-    return all;
+    while (!held_.empty()) all.push_back(TakeFirst());
+    return OneByOne(std::move(all));
   }
 
  private:

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/batch.h"
+#include "one_by_one.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -29,15 +29,7 @@ class Wire : public Transport {
       std::lock_guard<std::mutex> lock(mutex_);
       sent.swap(sent_);
     }
-    std::vector<Message> all;
-    for (Message& message : sent) {
-      if (message.header.type != MessageType::kBatch) {
-        all.push_back(std::move(message));
-        continue;
-      }
-      for (Message& inside : Batch::Split(message)) all.push_back(std::move(inside));
-    }
-    return all;
+    return OneByOne(std::move(sent));
   }
 
  private:
