@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
 from typing import Dict, List, Tuple
 
-LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
+from launched import measured
+
 ELEMENTS, KEYS = 1_000_000, 4
 ARMS = ("open", "secure")
 
@@ -70,20 +68,10 @@ def processor_seconds() -> float:
 
 def cost(arm: str, steps: int) -> Tuple[float, float]:
     """Runs a job; returns processor seconds a gigabyte, and gigabytes a second."""
-    with tempfile.TemporaryDirectory() as logs:
-        secure = ["--secure"] if arm == "secure" else []
-        worker = [sys.executable, str(Path(__file__).resolve()), "--work", "--steps", str(steps)]
-        done = subprocess.run(
-            [sys.executable, str(LAUNCH), "-n", "1", "--log-dir", logs, *secure, *worker],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-        )
-    lines = [line for line in done.stdout.splitlines() if "cost " in line]
-    if done.returncode != 0 or len(lines) != 1:
-        sys.exit(f"the job failed:\n{done.stdout}{done.stderr}")
-    seconds, speed = lines[0].split()[-2:]
-    return float(seconds), float(speed)
+    secure = ["--secure"] if arm == "secure" else []
+    worker = [__file__, "--work", "--steps", str(steps)]
+    seconds, speed = measured("cost", ["-n", "1", *secure], worker)
+    return seconds, speed
 
 
 def main() -> None:

@@ -10,16 +10,13 @@ which p3 hands to MXNet's own store. Prints the median step of each job, and the
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any, Callable, List
 
-LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
+from launched import measured
+
 KEYS, ELEMENTS = 500, 100
 SPARSE_KEYS, SPARSE_SHAPE, ROWS = 20, (1000, 16), 50
 STORES = ("dist_sync", "p3")
@@ -75,21 +72,11 @@ def sparse_step(mx: Any, store: Any) -> Callable[[], None]:
 
 def median_step(store: str, optimizer: str, sparse: str, steps: int) -> float:
     """Runs a job; returns rank 0's median step in seconds."""
-    worker = [sys.executable, str(Path(__file__).resolve()), "--work", store, optimizer, sparse]
+    worker = [__file__, "--work", store, optimizer, sparse, "--steps", str(steps)]
     # Importing mxnet in MXNet's own server does all its work.
     server = [] if store == "p3" else ["--server-command", f"{sys.executable} -c 'import mxnet'"]
-    with tempfile.TemporaryDirectory() as logs:
-        command = [sys.executable, str(LAUNCH), "-n", "2", "-s", "2", "--log-dir", logs, *server]
-        done = subprocess.run(
-            [*command, *worker, "--steps", str(steps)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-        )
-    lines = [line for line in done.stdout.splitlines() if "median" in line]
-    if done.returncode != 0 or len(lines) != 1:
-        sys.exit(f"the job of {store} failed:\n{done.stdout}{done.stderr}")
-    return float(lines[0].split()[-1])
+    (seconds,) = measured("median", ["-n", "2", "-s", "2", *server], worker)
+    return seconds
 
 
 def main() -> None:

@@ -1,0 +1,35 @@
+"""Jobs that a benchmark starts, whose worker says in one line what it has measured."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Sequence
+
+LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
+
+
+def measured(word: str, options: Sequence[str], worker: Sequence[str]) -> list[float]:
+    """Runs a job and returns the numbers that follow `word` in what its processes print.
+
+    Exits, with all that was printed, unless the job ends well and says the word in one line.
+
+    Parameters
+    ----------
+    options : of the launcher.
+    worker : the command of a worker, after the interpreter.
+    """
+    with tempfile.TemporaryDirectory() as logs:
+        launch = [sys.executable, str(LAUNCH), "--log-dir", logs, *options]
+        done = subprocess.run(
+            [*launch, sys.executable, *worker],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+    lines = [line for line in done.stdout.splitlines() if f"{word} " in line]
+    if done.returncode != 0 or len(lines) != 1:
+        sys.exit(f"the job failed:\n{done.stdout}{done.stderr}")
+    return [float(number) for number in lines[0].partition(f"{word} ")[2].split()]
