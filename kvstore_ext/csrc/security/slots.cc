@@ -110,14 +110,16 @@ void Slots::Write() const {
   }
   Protected relro{map_->l_addr, 0, 0};
   dl_iterate_phdr(&FindProtected, &relro);
-  for (const auto& [symbol, function] : replacements_) {
-    void** slot = found[symbol].front();
-    const auto address = reinterpret_cast<ElfW(Addr)>(slot);
-    const bool locked = address >= relro.begin && address < relro.end;
-    if (locked) Allow(slot, PROT_READ | PROT_WRITE);
-    __atomic_store_n(slot, function, __ATOMIC_RELEASE);
-    if (locked) Allow(slot, PROT_READ);
+  std::vector<void**> locked;
+  for (const auto& [symbol, slots] : found) {
+    const auto address = reinterpret_cast<ElfW(Addr)>(slots.front());
+    if (address >= relro.begin && address < relro.end) locked.push_back(slots.front());
   }
+  for (void** slot : locked) Allow(slot, PROT_READ | PROT_WRITE);
+  for (const auto& [symbol, function] : replacements_) {
+    __atomic_store_n(found[symbol].front(), function, __ATOMIC_RELEASE);
+  }
+  for (void** slot : locked) Allow(slot, PROT_READ);
 }
 
 }  // namespace kvstore_ext

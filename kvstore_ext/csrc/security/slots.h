@@ -3,6 +3,7 @@
 
 #include <link.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ class Slots {
 
   void* const library_;
   const link_map* map_ = nullptr;
-  std::map<std::string, void*> replacements_;
+  std::map<std::string, void*, std::less<>> replacements_;
 };
 
 }  // namespace kvstore_ext
