@@ -31,14 +31,21 @@ $(PROGRAMS:%=run-%): run-%: build/%/core_tests
 
 # A directory is newer than the program when a file has come or gone.
 define RULES
+$(1)_COMPILE = $$(or $$($(1)_CXX),$$(CXX)) $$(FLAGS) $$($(1)_FLAGS) -pthread
+
 build/$(1)/core_tests: $(OBJECTS:%=build/$(1)/%) $(sort $(dir $(SOURCES)))
 	@echo "Linking $$@"
 	@$$(or $$($(1)_CXX),$$(CXX)) $$($(1)_FLAGS) $$(filter %.o,$$^) -lgtest -pthread -o $$@
 
-build/$(1)/%.o: %.cc tests/core/sanitize.mk
+# Reading other people's headers would take half of the time.
+build/$(1)/headers.h.gch: tests/core/headers.h tests/core/sanitize.mk
+	@mkdir -p $$(@D)
+	@$$($(1)_COMPILE) -x c++-header $$< -o $$@
+
+build/$(1)/%.o: %.cc build/$(1)/headers.h.gch
 	@echo "Compiling $$@"
 	@mkdir -p $$(@D)
-	@$$(or $$($(1)_CXX),$$(CXX)) $$(FLAGS) $$($(1)_FLAGS) -MMD -MP -pthread -c $$< -o $$@
+	@$$($(1)_COMPILE) -include build/$(1)/headers.h -MMD -MP -c $$< -o $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call RULES,$(program))))
 
