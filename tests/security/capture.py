@@ -10,10 +10,12 @@ _FORCED_BUFFER = 33  # SO_RCVBUFFORCE
 
 
 class Capture:
-    """From its start on, by root. `found` counts the packets with `pattern`, `bytes` all bytes."""
+    """From its start on, by root. `found` counts the packets with `pattern`, `found_bytes` their
+    bytes, and `bytes` all bytes, those of others on this machine too."""
 
     def __init__(self, pattern: bytes) -> None:
         self.found = 0
+        self.found_bytes = 0
         self.bytes = 0
         self._pattern = pattern
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
@@ -39,4 +41,6 @@ class Capture:
                     return
                 continue
             self.bytes += len(packet)
-            self.found += self._pattern in packet
+            if self._pattern in packet:
+                self.found += 1
+                self.found_bytes += len(packet)

@@ -133,7 +133,7 @@ def test_the_job_goes_on_and_has_the_bits_of_one_without_a_key(run: Run) -> None
 def test_who_reads_the_network_sees_no_parameter(run: Run) -> None:
     secure, open_to_all = run(KEY).capture, run("").capture
     assert open_to_all.found > 100
-    assert secure.bytes > 0.9 * open_to_all.bytes
+    assert secure.bytes > 0.9 * open_to_all.found_bytes
     assert secure.found == 0
 
 
