@@ -1,5 +1,5 @@
-// What the core's tests and most of the core include, compiled once for each sanitizer. A file includes
-// what it uses all the same: the package is compiled without this.
+// What the core's tests and most of the core include, compiled once for each sanitizer. A file
+// includes what it uses all the same: the package is compiled without this.
 
 #include <gtest/gtest.h>
 
