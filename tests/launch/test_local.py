@@ -206,13 +206,13 @@ def test_what_a_killed_supervisor_leaves_is_removed_by_the_next(job: Job) -> Non
 
 
 def test_stock_mxnet(job: Job) -> None:
-    arguments = ["-n", "3", "-s", "1", "--server-command", f"{sys.executable} {STOCK}"]
+    arguments = ["-n", "2", "-s", "1", "--server-command", f"{sys.executable} {STOCK}"]
     assert job.run(*arguments, sys.executable, STOCK) == 0, job.errors
     pulled = [line for line in job.lines if "pulled" in line]
     assert sorted(pulled) == [
-        f"[worker {rank}] {rank} of 3 pulled [6.0, 6.0, 6.0]" for rank in range(3)
+        f"[worker {rank}] {rank} of 2 pulled [3.0, 3.0, 3.0]" for rank in range(2)
     ]
-    assert re.fullmatch(r"launch: 3 workers and 1 server on 1 host after [\d.]+ s", job.errors[1])
+    assert re.fullmatch(r"launch: 2 workers and 1 server on 1 host after [\d.]+ s", job.errors[1])
     assert re.fullmatch(DONE, job.errors[2])
     assert len(job.errors) == 3
     assert job.processes() == {}

@@ -1,8 +1,8 @@
 """Every model trains a step through every store name, hybridized and not, with one and two devices.
 
-`make test` runs a selection in one process, and MXNet's own store of a cluster with every model:
-small models have all pairs of these, large ones one of our stores. `make test-all` runs all of
-them, and all of ours in a cluster.
+`make test` runs a selection in one process, and MXNet's own store of a cluster with small models:
+these have all pairs in one process, large ones one of our stores. `make test-all` runs all of them,
+and all of ours in a cluster.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.support.tasks.every_model import (
     LARGE,
     MODELS,
     OURS,
+    SMALL,
     WAYS,
     Case,
     check,
@@ -39,7 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # MXNet's own store can be made once in a process, and its servers serve no other.
         stock = [Case(way, MODELS, ["dist_sync"]) for way in WAYS]
         ours = every_case(OURS)
-        cases = [*stock, *ours] if everything else stock[:1]
+        cases = [*stock, *ours] if everything else [Case(WAYS[0], SMALL, ["dist_sync"])]
     metafunc.parametrize("case", cases, ids=str)
 
 

@@ -27,7 +27,8 @@ STOCK_CASES = tuple(
     name for name, case in CASES.items() if case.dtype == "float32" and not case.multipliers
 )
 
-# Each slice of 64 bytes costs the optimizer on the servers as much as one of 200,000.
+# Each slice of 64 bytes costs the optimizer on the servers as much as one of 200,000; and every
+# worker costs.
 FEW_CASES = ("summed", "schedule64", "multipliers")
 
 alone = lru_cache(maxsize=None)(lambda name, workers: train_alone(CASES[name], workers))
@@ -41,7 +42,7 @@ def train(module_cluster: Cluster, request: pytest.FixtureRequest) -> Train:
         directory = module_cluster.directory / f"job{len(module_cluster.jobs)}"
         directory.mkdir()
         cases = tuple(CASES) if store == "p3" else STOCK_CASES
-        if slice_bytes == 64 and not request.config.getoption("--all"):
+        if (slice_bytes == 64 or workers > 3) and not request.config.getoption("--all"):
             cases = FEW_CASES
         module_cluster.run(
             SCRIPT,

@@ -19,7 +19,7 @@ SLACK = 12 * MEGABYTE  # of a process that does what it has not done before
 
 
 def train_large_keys(dtype: str, devices: str) -> None:
-    """A worker whose rank 2 is always late, so that servers hold the others' sums."""
+    """A worker whose rank 1 is always late, so that servers hold the other's gradients."""
     import time
 
     import kvstore_ext  # noqa: F401
@@ -43,11 +43,11 @@ def train_large_keys(dtype: str, devices: str) -> None:
         store.broadcast(key, weights[key][0], out=weights[key])
     for _ in range(3):
         mx.nd.waitall()
-        if store.rank == 2:
+        if store.rank == 1:
             store.barrier()
         for key in keys:
             store.pushpull(key, gradients[key], out=weights[key], priority=-key)
-        if store.rank != 2:
+        if store.rank != 1:
             time.sleep(1)  # for the slices to arrive, which nobody tells this worker
             store.barrier()
     mx.nd.waitall()
@@ -68,7 +68,7 @@ def ended(module_cluster: Cluster) -> Callable[[str, int], Job]:
     @lru_cache(maxsize=None)
     def run(dtype: str, devices: int) -> Job:
         # A fork has yet to map what an interpreter of its own has from its imports on.
-        places = {"workers": 3, "servers": 2, "server": server, "fork": False}
+        places = {"workers": 2, "servers": 1, "server": server, "fork": False}
         return module_cluster.run(train_large_keys, dtype, devices, **places)
 
     return run
@@ -84,7 +84,7 @@ ARRAYS = pytest.mark.parametrize(
 def test_servers_hold_few_times_their_share_of_the_keys(
     ended: Callable[[str, int], Job], dtype: str, devices: int
 ) -> None:
-    share = KEYS * MEGABYTE / 2
+    share = KEYS * MEGABYTE
     shares = 3 if dtype == "float16" else 2.5  # whose sums are twice as wide
     for process in ended(dtype, devices).servers:
         held, grown = number(process, "held at most"), number(process, "grew by")
@@ -117,8 +117,8 @@ def test_nothing_grows_with_the_number_of_rounds(
     store = mx.kv.create(name)
     if optimizer:
         store.set_optimizer(mx.optimizer.create(optimizer, learning_rate=0.01))
-    weights = [mx.nd.zeros((20,)) for _ in range(3)]
-    gradients = [mx.nd.ones((20,)) for _ in weights]
+    weights = [mx.nd.zeros((16,)) for _ in range(3)]
+    gradients = [mx.nd.ones((16,)) for _ in weights]
     for key, weight in enumerate(weights):
         store.broadcast(key, weight, out=weight)
 
@@ -133,5 +133,5 @@ def test_nothing_grows_with_the_number_of_rounds(
     before = rounds(1000)
     after = rounds(4000)
     store.close()
-    # 12,000 rounds of a slice or two: what each left behind would show.
+    # 12,000 rounds of a slice: what each left behind would show.
     assert after - before < 12_000 * 8

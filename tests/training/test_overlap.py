@@ -19,7 +19,8 @@ from tests.support.paths import SCRIPTS
 BLOCKS = 18  # the first convolution, 16 bottlenecks, the head
 OVERLAP = SCRIPTS / "overlap"
 # Scripts there, and the modes in which they train.
-BACKWARD = [("backward_gluon.py", "hybrid"), ("backward_gluon.py", "static")]
+STATIC = pytest.param(("backward_gluon.py", "static"), marks=pytest.mark.all_only)
+BACKWARD = [("backward_gluon.py", "hybrid"), STATIC]
 FORWARD_GLUON = ("forward_gluon.py", "plain", "hybrid", "static")
 FORWARD_MODULE = ("forward_module.py",)
 
@@ -112,19 +113,24 @@ def test_each_block_of_a_module_waits_for_its_own_parameters(ended: Ended) -> No
     assert all(f"module block {block} has run" in output for block in range(BLOCKS))
 
 
-def test_layers_joined_by_mxnet_wait_for_each_others_parameters(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [("forward_gluon.py", "hybrid"), pytest.param(FORWARD_MODULE, marks=pytest.mark.all_only)],
+    ids=" ".join,
+)
+def test_layers_joined_by_mxnet_wait_for_each_others_parameters(
+    cluster: Cluster, command: tuple[str, ...]
+) -> None:
     """What the tests above would say if the store did not take care of it."""
-    jobs = [
-        cluster.start(
-            OVERLAP / script,
-            *arguments,
-            servers=1,
-            options={"silence": 20, "patience": 20},
-            environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
-        )
-        for script, *arguments in (["forward_gluon.py", "hybrid"], ["forward_module.py"])
-    ]
-    for process in [*jobs[0].workers, *jobs[1].workers]:
+    script, *arguments = command
+    job = cluster.start(
+        OVERLAP / script,
+        *arguments,
+        servers=1,
+        options={"silence": 20, "patience": 20},
+        environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
+    )
+    for process in job.workers:
         assert process.wait() == 1
         assert re.search("worker 1 has not pushed key .*, which worker 0 did", process.output)
         assert re.search("worker 0 has not come to barrier .*, which worker 1 did", process.output)
