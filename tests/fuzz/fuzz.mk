@@ -3,7 +3,7 @@
 # helpers, or a function of targets.py; its corpus is in tests/fuzz/corpus, and what libFuzzer finds
 # meanwhile is kept in build/fuzz/corpus.
 
-# Runs of each target; or seconds for all of them together, however many runs that gives.
+# Runs of each target; or a processor's seconds for all of them together, however many runs that gives.
 FUZZ_RUNS ?= 10000000
 FUZZ_SECONDS ?=
 PYTHON ?= python3
@@ -20,7 +20,7 @@ SHARED := $(CORE:%.cc=build/address/%.o) $(HELPERS:%=build/address/tests/fuzz/%.
 ALL := $(TARGETS) $(OF_PYTHON)
 FUZZED := $(if $(filter sanitize,$(MAKECMDGOALS)),$(TARGETS),$(ALL))
 SECONDS_EACH := $(if $(FUZZ_SECONDS),$(shell \
-    expr \( $(FUZZ_SECONDS) \* $$(nproc) + $(words $(FUZZED)) - 1 \) / $(words $(FUZZED))))
+    expr \( $(FUZZ_SECONDS) + $(words $(FUZZED)) - 1 \) / $(words $(FUZZED))))
 # What the core says of messages that it refuses does not interest.
 OPTIONS := -max_len=600 -len_control=0 -timeout=100 -rss_limit_mb=2048 -close_fd_mask=2 -verbosity=0 \
            -print_final_stats=1 -print_funcs=0
