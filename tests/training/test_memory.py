@@ -93,6 +93,14 @@ def test_servers_hold_few_times_their_share_of_the_keys(
 
 
 @ARRAYS
+def test_servers_import_no_estimators(
+    ended: Callable[[str, int], Job], dtype: str, devices: int
+) -> None:
+    for process in ended(dtype, devices).servers:
+        assert "has scikit-learn: False" in process.output
+
+
+@ARRAYS
 def test_workers_hold_one_copy_of_the_gradients(
     ended: Callable[[str, int], Job], dtype: str, devices: int
 ) -> None:

@@ -33,6 +33,7 @@ class MeasuredServer(process.P3Server):
             ended.set()
             watcher.join()
             print(f"held at most {most} bytes, grew by {status('VmHWM') - before} bytes")
+            print(f"has scikit-learn: {'sklearn' in sys.modules}")
 
         watcher = threading.Thread(target=watch, name="measure memory")
         watcher.start()
