@@ -1,0 +1,204 @@
+"""Reads what the processes of a job have recorded: `read(directory)`."""
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Tuple, Union
+
+import numpy as np
+
+from .clocks import Clock, bring_together
+from .events import EVENT, Kind
+
+_MAGIC = b"kvxtrace"
+_HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("event", "<u4"), ("capacity", "<u8"),
+                    ("claimed", "<u8")])  # fmt: skip
+_EVENTS_AT = 4096  # bytes from the start of the file
+_VERSION = 1
+
+
+class TraceError(ValueError):
+    """A directory that has no trace, or a file that is none."""
+
+
+@dataclass(frozen=True)
+class SliceInfo:
+    """A part of a key on one server; `offset` and `elements` count elements of the key."""
+
+    index: int
+    server: int
+    offset: int
+    elements: int
+
+
+@dataclass(frozen=True)
+class KeyInfo:
+    """A key as the workers have declared it; `method` is what its codec says of itself."""
+
+    identity: int  # `key` of events
+    name: str
+    dtype: str
+    elements: int
+    method: str
+    slices: Tuple[SliceInfo, ...]
+
+
+@dataclass(frozen=True)
+class ProcessTrace:
+    """What one process has recorded.
+
+    Attributes
+    ----------
+    role, rank
+        "worker" or "server", and its rank among them.
+    host, pid
+        Where it ran.
+    events
+        Records of `EVENT`, shape (n,), in the order of `begin`. Times are nanoseconds on the job's
+        one clock, worker 0's.
+    clock
+        How its own clock was brought to that one, and how exactly.
+    dropped
+        Events for which the buffer had no room.
+    options
+        The store's options by name; empty at a server.
+    layers
+        Names of layers, by the numbers that are FORWARD's and BACKWARD's `key`.
+    links
+        What a worker has measured of its link to a server, by the server's rank, where it is known:
+        "round_trip" in seconds.
+    complete
+        Whether the process came to its end, and could say so.
+    """
+
+    role: str
+    rank: int
+    host: str
+    pid: int
+    events: np.ndarray
+    clock: Clock = Clock()
+    dropped: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    layers: Tuple[str, ...] = ()
+    links: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    complete: bool = True
+
+    @property
+    def name(self) -> str:
+        """As errors name it: "worker 0"."""
+        return f"{self.role} {self.rank}"
+
+    def of_kind(self, *kinds: Kind) -> np.ndarray:
+        """Its events of these kinds."""
+        return self.events[np.isin(self.events["kind"], [int(kind) for kind in kinds])]
+
+
+@dataclass(frozen=True)
+class JobTrace:
+    """What all processes have recorded: workers by rank, then servers; and the job's keys."""
+
+    processes: Tuple[ProcessTrace, ...]
+    keys: Mapping[int, KeyInfo]
+
+    @property
+    def workers(self) -> List[ProcessTrace]:
+        """In the order of ranks."""
+        return [process for process in self.processes if process.role == "worker"]
+
+    @property
+    def servers(self) -> List[ProcessTrace]:
+        """In the order of ranks."""
+        return [process for process in self.processes if process.role == "server"]
+
+    def name_of(self, key: int) -> str:
+        """A key's name, or its number where no worker has declared it."""
+        return self.keys[key].name if key in self.keys else str(key)
+
+
+def read(directory: Union[str, Path]) -> JobTrace:
+    """Reads a trace, whose processes may have ended as they would.
+
+    Raises
+    ------
+    TraceError
+        Where the directory has none, or a file in it that is none, or of another version.
+    """
+    found = sorted(Path(directory).glob("**/*.events"))
+    if not found:
+        raise TraceError(f"{directory} has no trace: no file whose name ends with .events")
+    keys: Dict[int, KeyInfo] = {}
+    processes = [_process(file, keys) for file in found]
+    names = [process.name for process in processes]
+    for name in names:
+        if names.count(name) > 1:
+            raise TraceError(f"{directory} has two traces of {name}: give the directory of one job")
+    processes.sort(key=lambda process: (process.role != "worker", process.rank))
+    return JobTrace(tuple(bring_together(processes)), keys)
+
+
+def _process(file: Path, keys: Dict[int, KeyInfo]) -> ProcessTrace:
+    events, dropped = _events(file)
+    role, _, rank = file.stem.partition("-")
+    about: Dict[str, Any] = {"role": role, "rank": int(rank), "host": "", "pid": 0}
+    clock, layers, complete = "", [], False
+    for line in _lines(file.with_suffix(".json")):
+        if "process" in line:
+            about.update(line["process"])
+            clock = about.pop("clock", "")
+        elif "key" in line:
+            info = _key(line["key"])
+            keys[info.identity] = info
+        elif "layer" in line:
+            layers.append(line["layer"])
+        complete = complete or "end" in line
+    return ProcessTrace(
+        events=events,
+        clock=Clock(name=clock),
+        dropped=dropped,
+        layers=tuple(layers),
+        complete=complete,
+        **about,
+    )
+
+
+def _events(file: Path) -> Tuple[np.ndarray, int]:
+    content = np.fromfile(file, dtype=np.uint8)
+    if len(content) < _EVENTS_AT:
+        raise TraceError(f"{file} is no trace: it has {len(content)} bytes")
+    header = content[: _HEADER.itemsize].view(_HEADER)[0]
+    if bytes(header["magic"]) != _MAGIC:
+        raise TraceError(f"{file} is no trace")
+    if header["version"] != _VERSION or header["event"] != EVENT.itemsize:
+        raise TraceError(
+            f"{file} is a trace of version {header['version']}; this kvstore_ext reads {_VERSION}"
+        )
+    claimed, capacity = int(header["claimed"]), int(header["capacity"])
+    written = content[_EVENTS_AT:]
+    written = written[: len(written) // EVENT.itemsize * EVENT.itemsize].view(EVENT)
+    events = written[: min(claimed, capacity)]
+    events = events[events["kind"] != Kind.NOTHING]
+    return events[np.argsort(events["begin"], kind="stable")], max(0, claimed - capacity)
+
+
+def _lines(file: Path) -> List[Dict[str, Any]]:
+    """What is said about a process; the last line may be cut off, where that was killed."""
+    found = []
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+    return found
+
+
+def _key(said: Dict[str, Any]) -> KeyInfo:
+    slices = tuple(SliceInfo(*each) for each in said["slices"])
+    return KeyInfo(
+        identity=said["identity"],
+        name=said["name"],
+        dtype=said["dtype"],
+        elements=said["elements"],
+        method=said["method"],
+        slices=slices,
+    )
