@@ -23,13 +23,16 @@ from importlib.util import find_spec
 from typing import Any, Iterator, List, Tuple
 
 _PACKAGE = "kvstore_ext"
+# By what asks for them, as the first argument. A script of such a name is run as ./NAME.
+_PARTS = {"--check": "check", "trace": "trace"}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
     """Runs what sys.argv names; exits with status 2 for arguments that are wrong."""
-    if sys.argv[1:2] == ["--check"]:
-        _check()
+    part = _PARTS.get("".join(sys.argv[1:2]))
+    if part is not None:
+        _run_part(part)
         return
     found = _parse(sys.argv[1:])
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
@@ -49,10 +52,10 @@ def main() -> None:
     runner.main(found)
 
 
-def _check() -> None:
-    """Tells whether this host is fit, also where kvstore_ext or mxnet cannot be imported."""
+def _run_part(part: str) -> None:
+    """Runs a part of the package that needs neither its core nor mxnet."""
     del sys.argv[1]
-    entry = os.path.join(_HERE, _PACKAGE, "check", "__main__.py")
+    entry = os.path.join(_HERE, _PACKAGE, part, "__main__.py")
     runpy.run_path(entry, run_name="__main__")
 
 
@@ -103,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         "[--every STEPS]] SCRIPT ... | -m MODULE ...\n"
         "       %(prog)s --serve [--trust MODULE]\n"
         "       %(prog)s --list\n"
+        "       %(prog)s trace DIR [-o FILE]\n"
         "       %(prog)s --check ...",
         description="Run a script or module in which mx.kv.create knows the stores of kvstore_ext. "
         "A server or scheduler, as DMLC_ROLE says, runs that in its place.",

@@ -6,14 +6,16 @@ import os
 import re
 import zlib
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Collection, Dict, Optional
+from typing import Any, Collection, Dict, Optional, Tuple
 
 from .errors import OptionError
 from .spelling import did_you_mean
+from .trace.steps import Steps
 
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 MAX_SECONDS = 86400
+MAX_TRACE_EVENTS = 1 << 30
 _MOST_NUMBER = (1 << 28) - 1  # ps-lite carries it in four bytes
 NON_FINITE = ("keep", "skip", "raise")
 FOR_EVER = 1e9  # seconds, as the core has it (csrc/support/limits.h)
@@ -76,8 +78,8 @@ class Options:
     verify_every
         Steps after which all workers' parameters are compared; a worker that has drifted ends the
         job, and is named. 0 compares nothing. Equal on all workers.
-    trace
-        Record what happens on the lane, for `P3Worker.take_trace()`.
+    trace_events
+        For how many events a process that is traced has room, 48 bytes each.
     """
 
     slice_bytes: int = 200_000
@@ -90,7 +92,7 @@ class Options:
     non_finite: str = "keep"
     checksum: bool = False
     verify_every: int = 0
-    trace: bool = False
+    trace_events: int = 1_000_000
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -119,6 +121,10 @@ class Options:
                 f"silence, {self.silence}, to {MAX_SECONDS} seconds"
             )
 
+        if not 1 <= self.trace_events <= MAX_TRACE_EVENTS:
+            raise OptionError(
+                f"option trace_events is {self.trace_events}; it must be 1 to {MAX_TRACE_EVENTS}"
+            )
         if self.verify_every < 0:
             raise OptionError(
                 f"option verify_every is {self.verify_every}; it must be a number of steps, or 0"
@@ -226,6 +232,19 @@ class Job:
 def role_of_process() -> Optional[str]:
     """What a launcher wants this process to be: worker, server or scheduler; None outside a job."""
     return os.environ.get("DMLC_ROLE")
+
+
+def trace_asked_for() -> Optional[Tuple[str, Steps]]:
+    """The directory for a trace and the steps of which it is to be, from KVSTORE_EXT_TRACE and
+    KVSTORE_EXT_TRACE_STEPS; None without a directory. Raises OptionError for malformed steps."""
+    directory = os.environ.get("KVSTORE_EXT_TRACE")
+    if not directory:
+        return None
+    try:
+        steps = Steps.parse(os.environ.get("KVSTORE_EXT_TRACE_STEPS"))
+    except ValueError as error:
+        raise OptionError(f"KVSTORE_EXT_TRACE_STEPS: {error}") from None
+    return os.path.abspath(directory), steps
 
 
 def launcher_reports() -> Optional[str]:

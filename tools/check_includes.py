@@ -15,7 +15,8 @@ CORE = Path(__file__).resolve().parent.parent / "kvstore_ext" / "csrc"
 
 MAY_INCLUDE = {
     "support": [],
-    "transport": ["support"],
+    "trace": ["support"],
+    "transport": ["support", "trace"],
     "security": ["support"],
     "codecs": ["support"],
     "keys": ["transport", "codecs"],

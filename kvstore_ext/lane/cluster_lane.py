@@ -107,6 +107,7 @@ class ClusterLane(Lane):
         self._scheduler = SchedulerWatch(self.worker.scheduler(), job.scheduler, options.silence)
         threading.Thread(target=self._look, daemon=True, name="scheduler").start()
         self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
+        self._trace_if_asked(options)
         report(joined=True, rank=self.rank)
 
     def _look(self) -> None:
@@ -283,6 +284,7 @@ class ClusterLane(Lane):
         self._stores -= 1
         if self._stores > 0:
             return
+        self.stop_trace(servers_too=False)
         try:
             if self.worker.failure():
                 raise RuntimeError(self.worker.failure())

@@ -10,9 +10,12 @@ from typing import Any, Callable, Optional
 import mxnet as mx
 
 from .. import _core
-from ..config import Options
+from ..config import Options, trace_asked_for
+from ..errors import KVStoreError
 from ..keys.sparse_rows import Servers
+from ..trace.steps import Steps
 from .told_to_end import ToldToEnd
+from .tracer import Tracer
 
 
 class Lane(ABC):
@@ -54,6 +57,37 @@ class Lane(ABC):
     verify_every: int
     told_to_end: Optional[ToldToEnd] = None
     stuck = False
+
+    _tracer: Optional[Tracer] = None
+
+    def start_trace(self, directory: str, steps: Steps, options: Options) -> None:
+        """Records what this worker does, and has the servers do so if it is rank 0.
+
+        Raises
+        ------
+        KVStoreError
+            Where that is done already, or files cannot be written, here or at a server.
+        """
+        if self._tracer is not None:
+            raise KVStoreError("this process is traced already; stop_trace() ends that")
+        self._tracer = Tracer(self.worker, self.rank, self.servers.count, options)
+        try:
+            self._tracer.begin(directory, steps)
+        except KVStoreError:
+            self.stop_trace()
+            raise
+
+    def stop_trace(self, servers_too: bool = True) -> None:
+        """Ends what start_trace began, if anything; without servers_too they go on until the job
+        ends."""
+        tracer, self._tracer = self._tracer, None
+        if tracer is not None:
+            tracer.end(servers_too)
+
+    def _trace_if_asked(self, options: Options) -> None:
+        asked = trace_asked_for()
+        if asked is not None:
+            self.start_trace(*asked, options)
 
     @abstractmethod
     def open_store(self) -> int:
@@ -113,7 +147,7 @@ def make_worker(
     """A worker of the lane; its configuration is what all workers must have alike, `job` the number
     that a launcher has given the job, or 0."""
     _make_room_for_failures()
-    worker = _core.Worker(
+    return _core.Worker(
         transport,
         rank=rank,
         workers=workers,
@@ -129,8 +163,6 @@ def make_worker(
         job=job,
         configuration=json.dumps({"store": name, **options.shared()}),
     )
-    worker.enable_trace(options.trace)
-    return worker
 
 
 @lru_cache(maxsize=None)

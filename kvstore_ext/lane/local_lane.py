@@ -38,6 +38,7 @@ class LocalLane(Lane):
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
         self._server.core.greet(0, socket.gethostname(), job_name="")
         self.worker.join()
+        self._trace_if_asked(options)
 
     def open_store(self) -> int:
         """The store's number; a local lane has one."""
@@ -78,6 +79,7 @@ class LocalLane(Lane):
 
     def close(self) -> None:
         """Ends the lane once all operations have ended."""
+        self.stop_trace(servers_too=False)
         try:
             self.worker.leave()
         except RuntimeError as error:

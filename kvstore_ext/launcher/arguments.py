@@ -53,6 +53,10 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help=about)
     about = "for servers after the workers; default: 10"
     add("--grace", type=types.seconds, default=10.0, metavar="SECONDS", help=about)
+    about = "each process records here, on its own host, what happened to every slice"
+    add("--trace", metavar="DIR", help=about)
+    about = "with --trace: record the steps from A to before B alone"
+    add("--trace-steps", type=types.steps, metavar="A:B", help=about)
     about = "start the job again after a failure, so many times at most; default: 0"
     add("--restarts", type=types.number, default=0, metavar="N", help=about)
     about = "default: 60 s; slurm, where jobs queue: 3600"

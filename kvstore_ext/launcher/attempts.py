@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import Callable
 
+from .environment import TRACE
 from .failure import JobError, say_failure
 from .hosts import Host
 from .job import Job
@@ -71,6 +72,8 @@ class Attempts:
         if not options.restarts:
             return options
         environment = {**options.environment, NAME: str(attempt)}
+        if attempt and TRACE in environment:
+            environment[TRACE] = os.path.join(environment[TRACE], f"attempt-{attempt}")
         logs = os.path.join(options.log_dir, f"attempt-{attempt}") if attempt else options.log_dir
         os.makedirs(logs, exist_ok=True)
         hosts = self._hosts()[: options.hosts_needed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Mapping
 
 from .job_key import NAME as JOB_KEY
@@ -16,6 +17,8 @@ OWN_NAMES = (
     "KVSTORE_EXT_LAUNCH_RANK",
     "KVSTORE_EXT_JOB",
 )
+
+TRACE = "KVSTORE_EXT_TRACE"  # the directory for a trace, on each host
 
 # Passed along to other hosts. PATH and its kin, so that `python` is the same one everywhere.
 _PREFIXES = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_", "OMP_")
@@ -46,6 +49,14 @@ def forwarded(ambient: Mapping[str, str]) -> dict[str, str]:
         for name, value in ambient.items()
         if (name.startswith(_PREFIXES) or name in _NAMES) and name not in _NEVER_FORWARDED
     }
+
+
+def traced(directory: str | None, steps: str | None = None) -> dict[str, str]:
+    """Returns the variables by which processes are traced; none without a directory."""
+    if directory is None:
+        return {}
+    chosen = {"KVSTORE_EXT_TRACE_STEPS": steps} if steps else {}
+    return {TRACE: os.path.abspath(directory), **chosen}
 
 
 def process_environment(

@@ -40,6 +40,16 @@ def number(text: str) -> int:
     return int(text)
 
 
+def steps(text: str) -> str:
+    """Which steps are traced: from one to before another."""
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if found is None or not 1 <= int(found[1]) < int(found[2]):
+        raise argparse.ArgumentTypeError(
+            f"found '{text}', allowed is A:B, such as 50:60 for the steps 50 to 59"
+        )
+    return text
+
+
 def port(text: str) -> int:
     """A TCP port."""
     if not re.fullmatch(r"\d+", text) or not 1 <= int(text) <= 65535:

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from .arguments import make_parser
+from .environment import traced
 from .hosts import Host, deal_workers, read_hostfile
 from .job_key import given_key
 from .mistakes import check_command, check_store_options
@@ -77,6 +78,8 @@ def parse(arguments: list[str]) -> Options:
         for role in (found.env_worker, found.env_server):
             check_store_options({**os.environ, **dict(found.env), **dict(role)})
         _check_rank(found.only_rank, found.num_workers)
+        if found.trace_steps and not found.trace:
+            raise ValueError("--trace-steps: only with --trace DIR")
         worker_command = through_runner(command, found.replace)
         hosts = hosts_for(launcher, found.hostfile, found.num_workers)
         _check_hosts_needed(found.hosts_needed, hosts, found.num_workers)
@@ -90,7 +93,12 @@ def parse(arguments: list[str]) -> Options:
         servers=found.num_servers or found.num_workers,
         launcher=launcher,
         hosts=tuple(hosts),
-        environment={**scheduler, **_width(found.only_rank), **dict(found.env)},
+        environment={
+            **scheduler,
+            **_width(found.only_rank),
+            **traced(found.trace, found.trace_steps),
+            **dict(found.env),
+        },
         command=tuple(worker_command),
         server_command=tuple(server_command),
         python=python,

@@ -8,6 +8,7 @@ from mxnet.kvstore import KVStoreBase
 
 from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
+from .layers import telling_of_compiled
 from .networks import (
     last_layer_of_module,
     last_layer_of_trainer,
@@ -39,6 +40,7 @@ def adopt(store_class: type) -> None:
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
+    mx.gluon.HybridBlock._build_cache = telling_of_compiled(mx.gluon.HybridBlock._build_cache)
     mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
     mx.gluon.Trainer.__init__ = _introducing_made_trainer(
         remembering_declaration(mx.gluon.Trainer.__init__), store_class

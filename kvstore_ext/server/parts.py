@@ -10,6 +10,8 @@ from ..optimizer.state_answers import answers_of
 from ..protocol import digest_board, end_board
 from ..protocol.handover import HANDOVER, Shelf
 from ..protocol.question_desk import QuestionDesk, server_halves
+from . import tracing
+from .tracing import ServerTracing
 
 
 class ServerParts:
@@ -61,6 +63,8 @@ class ServerParts:
         digests = digest_board.DigestBoard(workers, self.core.abort)
         self._desk.register(digest_board.QUESTION, digests.answer)
         self._desk.register(HANDOVER, Shelf().answer)
+        self.tracing = ServerTracing(self.core, options)
+        self._desk.register(tracing.QUESTION, self.tracing.answer)
         for half in halves:
             half.answer_on(self.core, self._desk)
         self._desk.open()
@@ -69,3 +73,4 @@ class ServerParts:
         """Returns when nothing is answered or updated any more, once waits have been ended."""
         self._desk.join()
         self.loop.join()
+        self.tracing.end()

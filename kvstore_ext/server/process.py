@@ -85,6 +85,7 @@ class P3Server(KVStoreServer):
     def _failure(self, seconds: float) -> str:
         reason = self._lane.await_failure(seconds) or self._told_too_long()
         if reason:
+            self._parts.tracing.end()
             return reason
         if self._greeted.is_set():
             self._scheduler.look(f"server {self.kvstore.rank}")
@@ -127,6 +128,7 @@ class P3Server(KVStoreServer):
     def _controller(self) -> Callable[[int, bytes, Optional[ctypes.c_void_p]], None]:
         def control(_head: int, body: bytes, _: Optional[ctypes.c_void_p]) -> None:
             self._lane.set_rank(self.kvstore.rank)
+            self._parts.tracing.rank = self.kvstore.rank
             try:
                 self._execute(body.decode())
             except (Exception, SystemExit) as error:

@@ -4,8 +4,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 import sys
 import threading
+from typing import Optional
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
@@ -17,6 +19,7 @@ from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
+from ..trace.steps import Steps
 from .shutdown import close_alone, failures, get_over_failures, left_behind, take_care_of
 
 
@@ -54,6 +57,7 @@ class LaneStore(KVStore):
         if job is None:
             _note_alone()
         super().__init__(self._lane.stock.handle)
+        self._options = options
         self._worker = self._lane.worker
 
     def _begin(self) -> None:
@@ -133,6 +137,38 @@ class LaneStore(KVStore):
 
     def _finish(self) -> None:
         """Waits for what goes on beside the operations; called once, by `close`."""
+
+    def start_trace(self, directory: str, steps: Optional[str] = None) -> None:
+        """Records what happens to every slice from now on, here and on the servers.
+
+        All workers call it; rank 0 has the servers record. Each process writes into its own host's
+        directory; `kvstore-ext trace` and `kvstore_ext.trace.reading.read` make something of it.
+
+        Parameters
+        ----------
+        directory
+            Where the files go, on the servers' hosts too; it is made.
+        steps
+            Such as "50:60" for the steps 50 to 59 of this process; all unless given.
+
+        Raises
+        ------
+        KVStoreError
+            For malformed steps, where a trace is under way, or files cannot be written.
+        """
+        self._check_open()
+        try:
+            wanted = Steps.parse(steps)
+        except ValueError as error:
+            raise KVStoreError(f"start_trace: steps: {error}") from None
+        self._lane.start_trace(os.path.abspath(directory), wanted, self._options)
+
+    def stop_trace(self) -> None:
+        """Waits for this worker's operations, and ends what start_trace began; closing the store
+        does so too."""
+        self._check_open()
+        self._lane.wait_for_all()
+        self._lane.stop_trace()
 
     def fail(self, reason: str) -> None:
         """Ends the job on all processes, with this reason."""

@@ -245,14 +245,3 @@ class P3Worker(VerifiedStore):
         """Keys in the order in which the next forward pass needs them; empty until it is known."""
         names = {arrays.identity: name for name, arrays in self._router.keys.items()}
         return [names[identity] for identity in self._worker.order() if identity in names]
-
-    def take_trace(self) -> List[Tuple[float, str, Key, int, int, int]]:
-        """Events on this store's dense keys since the last call, with the option `trace`: (time in
-        seconds, what, key, slice, round, priority); what is 'ready', 'send', 'result' or 'done'.
-        Those of the process's other stores are dropped."""
-        names = {arrays.identity: name for name, arrays in self._router.keys.items()}
-        return [
-            (event[0], event[1], names[event[2]], *event[3:])
-            for event in self._worker.take_trace()
-            if event[2] in names
-        ]

@@ -41,10 +41,12 @@ class Kind(IntEnum):
 
 
 class Message(IntEnum):
-    """What SENT and RECEIVED carry: `message`, as csrc/transport/message.h numbers them."""
+    """What SENT and RECEIVED carry, and of which operation READY and DONE are: `message`, as
+    csrc/transport/message.h numbers them."""
 
     INIT = 3
     PUSH = 4
+    PULL = 5
     RESULT = 6
     ASK = 11
     ANSWER = 12
@@ -65,10 +67,9 @@ EVENT = np.dtype(
         ("bytes", "<u4"),
         ("priority", "<i4"),
         ("peer", "<i2"),
-        ("thread", "<u2"),  # of the process; numbered in the order in which they come
         ("kind", "u1"),
         ("message", "u1"),
-        ("", "V2"),
+        ("thread", "<u4"),  # as Linux numbers them
     ]
 )
 assert EVENT.itemsize == 48

@@ -135,7 +135,7 @@ class Job {
       case 4: return NoticeMessage("nobody", false);
       case 5: return ControlMessage(MessageType::kFarewell);
       case 6: return ControlMessage(MessageType::kWelcome);
-      default: return PingMessage(MessageType::kPong, input_->Take<uint64_t>());
+      default: return PongMessage(PingMessage(input_->Take<int64_t>()), input_->Take<int64_t>());
     }
   }
 

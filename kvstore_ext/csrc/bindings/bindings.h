@@ -63,6 +63,7 @@ void BindServer(py::module_* module);
 void BindScheduler(py::module_* module);
 void BindSystemExit(py::module_* module);
 void BindSecurity(py::module_* module);
+void BindTrace(py::module_* module);
 
 // What Slim-DP has beside them, and its parts.
 void BindSlim(py::module_* module);

@@ -55,6 +55,7 @@ PYBIND11_MODULE(_core, module) {
   BindSlicer(&module);
   BindCodecs(&module);
   BindKeyCodecs(&module);
+  BindTrace(&module);
   BindWorker(&module);
   BindServer(&module);
   BindScheduler(&module);

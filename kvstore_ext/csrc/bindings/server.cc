@@ -123,6 +123,7 @@ void BindServer(py::module_* module) {
       .def("end_waits", &Server::EndWaits, WithoutGil())
       .def("over", &Server::Over, WithoutGil())
       .def("scheduler", &Server::scheduler, py::return_value_policy::reference_internal)
+      .def("recorder", &Server::recorder, py::return_value_policy::reference_internal)
       .def("held_bytes", &Server::held_bytes, WithoutGil())
       .def("stop", &Server::Stop, WithoutGil());
   BindUpdates(module, &server);

@@ -5,6 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "engine/engine.h"
+#include "engine/layer_watch.h"
 
 namespace kvstore_ext {
 namespace {
@@ -76,13 +77,14 @@ void Push(std::shared_ptr<Worker> worker, uint64_t key, Operation::Kind kind, ui
                ToHandle(turn));
 }
 
-py::list TakeTrace(Worker& worker) {
-  py::list events;
-  for (const Event& event : worker.trace().Take()) {
-    events.append(py::make_tuple(event.time, event.what, event.key, event.slice, event.round,
-                                 event.priority));
+// For a trace: every key as (number, name, type, elements, method, slices).
+py::list Declared(const Worker& worker) {
+  py::list keys;
+  for (const auto& [key, declared] : worker.Declared()) {
+    keys.append(py::make_tuple(key, declared.name, NameOf(declared.dtype), declared.elements,
+                               declared.method, ToList(worker.Slices(key))));
   }
-  return events;
+  return keys;
 }
 
 // What concerns MXNet's own store beside the lane, and meetings of all workers.
@@ -144,8 +146,12 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
            })
       .def("refused", &Worker::refused, WithoutGil())
       .def("order", &Worker::order, WithoutGil())
-      .def("enable_trace", [](Worker& self, bool on) { self.trace().Enable(on); })
-      .def("take_trace", &TakeTrace);
+      .def("declared", &Declared)
+      .def("watch_layers",
+           [](std::shared_ptr<Worker> self, uintptr_t network) {
+             WatchLayers(std::move(self), ToHandle(network));
+           })
+      .def("recorder", &Worker::recorder, py::return_value_policy::reference_internal);
 }
 
 }  // namespace

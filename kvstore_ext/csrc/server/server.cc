@@ -31,7 +31,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
       awake_(options.limits.silence / 2) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_.push_back(
-        std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_, &gate_));
+        std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_, &gate_, &recorder_));
     links_.back()->SetJob(options_.job);
   }
   transport_->Start([this](Message message) {
@@ -155,9 +155,23 @@ void Server::Reply(const Question& question, const std::string& text, const Buff
       QuestionMessage(MessageType::kAnswer, question.number, text, payload));
 }
 
-bool Server::NextUpdate(Update* update) { return updates_.Pop(update); }
+bool Server::NextUpdate(Update* update) {
+  if (!updates_.Pop(update)) return false;
+  update->taken = recorder_.Begin();
+  return true;
+}
 
 void Server::Updated(const Update& update) {
+  if (recorder_.on()) {
+    Event event;
+    event.kind = EventKind::kUpdated;
+    event.key = update.key;
+    event.slice = static_cast<int32_t>(update.slice);
+    event.round = static_cast<uint32_t>(update.round);
+    event.bytes = static_cast<uint32_t>(update.value.size);
+    event.begin = update.taken;
+    recorder_.Record(event);
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   const SliceName name(update.key, update.slice);
   SliceState& slice = SliceOf(name);

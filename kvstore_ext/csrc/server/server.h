@@ -22,6 +22,7 @@
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "support/watchdog.h"
+#include "trace/recorder.h"
 #include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/link.h"
@@ -51,6 +52,7 @@ struct Update {
   uint32_t step = 0;     // how often rank 0's most updated key had been, when it pushed
   std::string settings;  // the last that rank 0 has sent with this slice; see worker/operation.h
   bool failed = false;   // computing the value failed; MXNet raises the reason for who reads it
+  int64_t taken = 0;     // by the optimizer, for the recorder
   Buffer gradient;       // not rounded: of SumTypeOf(dtype)
   Buffer value;
 };
@@ -105,6 +107,7 @@ class Server {
   bool Over() const;
 
   SchedulerLink& scheduler() { return scheduler_; }
+  Recorder& recorder() { return recorder_; }
 
   // What the encodings of a slice have left out so far; empty where nothing is carried over.
   std::vector<float> CarriedOver(const SliceName& name) const;
@@ -217,6 +220,7 @@ class Server {
   const ServerOptions options_;
   std::shared_ptr<Transport> transport_;
   Gate gate_;
+  Recorder recorder_;
   std::vector<std::unique_ptr<Link>> links_;  // by worker; none comes or goes
   SchedulerLink scheduler_;
   std::atomic<int> rank_{0};

@@ -4,6 +4,7 @@
 #include "server/server.h"
 #include "support/clock.h"
 #include "support/ranks.h"
+#include "transport/message_event.h"
 
 namespace kvstore_ext {
 
@@ -73,7 +74,11 @@ void Server::Contribute(Key* key, const Message& message) {
   }
   const std::set<int>& heard = slice.reduction->heard();
   const bool first = heard.empty();
+  recorder_.Reach(message.header.round);
+  Event event = EventOf(EventKind::kSummed, message);
+  event.begin = recorder_.Begin();
   if (!slice.reduction->Accept(message)) return;
+  recorder_.Record(event);
   if (first) slice.since = Now();
   slice.priority = message.priority;
   if (worker == *heard.begin()) slice.step = message.header.workers_step;
@@ -119,7 +124,14 @@ void Server::Complete(const SliceName& name, Key* key, SliceState* slice) {
   if (slice->round > 0) CompareSettings(*key, *slice);
   const bool optimized = optimized_.count(key->store) != 0 && reduction.takes_optimizer();
   if (slice->round == 0 || !optimized) {
+    Event event;
+    event.kind = EventKind::kEncoded;
+    event.key = name.first;
+    event.slice = static_cast<int32_t>(name.second);
+    event.round = static_cast<uint32_t>(slice->round);
+    event.begin = recorder_.Begin();
     reduction.Finish(slice->round);
+    recorder_.Record(event);
     return Publish(name, slice);
   }
   Buffer gradient;
@@ -185,6 +197,8 @@ void Server::SendResult(int worker, const SliceName& name, uint64_t round, int p
   message.header.round = round;
   message.header.encoding = answer.encoding;
   message.payload = std::move(answer.payload);
+  message.peer = worker;
+  recorder_.Record(EventOf(EventKind::kAnswered, message));
   links_[worker]->Send(std::move(message));
 }
 

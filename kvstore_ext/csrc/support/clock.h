@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace kvstore_ext {
@@ -10,6 +11,15 @@ namespace kvstore_ext {
 inline double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+// The same clock, for what is recorded.
+inline int64_t NowInNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+inline int64_t InNanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
 
 // For messages: "2.5 s".
 inline std::string Seconds(double seconds) {

@@ -22,7 +22,7 @@ constexpr int kRules[] = {
     kToServer,                             // pull
     kToWorker | kPayload,                  // result
     kToAll,                                // credit
-    kToServer | kOfRankZero,               // ping
+    kToServer,                             // ping
     kToWorker,                             // pong
     kToServer | kToWorker | kOfRankZero,   // window
     kToServer | kPayload,                  // ask

@@ -71,6 +71,7 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
   bind("_ZN2ps8CustomerD1Ev", &mx->customer_destroy);
   bind("MXGetLastError", &mx->last_error);
   bind("MXEnginePushAsyncND", &mx->engine_push);
+  bind("MXCachedOpRegisterOpHook", &mx->watch_operators);
   bind("MXNDArrayWaitToRead", &mx->wait_to_read);
   bind("MXShallowCopyNDArray", &mx->shallow_copy);
   bind("MXNDArrayFree", &mx->array_free);

@@ -40,6 +40,9 @@ struct LibMXNet {
                      void* param, void (*deleter)(void* param), const void* context,
                      NDArrayHandle* reads, int read_count, NDArrayHandle* writes, int write_count,
                      const void* property, int priority, const char* name, bool wait);
+  int (*watch_operators)(void* cached_op,
+                         void (*watcher)(const char* name, const char* type, NDArrayHandle output),
+                         bool inputs_too);
   int (*wait_to_read)(NDArrayHandle array);
   int (*shallow_copy)(NDArrayHandle array, NDArrayHandle* copy);
   int (*array_free)(NDArrayHandle array);

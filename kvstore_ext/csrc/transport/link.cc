@@ -8,14 +8,13 @@
 
 #include "support/clock.h"
 #include "transport/checksum.h"
+#include "transport/message_event.h"
 
 namespace kvstore_ext {
 namespace {
 
 // Bytes that a message counts in the window. Slices of a few bytes, or none, are bounded too.
 size_t Weight(const Message& message) { return std::max(message.payload.size, sizeof(Header)); }
-
-uint64_t NowInNanoseconds() { return static_cast<uint64_t>(Now() * 1e9); }
 
 // Credit for a few small slices waits for a message that takes it along, or for more of them: they
 // would cost as many messages again.
@@ -35,12 +34,13 @@ bool IsData(const Message& message) {
 
 Link::Link(std::shared_ptr<Transport> transport, int peer,
            std::shared_ptr<WindowEstimator> estimator, std::function<void(const Message&)> on_send,
-           TaskThreads* sender, Gate* gate)
+           TaskThreads* sender, Gate* gate, Recorder* recorder)
     : transport_(std::move(transport)),
       peer_(peer),
       on_send_(std::move(on_send)),
       sender_(sender),
       gate_(gate),
+      recorder_(recorder),
       signs_(Now()),
       estimator_(std::move(estimator)) {
   SetWindow(Window());
@@ -63,7 +63,7 @@ void Link::Send(Message message) {
                             " bytes; one has at most " +
                             std::to_string(std::numeric_limits<uint32_t>::max()));
   }
-  Measure();
+  if (estimator_) Measure();
   const bool alone = queue_.Idle();
   const size_t most = part_bytes_;
   message.header.whole = static_cast<uint32_t>(message.payload.size);
@@ -155,13 +155,12 @@ bool Link::IsWhole(Message* message) {
   const Header& header = message->header;
   const auto type = static_cast<size_t>(header.type);
   if (type < kMessageTypes) received_[type] += BytesOf(*message);
-  if (IsData(*message)) owed_ += Weight(*message);
-  if (header.type == MessageType::kPing) {
-    SendControl(PingMessage(MessageType::kPong, TimeOf(*message)));
-  } else if (header.type == MessageType::kPong) {
-    estimator_->RoundTrip(peer_, (NowInNanoseconds() - TimeOf(*message)) * 1e-9);
-    if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
+  if (IsData(*message)) {
+    owed_ += Weight(*message);
+    if (Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
   }
+  if (header.type == MessageType::kPing) SendControl(PongMessage(*message, NowInNanoseconds()));
+  if (header.type == MessageType::kPong) OnPong(*message);
   if (header.credit > 0) TakeCredit(header.credit);
   return message->payload.size == header.whole || Assemble(message);
 }
@@ -169,6 +168,13 @@ bool Link::IsWhole(Message* message) {
 void Link::TakeCredit(size_t told) {
   // More than is under way says nothing of the link.
   const size_t credit = std::min(told, queue_.in_flight());
+  if (Records()) {
+    Event event;
+    event.kind = EventKind::kAcknowledged;
+    event.peer = static_cast<int16_t>(peer_);
+    event.bytes = static_cast<uint32_t>(credit);
+    recorder_->Record(event);
+  }
   if (estimator_) estimator_->Acknowledged(peer_, credit, Now());
   queue_.Release(credit);
   SendWhatFits();
@@ -224,6 +230,7 @@ void Link::SendWhatFits() {
     if (on_send_ && message.header.offset == 0) on_send_(message);
     CountSent(message.header.type, BytesOf(message));
     const bool small = Batch::IsSmall(message);
+    if (Records()) recorder_->Record(EventOf(EventKind::kSent, message));
     if (!small || !batch.HasRoomFor(message)) DispatchAll(&batch);
     small ? batch.Add(std::move(message)) : Dispatch(&message);
   }
@@ -233,13 +240,29 @@ void Link::SendWhatFits() {
 // Only while nothing is under way does an answer's time tell the distance and not the queue's
 // length.
 void Link::Measure() {
-  if (!estimator_ || Now() - pinged_ < kSecondsBetweenPings || !queue_.Idle()) return;
+  if (!estimator_ && !Records()) return;
+  if (Now() - pinged_ < kSecondsBetweenPings || !queue_.Idle()) return;
   Ping();
 }
 
 void Link::Ping() {
   pinged_ = Now();
-  SendControl(PingMessage(MessageType::kPing, NowInNanoseconds()));
+  SendControl(PingMessage(NowInNanoseconds()));
+}
+
+void Link::OnPong(const Message& pong) {
+  const int64_t now = NowInNanoseconds();
+  if (estimator_) estimator_->RoundTrip(peer_, (now - TimeOfPing(pong)) * 1e-9);
+  if (Records()) {
+    Event event;
+    event.kind = EventKind::kClock;
+    event.peer = static_cast<int16_t>(peer_);
+    event.key = TimeOfPong(pong);
+    event.begin = TimeOfPing(pong);
+    event.end = now;
+    recorder_->Record(event);
+  }
+  if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
 }
 
 bool FollowWindow(const Message& announcement, uint64_t* latest,

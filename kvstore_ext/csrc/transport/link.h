@@ -12,6 +12,7 @@
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "transport/batch.h"
+#include "trace/recorder.h"
 #include "transport/gate.h"
 #include "transport/signs_of_life.h"
 #include "transport/transport.h"
@@ -43,10 +44,11 @@ class Link {
   // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if
   // any, is called with each message of data just before its first part leaves. The sender, if any,
   // must be stopped before the link goes. The gate, if any, is asked of the messages in batches.
+  // The recorder, if any, is told what travels, and what pings tell of the peer's clock.
   Link(std::shared_ptr<Transport> transport, int peer,
        std::shared_ptr<WindowEstimator> estimator = nullptr,
        std::function<void(const Message&)> on_send = nullptr, TaskThreads* sender = nullptr,
-       Gate* gate = nullptr);
+       Gate* gate = nullptr, Recorder* recorder = nullptr);
 
   // Parts of what is queued already stay as they are.
   void SetWindow(const Window& window);
@@ -82,8 +84,8 @@ class Link {
   // arrived: it is told with every sign of life, the first of which goes ahead of them.
   void StockLeaves(int64_t bytes);
 
-  // Measures the round trip, unless the link is busy or that was done just now. Only after the peer
-  // has been heard of.
+  // Measures the round trip, unless the link is busy, that was done just now, or neither estimator
+  // nor recorder wants to know. Of a worker's link, and only after the server has been heard of.
   void Measure();
 
   // Adds what has travelled here.
@@ -116,12 +118,15 @@ class Link {
   bool Assemble(Message* part);
   void SendWhatFits();
   void Ping();
+  void OnPong(const Message& pong);
+  bool Records() const { return recorder_ != nullptr && recorder_->on(); }
 
   const std::shared_ptr<Transport> transport_;
   const int peer_;
   const std::function<void(const Message&)> on_send_;
   TaskThreads* const sender_;
   Gate* const gate_;
+  Recorder* const recorder_;
   std::atomic<uint32_t> job_{0};
   std::atomic<bool> checks_{false};
   std::atomic<bool> sends_soon_{false};

@@ -21,8 +21,8 @@ enum class MessageType : uint8_t {
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,    // either way: payload bytes received, where no other message carries the number; sent
               // now and then with none, as a sign of life, also to the scheduler, which answers it
-  kPing,      // rank 0 -> server: measures the link
-  kPong,      // server -> rank 0: the answer, with the ping's time
+  kPing,      // worker -> server: measures the link, for rank 0's windows and for a trace's clocks
+  kPong,      // server -> worker: the answer, with the ping's time and the server's
   kWindow,    // rank 0 -> servers -> other workers: the window of all links
   kAsk,       // worker -> server: a question to the server's Python
   kAnswer,    // server -> worker: the answer to the question of that number
@@ -80,7 +80,7 @@ struct Header {
   uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b76000d;
+  static constexpr uint32_t kProtocol = 0x6b76000e;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
@@ -153,13 +153,20 @@ inline Message NoticeMessage(std::string text, bool is_said) {
 }
 inline bool IsSaid(const Message& notice) { return notice.header.slice != 0; }
 
-// The sender's time in nanoseconds, which the answer brings back.
-inline Message PingMessage(MessageType ping_or_pong, uint64_t time) {
-  Message message = ControlMessage(ping_or_pong);
-  message.header.key = time;
+// The sender's time in nanoseconds, which the answer brings back beside that of who gives it.
+inline Message PingMessage(int64_t time) {
+  Message message = ControlMessage(MessageType::kPing);
+  message.header.key = static_cast<uint64_t>(time);
   return message;
 }
-inline uint64_t TimeOf(const Message& ping_or_pong) { return ping_or_pong.header.key; }
+inline Message PongMessage(const Message& ping, int64_t time) {
+  Message message = ControlMessage(MessageType::kPong);
+  message.header.key = ping.header.key;
+  message.header.round = static_cast<uint64_t>(time);
+  return message;
+}
+inline int64_t TimeOfPing(const Message& pong) { return static_cast<int64_t>(pong.header.key); }
+inline uint64_t TimeOfPong(const Message& pong) { return pong.header.round; }
 
 // Windows are numbered, so that a late message does not bring back an old one.
 inline Message WindowMessage(std::string window, uint64_t number) {

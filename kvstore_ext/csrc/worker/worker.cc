@@ -37,13 +37,10 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
   for (int server = 0; server < options_.servers; ++server) {
     const auto on_send = [this](const Message& message) {
       const Header& header = message.header;
-      if (header.type != MessageType::kAsk) {  // whose key is a number of its own
-        trace_.Record("send", header.key, header.slice, header.round, message.priority);
-      }
       if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
     };
     links_.push_back(
-        std::make_unique<Link>(transport_, server, estimator, on_send, &sender_, &gate_));
+        std::make_unique<Link>(transport_, server, estimator, on_send, &sender_, &gate_, &recorder_));
     if (options_.checksum) links_.back()->UseChecksums();
   }
   transport_->Start([this](Message message) {
@@ -318,6 +315,13 @@ uint64_t Worker::RoundsOf(uint64_t key) const {
   Key* found = Find(key);
   std::lock_guard<std::mutex> lock(found->mutex);
   return found->rounds;
+}
+
+std::vector<std::pair<uint64_t, SliceDeclaration>> Worker::Declared() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::pair<uint64_t, SliceDeclaration>> declared;
+  for (const auto& key : keys_) declared.emplace_back(key.first, key.second->declared);
+  return declared;
 }
 
 Traffic Worker::traffic() const {

@@ -19,8 +19,8 @@
 #include "support/limits.h"
 #include "support/statistics.h"
 #include "support/task_threads.h"
-#include "support/trace.h"
 #include "support/watchdog.h"
+#include "trace/recorder.h"
 #include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/link.h"
@@ -76,6 +76,9 @@ class Worker {
 
   // How many rounds a key has begun.
   uint64_t RoundsOf(uint64_t key) const;
+
+  // All that are declared: their slices' declaration, of the whole key.
+  std::vector<std::pair<uint64_t, SliceDeclaration>> Declared() const;
 
   Totals totals() const { return statistics_.totals(); }
 
@@ -150,7 +153,7 @@ class Worker {
   uint64_t refused() const;
 
   std::string failure() const { return failure_.reason(); }
-  Trace& trace() { return trace_; }
+  Recorder& recorder() { return recorder_; }
 
   // Keys in the order in which they are needed; empty until it is known.
   std::vector<uint64_t> order() const;
@@ -168,6 +171,7 @@ class Worker {
     uint32_t step = 0;
     std::string settings;
     Encoding encoding = Encoding::kPlain;  // set before any slice is encoded
+    int64_t prepared_since = 0;            // for the recorder
 
     bool is_gradient() const { return kind == Operation::Kind::kPush && number > 0; }
   };
@@ -198,6 +202,8 @@ class Worker {
   void TakeKept(Key* key, std::unique_lock<std::mutex>* lock);
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void AbortKey(const Key& key, const char* what, const std::exception& error);
+  static Event EventOfKey(EventKind kind, const Key& key);
+  void RecordReady(const Key& key);
 
   void NotifyWhenDone(MessageType type, IdleNotice notice);  // worker_idle.cc
   void SkipTo(Key* key, uint64_t round);
@@ -205,6 +211,7 @@ class Worker {
   // worker_limits.cc: nothing waits for ever.
   void CheckDeadlines();
   void GiveSigns();
+  void MeasureClocks();
   std::string Lost();
   std::string Overdue(Key* key);
   std::string Unanswered(double seconds);
@@ -235,6 +242,7 @@ class Worker {
   const WorkerOptions options_;
   const std::shared_ptr<Transport> transport_;
   Gate gate_;
+  Recorder recorder_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
   SchedulerLink scheduler_;
   // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
@@ -244,7 +252,6 @@ class Worker {
   std::atomic<double> noticed_{0};   // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;
-  Trace trace_;
   OrderLearner learner_;
   Statistics statistics_;
   StockOperations stock_;

@@ -35,8 +35,15 @@ void Worker::CheckDeadlines() {
 void Worker::GiveSigns() {
   const std::set<int> greeted = Greeted();
   for (int server : greeted) links_[server]->SendControl(ControlMessage(MessageType::kCredit));
+  MeasureClocks();
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) scheduler_.GiveSign();
+}
+
+// For a trace: a link is measured where it is idle, as it mostly is when a step begins.
+void Worker::MeasureClocks() {
+  if (!recorder_.on()) return;
+  for (int server : Greeted()) links_[server]->Measure();
 }
 
 // Servers that give no sign of life any more, and a key that waits for them. Once a server has said

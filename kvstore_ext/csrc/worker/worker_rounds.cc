@@ -1,6 +1,7 @@
 // A worker's operations: a round of a key goes out, and its result comes back (worker.h).
 #include <stdexcept>
 
+#include "transport/message_event.h"
 #include "worker/worker_key.h"
 
 namespace kvstore_ext {
@@ -18,6 +19,7 @@ void Worker::Start(Operation operation) {
   if (!failure_.reason().empty()) return Finish(key, &lock, failure_.reason());
   if (!key->operation.opens_round() && !key->kept.empty()) return TakeKept(key, &lock);
   const std::shared_ptr<Round> round = Open(key, lock);
+  RecordReady(*key);
   const bool plain = key->operation.plain;
   lock.unlock();
   if (round->is_gradient()) return Prepare(round, plain);
@@ -34,6 +36,7 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
     }
     ++key->rounds;
     key->kept.clear();
+    if (recorder_.Reach(key->rounds - 1)) MeasureClocks();
   }
   {
     std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
@@ -41,7 +44,6 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
   }
   key->arrived.assign(key->cut.size(), false);
   key->missing = key->cut.size();
-  trace_.Record("ready", key->id, 0, key->rounds - 1, key->priority);
   auto round = std::make_shared<Round>();
   round->key = key;
   round->kind = operation.kind;
@@ -59,6 +61,7 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
 void Worker::Prepare(const std::shared_ptr<Round>& round, bool plain) {
   Key* key = round->key;
   const double begun = Now();
+  round->prepared_since = recorder_.Begin();
   std::optional<Encoding> encoding;
   try {
     encoding = key->codec->Prepare(round->input, round->number, plain);
@@ -79,6 +82,11 @@ void Worker::Admit(Key* key, uint64_t number, Encoding encoding) {
     key->admitted = true;
     round = key->round;
     round->encoding = encoding;
+    if (recorder_.on()) {
+      Event event = EventOfKey(EventKind::kPrepared, *key);
+      event.begin = round->prepared_since;
+      recorder_.Record(event);
+    }
   }
   // Slice by slice, so that a large key holds nobody up who is more urgent.
   const bool in_turn = key->codec->encodes_in_turn();
@@ -126,7 +134,15 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
     message.header.encoding = round.encoding;
     message.text = round.settings;
   }
+  message.peer = slice.server;
+  const int64_t begun = recorder_.Begin();
   message.payload = PayloadOf(round, slice);
+  if (recorder_.on()) {
+    Event event = EventOf(EventKind::kEncoded, message);
+    event.begin = begun;
+    recorder_.Record(event);
+    recorder_.Record(EventOf(EventKind::kQueued, message));
+  }
   if (round.number > 0) statistics_.Queued(round.key->id, slice.index);
   links_[slice.server]->Send(std::move(message));
 }
@@ -164,7 +180,6 @@ void Worker::OnResult(const Message& message) {
   const Slice& slice = key->cut[header.slice];
   const Result result{message.payload, header.encoding};
   statistics_.Arrived(header.key, header.slice);
-  trace_.Record("result", header.key, header.slice, header.round, message.priority);
   key->arrived[slice.index] = true;
   if (key->operation.output == nullptr) {
     key->kept.resize(key->cut.size());
@@ -176,8 +191,17 @@ void Worker::OnResult(const Message& message) {
 // Under the key's lock; false where a task writes the result later.
 bool Worker::Receive(Key* key, const Slice& slice, const Result& result) {
   const double begun = Now();
+  const int64_t recorded_since = recorder_.Begin();
   const bool written = key->codec->Receive(slice, key->rounds - 1, result, key->operation.output);
   statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
+  if (recorder_.on() && key->operation.output != nullptr) {
+    Event event = EventOfKey(EventKind::kWritten, *key);
+    event.begin = recorded_since;
+    event.slice = static_cast<int32_t>(slice.index);
+    event.peer = static_cast<int16_t>(slice.server);
+    event.bytes = static_cast<uint32_t>(result.payload.size);
+    recorder_.Record(event);
+  }
   return written;
 }
 
@@ -210,7 +234,11 @@ void Worker::TakeKept(Key* key, std::unique_lock<std::mutex>* lock) {
 // Ends the key's operation; unlocks, since what waits for the end may start the next one at once.
 void Worker::Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error) {
   auto done = std::move(key->operation.done);
-  trace_.Record("done", key->operation.key, 0, key->rounds - 1, key->priority);
+  if (recorder_.on()) {
+    Event event = EventOfKey(EventKind::kDone, *key);
+    event.begin = InNanoseconds(key->since);
+    recorder_.Record(event);
+  }
   key->busy = false;
   key->operation = Operation();
   lock->unlock();
@@ -220,6 +248,28 @@ void Worker::Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::str
     --open_operations_;
   }
   changed_.notify_all();
+}
+
+// Of the key's last round, and what its operation is; under the key's lock.
+Event Worker::EventOfKey(EventKind kind, const Key& key) {
+  Event event;
+  event.kind = kind;
+  event.key = key.id;
+  event.round = static_cast<uint32_t>(key.rounds - 1);
+  event.priority = key.priority;
+  event.message = static_cast<uint8_t>(!key.operation.opens_round() ? MessageType::kPull
+                                       : key.rounds == 1            ? MessageType::kInit
+                                                                    : MessageType::kPush);
+  return event;
+}
+
+void Worker::RecordReady(const Key& key) {
+  if (!recorder_.on()) return;
+  Event event = EventOfKey(EventKind::kReady, key);
+  event.begin = InNanoseconds(key.operation.pushed);
+  event.end = InNanoseconds(key.since);
+  event.bytes = static_cast<uint32_t>(key.declared.elements * SizeOf(key.declared.dtype));
+  recorder_.Record(event);
 }
 
 void Worker::AbortKey(const Key& key, const char* what, const std::exception& error) {

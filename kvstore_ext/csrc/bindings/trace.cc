@@ -1,0 +1,19 @@
+// What Python sees of a recorder.
+#include "trace/recorder.h"
+
+#include "bindings/bindings.h"
+
+namespace kvstore_ext {
+
+void BindTrace(py::module_* module) {
+  py::class_<Recorder>(*module, "Recorder")
+      .def("open", &Recorder::Open, py::arg("path"), py::arg("capacity"), py::arg("first"),
+           py::arg("last"), WithoutGil())
+      .def("close", &Recorder::Close, WithoutGil())
+      .def("on", &Recorder::on)
+      .def("layers", &Recorder::layers)
+      .def("recorded", &Recorder::recorded)
+      .def("dropped", &Recorder::dropped);
+}
+
+}  // namespace kvstore_ext

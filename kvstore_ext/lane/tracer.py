@@ -1,0 +1,73 @@
+"""A worker's part in a trace: it records itself, and rank 0 has the servers record themselves."""
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from typing import Optional
+
+from .. import _core
+from ..config import Options
+from ..errors import KVStoreError
+from ..protocol.questions import answer_to, ask
+from ..trace.networks import networks
+from ..trace.recording import Recording, about_servers
+from ..trace.steps import Steps
+
+QUESTION = "trace"
+
+
+class Tracer:
+    """One trace, from `begin` to `end`.
+
+    Parameters
+    ----------
+    worker, rank
+        Whose it is.
+    servers
+        How many the job has.
+    options
+        The store's.
+    """
+
+    def __init__(self, worker: _core.Worker, rank: int, servers: int, options: Options) -> None:
+        self._worker = worker
+        self._rank = rank
+        self._servers = servers
+        self._options = options
+        self._recording: Optional[Recording] = None
+
+    def begin(self, directory: str, steps: Steps) -> None:
+        """Raises KVStoreError where files cannot be written, here or at a server."""
+        options = self._options
+        try:
+            self._recording = Recording(
+                self._worker.recorder(),
+                "worker",
+                self._rank,
+                directory,
+                steps,
+                options.trace_events,
+                asdict(options),
+            )
+        except OSError as error:
+            raise KVStoreError(f"worker {self._rank} cannot be traced: {error}") from None
+        if self._rank == 0:
+            self._ask({"begin": about_servers(steps, directory)})
+        networks.watch(self._worker.watch_layers)
+
+    def end(self, servers_too: bool) -> None:
+        """Ends the recording, and, if this is rank 0, the servers'; else they end with the job."""
+        networks.watch(None)
+        if self._recording is None:
+            return
+        self._recording.end(self._worker.declared(), self._worker.recorder().layers())
+        if self._rank == 0 and servers_too:
+            with contextlib.suppress(KVStoreError):
+                self._ask({"end": True})
+
+    def _ask(self, what: dict) -> None:
+        questions = [
+            ask(self._worker, server, QUESTION, what) for server in range(self._servers)
+        ]
+        for question in questions:
+            answer_to(self._worker, question)

@@ -1,0 +1,45 @@
+"""A server's part in a trace: it records itself as rank 0 asks (lane/tracer.py)."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+from .. import _core
+from ..config import Options
+from ..protocol.question_desk import Answer
+from ..trace.recording import Recording
+from ..trace.steps import Steps
+
+QUESTION = "trace"
+
+
+class ServerTracing:
+    """Begins and ends a server's recording. `rank` is set before anybody asks."""
+
+    rank = 0
+
+    def __init__(self, server: _core.Server, options: Options) -> None:
+        self._server = server
+        self._options = options
+        self._recording: Optional[Recording] = None
+
+    def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
+        """Raises OSError where a file cannot be written, which the worker is told."""
+        self.end()
+        if "begin" in asked:
+            begin = asked["begin"]
+            self._recording = Recording(
+                self._server.recorder(),
+                "server",
+                self.rank,
+                begin["directory"],
+                Steps(begin["first"], begin["last"]),
+                self._options.trace_events,
+                {},
+            )
+        return {}, b""
+
+    def end(self) -> None:
+        """Ends the recording, if there is one."""
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.end()

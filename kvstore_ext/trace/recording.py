@@ -1,0 +1,123 @@
+"""A recording of this process: from when it is traced until that ends."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Tuple
+
+from .steps import Steps
+
+Slices = List[Tuple[int, int, int, int]]
+
+
+class Recording:
+    """Two files of one process: its events, which the core writes, and a few lines about them.
+
+    The events are in the file whatever becomes of the process; the last lines only if it can still
+    write them.
+
+    Parameters
+    ----------
+    recorder
+        The core's, of a worker or a server.
+    role, rank
+        Whose it is.
+    directory
+        Where the files go; it is made.
+    steps
+        What is recorded.
+    most_events
+        For how many there is room, 48 bytes each; others are counted.
+    options
+        The store's, to be told by whoever reads the trace.
+
+    Raises
+    ------
+    OSError
+        Where the directory or the files cannot be made, or the disk has no room for them.
+    """
+
+    def __init__(
+        self,
+        recorder: Any,
+        role: str,
+        rank: int,
+        directory: str,
+        steps: Steps,
+        most_events: int,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._recorder = recorder
+        self._name = f"{role} {rank}"
+        os.makedirs(directory, exist_ok=True)
+        file = Path(directory, f"{role}-{rank}.events")
+        self._about = file.with_suffix(".json")
+        try:
+            recorder.open(str(file), most_events, steps.first, steps.last)
+        except RuntimeError as error:
+            raise OSError(str(error)) from None
+        self._about.write_text("")
+        process = {
+            "role": role,
+            "rank": rank,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "clock": clock_of_this_process(),
+            "options": dict(options),
+        }
+        self._say(process=process)
+
+    def end(
+        self, keys: List[Tuple[int, str, str, int, str, Slices]] = (), layers: List[str] = ()  # type: ignore[assignment]
+    ) -> None:
+        """Closes the files, with the names of keys, as `Worker.declared` has them, and of layers."""
+        self._recorder.close()
+        with contextlib.suppress(OSError):  # of a disk that is full by now
+            for identity, name, dtype, elements, method, slices in keys:
+                cut = [(index, server, offset, size) for index, offset, size, server in slices]
+                self._say(
+                    key={
+                        "identity": identity,
+                        "name": name,
+                        "dtype": dtype,
+                        "elements": elements,
+                        "method": method,
+                        "slices": cut,
+                    }
+                )
+            for layer in layers:
+                self._say(layer=layer)
+            self._say(end=True)
+        dropped = self._recorder.dropped()
+        if dropped:
+            print(
+                f"kvstore_ext: the trace of {self._name} leaves out the last {dropped} events: the "
+                f"buffer holds {self._recorder.recorded()}. Trace fewer steps, or set the option "
+                "trace_events",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _say(self, **line: Any) -> None:
+        with self._about.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def clock_of_this_process() -> str:
+    """A name of the kernel's clock that counts here, which all processes with the same name read:
+    that of a running kernel, and of the time namespace, where there are any."""
+    names: List[str] = []
+    with contextlib.suppress(OSError):
+        names.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.readlink("/proc/self/ns/time"))
+    return " ".join(names)
+
+
+def about_servers(steps: Steps, directory: str) -> Dict[str, Any]:
+    """What a worker asks the servers, so that they record as well."""
+    return {"directory": directory, "first": steps.first, "last": steps.last}
