@@ -32,7 +32,9 @@ class ServerTracing:
                 "server",
                 self.rank,
                 begin["directory"],
-                Steps(begin["first"], begin["last"]),
+                # A step more at each end: here a round begins before its first gradient is looked
+                # at, and has ended once all workers have pushed the one after the next.
+                Steps(max(0, begin["first"] - 1), begin["last"] + 1),
                 self._options.trace_events,
                 {},
             )

@@ -64,7 +64,6 @@ std::vector<Message> ForgedToAServer() {
       Of(MessageType::kMet),
       Of(static_cast<MessageType>(kMessageTypes)),
       Of(static_cast<MessageType>(255)),
-      Of(MessageType::kPing),  // which is worker 0's
       WithText(Of(MessageType::kWindow), Window{1, 1}.Pack()),
       Of(MessageType::kOrder),
       WithText(Of(MessageType::kJoin), "another store"),

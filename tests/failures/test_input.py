@@ -11,6 +11,7 @@ import pytest
 from kvstore_ext import ArrayMismatch, KeyNotInitialised, KVStoreError, OptionError, Options
 
 from tests.support.cluster import Cluster
+from tests.support.happened import Happenings
 
 dense = mx.nd.ones
 
@@ -22,12 +23,17 @@ def row_sparse(shape: tuple[int, ...]) -> mx.nd.NDArray:
 @pytest.fixture
 def store() -> Iterator[kvstore_ext.P3Worker]:
     """A store in this process with one dense key of each kind of name."""
-    store = kvstore_ext.P3Worker(Options(trace=True, silence=20, patience=20))
+    store = kvstore_ext.P3Worker(Options(silence=20, patience=20))
     store.init([3, "weight"], [dense((2, 3)), dense((2, 3))])
     mx.nd.waitall()
-    store.take_trace()
     yield store
     store.close()
+
+
+@pytest.fixture
+def happenings(store: kvstore_ext.P3Worker) -> Happenings:
+    """What this store does from now on."""
+    return Happenings(store)
 
 
 ON_EVERY_CALL = [
@@ -91,6 +97,7 @@ ON_EVERY_CALL = [
 @pytest.mark.parametrize("method", ["push", "pull", "pushpull"])
 def test_a_wrong_call_raises_and_sends_nothing(
     store: kvstore_ext.P3Worker,
+    happenings: Happenings,
     method: str,
     attempt: Callable[..., None],
     kind: type[KVStoreError],
@@ -101,7 +108,7 @@ def test_a_wrong_call_raises_and_sends_nothing(
     for word in words:
         assert word in str(caught.value)
     mx.nd.waitall()
-    assert store.take_trace() == []
+    assert happenings.take() == []
 
 
 @pytest.mark.parametrize(
@@ -119,14 +126,18 @@ def test_a_wrong_call_raises_and_sends_nothing(
     ],
 )
 def test_a_key_that_cannot_be_raises_and_sends_nothing(
-    store: kvstore_ext.P3Worker, values: tuple, kind: type[KVStoreError], words: list[str]
+    store: kvstore_ext.P3Worker,
+    happenings: Happenings,
+    values: tuple,
+    kind: type[KVStoreError],
+    words: list[str],
 ) -> None:
     with pytest.raises(kind) as caught:
         store.init(*values)
     for word in words:
         assert word in str(caught.value)
     mx.nd.waitall()
-    assert store.take_trace() == []
+    assert happenings.take() == []
 
 
 @pytest.mark.parametrize("method", ["pull", "pushpull"])
@@ -134,7 +145,7 @@ def test_a_sparse_array_cannot_take_a_dense_value(store: kvstore_ext.P3Worker, m
     with pytest.raises(ArrayMismatch, match=r"3.*row_sparse.*dense"):
         getattr(store, method)(3, row_sparse((2, 3)))
     mx.nd.waitall()
-    assert store.take_trace() == []
+    assert happenings.take() == []
 
 
 def test_a_dense_array_for_a_sparse_key_is_refused(store: kvstore_ext.P3Worker) -> None:

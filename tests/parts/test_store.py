@@ -9,6 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
+from tests.support.happened import Happenings
+
 SHAPES = st.lists(st.integers(0, 12), max_size=3).map(tuple)
 DTYPES = st.sampled_from(["float32", "float64", "float16"])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -112,14 +114,15 @@ TestStoreAgainstADictionary = quiet(StoreMachine.TestCase)
 
 @pytest.mark.parametrize(("priorities", "expected"), [(True, {3, 7}), (False, set())])
 def test_without_priorities_all_slices_are_equals(priorities: bool, expected: set[int]) -> None:
-    store = kvstore_ext.P3Worker(kvstore_ext.Options(priorities=priorities, trace=True))
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(priorities=priorities))
+    happenings = Happenings(store)
     found = set()
     for key, priority in (("a", 3), ("b", 7)):
         value = mx.nd.zeros((5,))
         store.init(key, value)
         store.pushpull(key, mx.nd.ones((5,)), out=value, priority=priority)
         mx.nd.waitall()
-        found |= {event[-1] for event in store.take_trace()}
+        found |= {event.priority for event in happenings.take()}
     assert found - {0} == expected  # initial values have none
     store.close()
 

@@ -51,8 +51,7 @@ def ended(module_cluster: Cluster) -> Ended:
 
     @lru_cache(maxsize=None)
     def run(script: str, *modes: str) -> list[Process]:
-        options = {"trace": script.startswith("backward")}
-        return module_cluster.run(OVERLAP / script, *modes, servers=1, options=options).workers
+        return module_cluster.run(OVERLAP / script, *modes, servers=1).workers
 
     return run
 
@@ -143,7 +142,7 @@ def test_urgent_slices_overtake_a_backlog(cluster: Cluster) -> None:
         *slices.values(),
         workers=1,
         servers=1,
-        options={"trace": True, "slice_bytes": 1000, "window_bytes": 1000},
+        options={"slice_bytes": 1000, "window_bytes": 1000},
     )
     trace = found(job.workers[0])
     for what in ("send", "result"):
@@ -164,14 +163,16 @@ def push_three_keys(backlog: str, middle: str, urgent: str) -> None:
     import kvstore_ext  # noqa: F401
     import mxnet as mx
 
+    from tests.support.happened import Happenings
+
     store = mx.kv.create("p3")
     keys = {"backlog": int(backlog), "middle": int(middle), "urgent": int(urgent)}
     values = {key: mx.nd.zeros((slices, 250)) for key, slices in keys.items()}
     for key, value in values.items():
         store.broadcast(key, value, out=value)
     mx.nd.waitall()
-    store.take_trace()
+    happenings = Happenings(store)
     for priority, (key, value) in enumerate(values.items()):
         store.pushpull(key, mx.nd.ones_like(value), out=value, priority=priority)
     mx.nd.waitall()
-    print(json.dumps([(what, key) for _, what, key, *_ in store.take_trace()]))
+    print(json.dumps([(event.what, event.key.strip("'")) for event in happenings.take()]))

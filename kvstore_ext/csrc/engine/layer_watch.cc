@@ -19,12 +19,12 @@ class Watch {
     worker_ = std::move(worker);
   }
 
-  // The worker, if its recorder is on and the operator has not just been seen: one with several
-  // outputs comes several times.
+  // The worker, if it is traced and the operator has not just been seen: one with several outputs
+  // comes several times. It runs later, perhaps at another step.
   std::shared_ptr<Worker> Seen(const std::string& node) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto worker = worker_.lock();
-    if (worker == nullptr || !worker->recorder().on() || node == last_) return nullptr;
+    if (worker == nullptr || !worker->recorder().is_open() || node == last_) return nullptr;
     last_ = node;
     return worker;
   }

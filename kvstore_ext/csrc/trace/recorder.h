@@ -34,6 +34,9 @@ class Recorder {
   // Ends the file.
   void Close();
 
+  // Whether it has a file, into which it writes at some steps or at all.
+  bool is_open() const { return file_ != nullptr; }
+
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
   // Now, to be an event's beginning later; 0 while nothing is recorded.

@@ -247,10 +247,12 @@ void Link::Measure() {
 
 void Link::Ping() {
   pinged_ = Now();
+  ++pings_;
   SendControl(PingMessage(NowInNanoseconds()));
 }
 
 void Link::OnPong(const Message& pong) {
+  --pings_;
   const int64_t now = NowInNanoseconds();
   if (estimator_) estimator_->RoundTrip(peer_, (now - TimeOfPing(pong)) * 1e-9);
   if (Records()) {

@@ -26,7 +26,7 @@ void Worker::CheckFits(const Message& message) {
     case MessageType::kScaler:
     case MessageType::kMethod: return CheckOfKey(message);
     case MessageType::kPong:
-      return Expect(options_.rank == 0 && options_.window_bytes == 0, "it was not asked");
+      return Expect(links_[message.peer]->AwaitsPong(), "it was not asked");
     case MessageType::kWindow: Window::Unpack(message.text); return;
     case MessageType::kSparse: return Expect(header.round > 0, "it asks for nothing");
     case MessageType::kOrder:

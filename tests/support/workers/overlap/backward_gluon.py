@@ -16,6 +16,7 @@ import kvstore_ext  # noqa: F401
 import mxnet as mx
 from mxnet import autograd, gluon
 
+from tests.support.happened import Happenings
 from tests.support.workers.overlap.watched import CLASSES, IMAGES, LABELS, blocks_of, parameters_of
 
 LIMIT = 60  # seconds that a gate stays closed
@@ -75,6 +76,7 @@ step_returned = threading.Event()
 register_gate("until_step_has_returned", until_step_has_returned)
 register_gate("until_last_layer_has_arrived", until_last_layer_has_arrived)
 store = mx.kv.create("p3")
+happenings = Happenings(store)
 net = Gated()
 net.initialize(mx.init.Xavier())
 net.hybridize(static_alloc="static" in sys.argv, static_shape="static" in sys.argv)
@@ -91,7 +93,7 @@ for _ in range(ROUNDS):
     trainer.step(len(IMAGES))
     step_returned.set()
     mx.nd.waitall()
-    events = store.take_trace()
+    events = happenings.take()
 
 names = [parameter.name for parameter in trainer._params]
 found = {
@@ -99,6 +101,6 @@ found = {
         parameter.name for block in blocks_of(net.net) for parameter in parameters_of(block)
     ],
     "learned": [names[key] for key in store.learned_order()],
-    "events": [(what, names[key], priority) for _, what, key, _, _, priority in events],
+    "events": [(each.what, names[int(each.key.split(" ")[0])], each.priority) for each in events],
 }
 print(json.dumps(found))

@@ -1,0 +1,155 @@
+// What a recorder keeps, counts and leaves out.
+#include "trace/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "cluster.h"
+
+namespace kvstore_ext {
+namespace {
+
+constexpr size_t kEventsAt = 4096;
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class Recorded : public testing::Test {
+ protected:
+  Recorded() : path_(testing::TempDir() + "recorder_test.events") {}
+  ~Recorded() override { std::remove(path_.c_str()); }
+
+  // What is in the file.
+  std::vector<Event> Events() const {
+    const std::string content = Read(path_);
+    std::vector<Event> events((content.size() - kEventsAt) / sizeof(Event));
+    std::memcpy(events.data(), content.data() + kEventsAt, events.size() * sizeof(Event));
+    return events;
+  }
+
+  void RecordOne(uint64_t key) {
+    Event event;
+    event.kind = EventKind::kQueued;
+    event.key = key;
+    recorder_.Record(event);
+  }
+
+  const std::string path_;
+  Recorder recorder_;
+};
+
+TEST_F(Recorded, ClosedItHoldsWhatWasRecordedAndNoMore) {
+  recorder_.Open(path_, 1000, 0, 100);
+  RecordOne(7);
+  RecordOne(8);
+  recorder_.Close();
+  RecordOne(9);
+  const std::vector<Event> events = Events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].key, 7U);
+  EXPECT_EQ(events[1].key, 8U);
+  EXPECT_GT(events[0].begin, 0);
+  EXPECT_LE(events[0].end, events[1].begin);
+  EXPECT_NE(events[0].thread, 0U);
+}
+
+TEST_F(Recorded, WhatIsNotClosedIsInTheFileAtOnce) {
+  recorder_.Open(path_, 1000, 0, 100);
+  RecordOne(7);
+  EXPECT_EQ(Events().front().key, 7U);
+  EXPECT_EQ(Events().size(), 1000U) << "there is room for all from the beginning";
+}
+
+TEST_F(Recorded, CountsEventsThatHaveNoRoom) {
+  recorder_.Open(path_, 3, 0, 100);
+  for (uint64_t key = 0; key < 10; ++key) RecordOne(key);
+  recorder_.Close();
+  EXPECT_EQ(Events().size(), 3U);
+  EXPECT_EQ(recorder_.recorded(), 3U);
+  EXPECT_EQ(recorder_.dropped(), 7U);
+}
+
+TEST_F(Recorded, RecordsTheStepsThatItIsAskedForAndTheExchangeBefore) {
+  recorder_.Open(path_, 1000, 3, 5);
+  for (uint64_t round = 0; round < 8; ++round) {
+    EXPECT_EQ(recorder_.Reach(round), round > 0);
+    EXPECT_FALSE(recorder_.Reach(round)) << "another key's gradient of the same step";
+    RecordOne(round);
+  }
+  recorder_.Close();
+  std::vector<uint64_t> keys, steps;
+  for (const Event& event : Events()) {
+    if (event.kind == EventKind::kQueued) keys.push_back(event.key);
+    if (event.kind == EventKind::kStep) steps.push_back(event.round);
+  }
+  EXPECT_EQ(keys, (std::vector<uint64_t>{2, 3, 4}));
+  EXPECT_EQ(steps, (std::vector<uint64_t>{3, 4, 5}));
+}
+
+TEST_F(Recorded, RefusesAFileThatCannotBe) {
+  EXPECT_THROW(recorder_.Open("/nowhere/at/all", 10, 0, 100), std::runtime_error);
+  EXPECT_FALSE(recorder_.on());
+}
+
+TEST_F(Recorded, ThreadsLoseNothingWhileItIsClosed) {
+  recorder_.Open(path_, 100000, 0, 100);
+  std::vector<std::thread> threads;
+  for (uint64_t key = 1; key <= 4; ++key) {
+    threads.emplace_back([this, key] {
+      for (int i = 0; i < 10000; ++i) RecordOne(key);
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  recorder_.Close();
+  const uint64_t recorded = recorder_.recorded();
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<Event> events = Events();
+  EXPECT_EQ(events.size(), recorded);
+  for (const Event& event : events) EXPECT_EQ(event.kind, EventKind::kQueued);
+}
+
+// All events of a round of a cluster's worker, counted by kind.
+TEST(RecordedCluster, EverySliceIsRecordedOnItsWholeWay) {
+  const std::string path = testing::TempDir() + "recorded_cluster.events";
+  ClusterOptions options;
+  options.workers = 2;
+  options.servers = 1;
+  options.slice_bytes = 4000;
+  Cluster cluster(options);
+  cluster.Join({10000});
+  Worker& worker = cluster.worker(0);
+  const size_t slices = worker.Slices(0).size();
+  worker.recorder().Open(path, 10000, 0, 100);
+  cluster.OnEveryKey([](int, Worker* each, uint64_t key) {
+    std::vector<float> values(10000, 1.0F);
+    EXPECT_EQ(Exchange(each, key, values, &values), "");
+  });
+  worker.recorder().Close();
+  const std::string content = Read(path);
+  std::vector<Event> events((content.size() - kEventsAt) / sizeof(Event));
+  std::memcpy(events.data(), content.data() + kEventsAt, events.size() * sizeof(Event));
+  std::map<EventKind, size_t> count;
+  for (const Event& event : events) ++count[event.kind];
+  for (const EventKind kind : {EventKind::kEncoded, EventKind::kQueued, EventKind::kSent,
+                               EventKind::kReceived, EventKind::kWritten}) {
+    EXPECT_EQ(count[kind], slices) << static_cast<int>(kind);
+  }
+  EXPECT_EQ(count[EventKind::kReady], 1U);
+  EXPECT_EQ(count[EventKind::kPrepared], 1U);
+  EXPECT_EQ(count[EventKind::kDone], 1U);
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace kvstore_ext

@@ -1,0 +1,1 @@
+"""Each part alone does what it says: codecs, keys, queues, optimizers and whole rounds, no job."""
