@@ -26,8 +26,8 @@ HOROVOD := horovod==0.28.1
 HOROVOD_FLAGS := HOROVOD_WITH_MXNET=1 HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 \
     HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1
 
-.PHONY: help demo test test-all soak chaos packages-test sanitize fuzz coverage lint $(LINTS) format docs \
-    wheel clean peers
+.PHONY: help demo test test-all soak chaos packages-test packages-test-all sanitize fuzz coverage lint \
+    $(LINTS) format docs wheel clean peers
 # pip cannot work on one environment twice at a time.
 .NOTPARALLEL:
 
@@ -56,7 +56,7 @@ demo: $(STAMPS)/demo $(STAMPS)/package
 test: $(STAMPS)/test $(STAMPS)/package packages-test
 	$(strip $(PYTEST) $(PYTEST_FLAGS))
 
-test-all: $(STAMPS)/test $(STAMPS)/package packages-test
+test-all: $(STAMPS)/test $(STAMPS)/package packages-test packages-test-all
 	$(strip $(PYTEST) --all $(PYTEST_FLAGS))
 
 soak: $(STAMPS)/test $(STAMPS)/package
@@ -67,8 +67,8 @@ chaos: $(STAMPS)/test $(STAMPS)/package packages-test
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.failures.chaos
 
 # Without them tests are skipped, as pytest says in the end; PACKAGES=needed fails instead.
-packages-test:
-	@tools/system_packages.sh for test $(if $(filter needed,$(PACKAGES)),,|| true)
+packages-test packages-test-all: packages-%:
+	@tools/system_packages.sh for $* $(if $(filter needed,$(PACKAGES)),,|| true)
 
 # A makefile of its own, since this one does nothing in parallel.
 sanitize:

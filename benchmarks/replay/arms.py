@@ -3,10 +3,12 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+TRACES = str(Path(tempfile.gettempdir(), "kvstore_ext-replay-trace"))
 PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
 
 
@@ -117,6 +119,8 @@ ARMS: Dict[str, Arm] = {
     "p3_secure": Arm("p3, encrypted", OURS, "p3",
                      environment={"KVSTORE_EXT_JOB_KEY": 32 * "5e"}),  # of nobody's secrets
     "p3_checksum": Arm("p3, with checksums", OURS, "p3", options={"checksum": True}),
+    # Of all steps; each run writes over the last one's.
+    "p3_trace": Arm("p3, traced", OURS, "p3", environment={"KVSTORE_EXT_TRACE": TRACES}),
     "p3_finite": Arm("p3, numbers looked at", OURS, "p3", options={"non_finite": "raise"}),
     "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
     **{kind: _compressed(kind) for kind in _SHARES},

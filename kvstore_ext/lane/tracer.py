@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict
-from typing import Optional
+from typing import Any, Dict, Optional
 
 from .. import _core
 from ..config import Options
 from ..errors import KVStoreError
 from ..protocol.questions import answer_to, ask
 from ..trace.networks import networks
-from ..trace.recording import Recording, about_servers
+from ..trace.recording import Recording
 from ..trace.steps import Steps
 
 QUESTION = "trace"
@@ -52,7 +52,8 @@ class Tracer:
         except OSError as error:
             raise KVStoreError(f"worker {self._rank} cannot be traced: {error}") from None
         if self._rank == 0:
-            self._ask({"begin": about_servers(steps, directory)})
+            begin = {"directory": directory, "first": steps.first, "last": steps.last}
+            self._ask({"begin": begin})
         networks.watch(self._worker.watch_layers)
 
     def end(self, servers_too: bool) -> None:
@@ -65,9 +66,8 @@ class Tracer:
             with contextlib.suppress(KVStoreError):
                 self._ask({"end": True})
 
-    def _ask(self, what: dict) -> None:
-        questions = [
-            ask(self._worker, server, QUESTION, what) for server in range(self._servers)
-        ]
+    def _ask(self, what: Dict[str, Any]) -> None:
+        servers = range(self._servers)
+        questions = [ask(self._worker, server, QUESTION, what) for server in servers]
         for question in questions:
             answer_to(self._worker, question)

@@ -1,7 +1,7 @@
 """The KVStore that a script sees: takes its keys and arrays, and hands them to the router."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 import mxnet as mx
 

@@ -1,14 +1,14 @@
-"""Brings the clocks of a job's processes together, from the pings that workers exchange with servers.
+"""Brings the clocks of a job's processes together, by pings that workers exchange with servers.
 
-Every host's clock counts from somewhere, and a little faster or slower than others. A worker sends a
-ping at `begin`, the server answers with its own time, and the answer comes at `end`. The server's
+Every host's clock counts from somewhere, and a little faster or slower than others. A worker sends
+a ping at `begin`, the server answers with its own time, and the answer comes at `end`. The server's
 time then was one of the worker's between the two: the middle, give or take half of the round trip
 (Cristian, "Probabilistic clock synchronization", 1989). The shortest round trips tell most.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -49,69 +49,83 @@ class _Way:
 
     times: np.ndarray  # of the clock that is to be moved
     offsets: np.ndarray
-    error: float
+    error: float  # nanoseconds
 
     def moved(self, times: np.ndarray) -> np.ndarray:
         return times + np.rint(np.interp(times, self.times, self.offsets)).astype(np.int64)
 
 
 def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
-    """The same with all times on the clock of the first, which is worker 0 where that has a trace."""
+    """The same with all times on the clock of the first: worker 0's, where that has a trace."""
     ways = _ways(processes)
-    left = list(processes)
-    done: Dict[Name, ProcessTrace] = {}
-    first = left.pop(0)
-    done[first.role, first.rank] = replace(first, clock=replace(first.clock, offset=0.0, error=0.0))
-    # From those whose clock is known to those that they know best, as Dijkstra goes through a graph.
-    # ways: (known, unknown) -> how unknown's times become known's own; known's are moved already, so
-    # each way is followed to the first clock, one after the other.
-    path: Dict[Name, List[_Way]] = {(first.role, first.rank): []}
+    first, *left = processes
+    # How each clock that is known becomes the first one's, way after way; in the order of how
+    # exactly it is known, as Dijkstra goes through a graph.
+    known: Dict[Name, List[_Way]] = {_name(first): []}
     while left:
-        best = _nearest(left, done, ways)
-        if best is None:
+        found = _nearest(left, processes, known, ways)
+        if found is None:
             break
-        known, process, way = best
+        process, path = found
+        known[_name(process)] = path
         left.remove(process)
-        steps = [way, *path[known]]
-        path[process.role, process.rank] = steps
-        done[process.role, process.rank] = _moved(process, steps)
-    for process in left:
-        unknown = replace(process.clock, offset=0.0, error=float("inf"))
-        done[process.role, process.rank] = replace(process, clock=unknown)
-    return [done[process.role, process.rank] for process in processes]
+    return [_moved(process, known.get(_name(process))) for process in processes]
 
 
-def _nearest(left, done, ways):  # type: ignore[no-untyped-def]
-    best, least = None, float("inf")
+def _nearest(
+    left: Sequence[ProcessTrace],
+    processes: Sequence[ProcessTrace],
+    known: Dict[Name, List[_Way]],
+    ways: Dict[Tuple[Name, Name], _Way],
+) -> Optional[Tuple[ProcessTrace, List[_Way]]]:
+    """Of the clocks that are left the one that can be known most exactly, and by which ways."""
+    found = None
+    least = float("inf")
     for process in left:
-        for known, other in done.items():
-            same = process.clock.name and process.clock.name == other.clock.name
-            way = _same_clock() if same else ways.get((known, (process.role, process.rank)))
+        for other in processes:
+            if _name(other) not in known:
+                continue
+            way = ways.get((_name(process), _name(other)))
+            if process.clock.name and process.clock.name == other.clock.name:
+                way = _SAME
             if way is None:
                 continue
-            error = other.clock.error + way.error
-            if error < least:
-                best, least = (known, process, way), error
-    return best
+            path = [way, *known[_name(other)]]
+            if _error(path) < least:
+                found, least = (process, path), _error(path)
+    return found
 
 
-def _same_clock() -> _Way:
-    return _Way(np.zeros(1), np.zeros(1), 0.0)
+def _name(process: ProcessTrace) -> Name:
+    return process.role, process.rank
 
 
-def _moved(process: ProcessTrace, steps: Sequence[_Way]) -> ProcessTrace:
+def _error(path: Sequence[_Way]) -> float:
+    return sum(way.error for way in path)
+
+
+_SAME = _Way(np.zeros(1), np.zeros(1), 0.0)
+
+
+def _moved(process: ProcessTrace, path: Optional[Sequence[_Way]]) -> ProcessTrace:
+    """With times on the first clock; as they are, where no ways lead to that."""
+    if path is None:
+        unknown = replace(process.clock, offset=0.0, error=float("inf"))
+        return replace(process, clock=unknown)
     events = process.events.copy()
     for name in ("begin", "end"):
-        for way in steps:
+        for way in path:
             events[name] = way.moved(events[name])
-    middle = len(events) // 2
-    offset = float(events["begin"][middle] - process.events["begin"][middle]) if len(events) else 0.0
-    error = sum(way.error for way in steps)
-    return replace(process, events=events, clock=replace(process.clock, offset=offset, error=error))
+    offset = 0.0
+    if len(events):
+        middle = len(events) // 2
+        offset = float(events["begin"][middle] - process.events["begin"][middle])
+    clock = replace(process.clock, offset=offset, error=_error(path))
+    return replace(process, events=events, clock=clock)
 
 
 def _ways(processes: Sequence[ProcessTrace]) -> Dict[Tuple[Name, Name], _Way]:
-    """From the pings of each worker to each server, both ways."""
+    """From one clock to another, by the pings of each worker to each server; and back."""
     ways = {}
     for worker in processes:
         pings = worker.events[worker.events["kind"] == Kind.CLOCK]
@@ -121,8 +135,8 @@ def _ways(processes: Sequence[ProcessTrace]) -> Dict[Tuple[Name, Name], _Way]:
             middle = (best["begin"] + best["end"]) // 2
             told = best["key"].astype(np.int64)
             error = float(np.max(best["end"] - best["begin"])) / 2
-            ways[here, there] = _Way(told, (middle - told).astype(float), error)
-            ways[there, here] = _Way(middle, (told - middle).astype(float), error)
+            ways[there, here] = _Way(told, (middle - told).astype(float), error)
+            ways[here, there] = _Way(middle, (told - middle).astype(float), error)
     return ways
 
 

@@ -17,7 +17,7 @@ class Kind(IntEnum):
 
     NOTHING = 0  # a place in the buffer that was taken, but not filled before the process ended
     # Of a key: `slice` is WHOLE_KEY.
-    READY = 1  # worker: from the script's call to the engine's start of it: the gradient is computed
+    READY = 1  # worker: from the script's call to the engine's start of it: there is a gradient
     PREPARED = 2  # worker: the whole gradient was looked at, and its scaler agreed on
     # Of a slice.
     ENCODED = 3  # worker: made to travel; server: the answer made of its sum, without an optimizer
@@ -30,13 +30,14 @@ class Kind(IntEnum):
     WRITTEN = 10  # worker: the result was decoded and written into the output
     # Of a key.
     DONE = 11  # worker: the whole operation, from its start in the engine to its end
-    # Of a link.
+    # Of a link; `key` and `round` say nothing.
     ACKNOWLEDGED = 12  # either: `peer` has told that it has received `bytes` more
     CLOCK = 13  # worker: a ping from `begin` to `end`; `key` is the time of server `peer` between
-    # Of a worker's computation: `key` is a number in `ProcessTrace.layers`.
+    # Of a worker's computation: `key` is a number in `ProcessTrace.layers`. An event lasts from the
+    # end of the layer before it, whichever pass that was of, so what it waited for is in it.
     FORWARD = 14
     BACKWARD = 15
-    # Of a worker: `round` is the step, from the first gradient that was ready in the step before.
+    # Of a process: `round` is the step, which begins with the first gradient of the one before.
     STEP = 16
 
 

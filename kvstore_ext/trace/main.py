@@ -51,5 +51,5 @@ def described(job: JobTrace) -> List[str]:
 
 def _opened(path: str) -> TextIO:
     if path.endswith(".gz"):
-        return gzip.open(path, "wt", compresslevel=3)  # type: ignore[return-value]
+        return gzip.open(path, "wt", compresslevel=3)
     return open(path, "w")

@@ -3,8 +3,8 @@
     https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 
 A process of the job is a process there. What one of its threads did at a time stands on that
-thread's track; operations, which overlap, are asynchronous events; bytes in flight and in queues are
-counters of each link. An arrow leads from a push to its sum, and on to its result.
+thread's track; operations, which overlap, are asynchronous events; bytes in flight and in queues
+are counters of each link. An arrow leads from a push to its sum, and on to its result.
 """
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ _GRADIENTS = (int(Message.INIT), int(Message.PUSH))
 
 def write_merged(job: JobTrace, file: TextIO) -> int:
     """Writes the file; returns how many events it has."""
-    about = {
-        process.name: {
-            "host": process.host,
-            "clock error, us": process.clock.error / 1000,
-            "events left out": process.dropped,
-        }
-        for process in job.processes
-    }
-    file.write('{"displayTimeUnit": "ms", "otherData": ' + json.dumps(about).replace("Infinity", '"unknown"'))
-    file.write(', "traceEvents": [')
+    about = json.dumps({process.name: _about(process) for process in job.processes})
+    file.write(f'{{"displayTimeUnit": "ms", "otherData": {about}, "traceEvents": [')
     count = 0
     for count, event in enumerate(merged(job), 1):
         file.write(",\n" if count > 1 else "\n")
         file.write(json.dumps(event))
     file.write("\n]}\n")
     return count
+
+
+def _about(process: ProcessTrace) -> Dict[str, Any]:
+    error = process.clock.error / 1000
+    return {
+        "host": process.host,
+        "clock error in us": error if error < float("inf") else "unknown",
+        "events left out": process.dropped,
+    }
 
 
 def merged(job: JobTrace) -> Iterator[Event]:
@@ -113,7 +114,8 @@ class _Process:
         host = f" on {process.host}" if process.host else ""
         yield self._metadata("process_name", 0, name=process.name + host)
         yield self._metadata("process_sort_index", 0, sort_index=self._pid)
-        threads = {int(thread): f"thread {thread}" for thread in np.unique(process.events["thread"])}
+        numbers = np.unique(process.events["thread"])
+        threads = {int(number): f"thread {number}" for number in numbers if number}
         for track, name in {**threads, _STEPS: "steps", _LAYERS: "layers"}.items():
             if track not in threads and not len(process.of_kind(*_TRACKS[track])):
                 continue

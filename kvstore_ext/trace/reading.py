@@ -65,9 +65,8 @@ class ProcessTrace:
         The store's options by name; empty at a server.
     layers
         Names of layers, by the numbers that are FORWARD's and BACKWARD's `key`.
-    links
-        What a worker has measured of its link to a server, by the server's rank, where it is known:
-        "round_trip" in seconds.
+    round_trips
+        Of a worker: seconds of the shortest ping to a server, by the server's rank.
     complete
         Whether the process came to its end, and could say so.
     """
@@ -77,11 +76,11 @@ class ProcessTrace:
     host: str
     pid: int
     events: np.ndarray
-    clock: Clock = Clock()
+    clock: Clock = field(default_factory=Clock)
     dropped: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     layers: Tuple[str, ...] = ()
-    links: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    round_trips: Mapping[int, float] = field(default_factory=dict)
     complete: bool = True
 
     @property
@@ -157,9 +156,17 @@ def _process(file: Path, keys: Dict[int, KeyInfo]) -> ProcessTrace:
         clock=Clock(name=clock),
         dropped=dropped,
         layers=tuple(layers),
+        round_trips=_round_trips(events),
         complete=complete,
         **about,
     )
+
+
+def _round_trips(events: np.ndarray) -> Dict[int, float]:
+    pings = events[events["kind"] == Kind.CLOCK]
+    seconds = (pings["end"] - pings["begin"]) * 1e-9
+    peers = np.unique(pings["peer"])
+    return {int(peer): float(seconds[pings["peer"] == peer].min()) for peer in peers}
 
 
 def _events(file: Path) -> Tuple[np.ndarray, int]:
@@ -174,10 +181,9 @@ def _events(file: Path) -> Tuple[np.ndarray, int]:
             f"{file} is a trace of version {header['version']}; this kvstore_ext reads {_VERSION}"
         )
     claimed, capacity = int(header["claimed"]), int(header["capacity"])
-    written = content[_EVENTS_AT:]
-    written = written[: len(written) // EVENT.itemsize * EVENT.itemsize].view(EVENT)
-    events = written[: min(claimed, capacity)]
-    events = events[events["kind"] != Kind.NOTHING]
+    count = min(claimed, capacity, (len(content) - _EVENTS_AT) // EVENT.itemsize)
+    written: Any = content[_EVENTS_AT : _EVENTS_AT + count * EVENT.itemsize].view(EVENT)
+    events = written[written["kind"] != Kind.NOTHING]
     return events[np.argsort(events["begin"], kind="stable")], max(0, claimed - capacity)
 
 

@@ -7,11 +7,12 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, List, Mapping, Sequence, Tuple
 
 from .steps import Steps
 
-Slices = List[Tuple[int, int, int, int]]
+# Number, name, type, elements, method, and slices: index, offset, elements, server.
+Key = Tuple[int, str, str, int, str, List[Tuple[int, int, int, int]]]
 
 
 class Recording:
@@ -71,14 +72,12 @@ class Recording:
         }
         self._say(process=process)
 
-    def end(
-        self, keys: List[Tuple[int, str, str, int, str, Slices]] = (), layers: List[str] = ()  # type: ignore[assignment]
-    ) -> None:
-        """Closes the files, with the names of keys, as `Worker.declared` has them, and of layers."""
+    def end(self, keys: Sequence[Key] = (), layers: Sequence[str] = ()) -> None:
+        """Closes the files, with what is known of keys, as `Worker.declared` has it, and the names
+        of layers."""
         self._recorder.close()
         with contextlib.suppress(OSError):  # of a disk that is full by now
             for identity, name, dtype, elements, method, slices in keys:
-                cut = [(index, server, offset, size) for index, offset, size, server in slices]
                 self._say(
                     key={
                         "identity": identity,
@@ -86,7 +85,10 @@ class Recording:
                         "dtype": dtype,
                         "elements": elements,
                         "method": method,
-                        "slices": cut,
+                        "slices": [
+                            (index, server, offset, length)
+                            for index, offset, length, server in slices
+                        ],
                     }
                 )
             for layer in layers:
@@ -116,8 +118,3 @@ def clock_of_this_process() -> str:
         with contextlib.suppress(FileNotFoundError):
             names.append(os.readlink("/proc/self/ns/time"))
     return " ".join(names)
-
-
-def about_servers(steps: Steps, directory: str) -> Dict[str, Any]:
-    """What a worker asks the servers, so that they record as well."""
-    return {"directory": directory, "first": steps.first, "last": steps.last}

@@ -115,7 +115,10 @@ def _launch(command: str) -> Run | None:
 
 
 def _check(command: str) -> Run | None:
-    """Only reads the command line without --all; the status is 1 where this host is not fit."""
+    """Only reads the command line without --all; the check's status is 1 where this host is not
+    fit."""
+    if command.startswith("kvstore-ext trace "):
+        return Run(*["kvstore-ext trace --help"] * 2)  # tests/trace has traces
     found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
     if not found:
         return None

@@ -252,11 +252,13 @@ def refused_then_trained() -> None:
     import kvstore_ext
     import mxnet as mx
 
+    from tests.support.happened import Happenings
+
     store = mx.kv.create("p3")
     out = mx.nd.zeros((2, 3))
     store.broadcast(0, mx.nd.zeros((2, 3)), out=out)
     mx.nd.waitall()
-    store.take_trace()
+    happenings = Happenings(store)
     for wrong in (
         mx.nd.ones((3, 2)),
         mx.nd.ones((2, 3), dtype="float64"),
@@ -276,13 +278,13 @@ def refused_then_trained() -> None:
     except kvstore_ext.KVStoreError as error:
         print("refused:", error)
     mx.nd.waitall()
-    print("sent meanwhile:", store.take_trace())
+    print("sent meanwhile:", happenings.take())
     store.pushpull(0, mx.nd.ones((2, 3)), out=out)
     print("sum:", out.asnumpy().ravel().tolist())
 
 
 def test_in_a_cluster_nothing_is_sent_either(cluster: Cluster) -> None:
-    job = cluster.run(refused_then_trained, options={"trace": True})
+    job = cluster.run(refused_then_trained)
     for worker in job.workers:
         assert worker.output.count("refused:") == 6
         assert "a server would have 4294967296 bytes" in worker.output

@@ -50,6 +50,8 @@ from .jobs import Job
             ["-n", "1", "--env", "KVSTORE_EXT_OPTIONS={slice_bytes: 8}", "true"],
             "which is no JSON object: Expecting property name",
         ),
+        (["-n", "1", "--trace-steps", "5:6", "true"], "--trace-steps: only with --trace DIR"),
+        (["-n", "1", "--trace", "d", "--trace-steps", "6:6", "true"], "found '6:6', allowed is A:"),
         (["-n", "1", "--port", "65536", "true"], "found '65536', allowed are 1 to 65535"),
         (["-n", "1", "--grace", "0", "true"], "found '0', allowed are seconds above 0"),
         (["-n", "1", "--server-command", "'", "true"], "No closing quotation"),

@@ -40,6 +40,17 @@ def test_an_attempt_that_goes_well_ends_the_job_well(job: Job) -> None:
         assert job.errors[said + 2] == f"launch: restart {failed + 1} of 3 in {failed + 1} s"
 
 
+def test_each_attempt_has_a_trace_of_its_own(job: Job) -> None:
+    script = "echo $KVSTORE_EXT_TRACE $KVSTORE_EXT_TRACE_STEPS >>traces; exit 1"
+    asked = ["--trace", "t", "--trace-steps", "5:6", "--restarts", "1"]
+    assert job.run("-n", "1", *SERVE, *asked, "sh", "-c", script) == 1
+    directory = job.directory / "t"
+    assert (job.directory / "traces").read_text().splitlines() == [
+        f"{directory} 5:6",
+        f"{directory}/attempt-1 5:6",
+    ]
+
+
 def test_all_causes_are_told_at_the_end(job: Job) -> None:
     why = "exit $((3 + KVSTORE_EXT_ATTEMPT))"
     assert job.run("-n", "1", *SERVE, "--restarts", "1", *fail_until(9, why)) == 4

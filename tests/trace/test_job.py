@@ -224,7 +224,8 @@ def test_the_merged_file_has_an_arrow_from_each_push_to_its_result(traced: Trace
             arrows[event["id"]].append(event)
     whole = [points for points in arrows.values() if len(points) == 3]
     assert len(whole) >= 2 * len(slices_of(traced.job)) * len(ROUNDS)
-    for begin, through, end in (sorted(points, key=lambda e: "stf".index(e["ph"])) for points in whole):
+    for points in whole:
+        begin, through, end = sorted(points, key=lambda point: "stf".index(point["ph"]))
         assert begin["pid"] == end["pid"] != through["pid"]
 
 

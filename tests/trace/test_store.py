@@ -1,0 +1,189 @@
+"""A store's own trace: begun and ended by the script, bounded, and safe from the process's end."""
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator
+
+import kvstore_ext
+import mxnet as mx
+import pytest
+from kvstore_ext import KVStoreError, OptionError, Options
+from kvstore_ext.trace.events import Kind
+from kvstore_ext.trace.reading import TraceError, read
+
+
+@pytest.fixture
+def store() -> Iterator[kvstore_ext.P3Worker]:
+    """A store with room for a thousand events."""
+    yield from opened(1000)
+
+
+@pytest.fixture
+def small_store() -> Iterator[kvstore_ext.P3Worker]:
+    """One with room for twenty."""
+    yield from opened(20)
+
+
+def opened(events: int) -> Iterator[kvstore_ext.P3Worker]:
+    store = kvstore_ext.P3Worker(Options(trace_events=events))
+    store.init("weight", mx.nd.zeros((5,)))
+    mx.nd.waitall()
+    yield store
+    store.close()
+
+
+def push(store: kvstore_ext.P3Worker) -> None:
+    value = mx.nd.ones((5,))
+    store.pushpull("weight", value, out=value)
+
+
+def rounds(directory: Path) -> list[int]:
+    (worker,) = read(directory).workers
+    return worker.of_kind(Kind.DONE)["round"].tolist()
+
+
+def test_what_lies_between_start_and_stop_is_recorded(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    push(store)
+    store.start_trace(str(tmp_path / "first"))
+    push(store)
+    store.stop_trace()
+    push(store)
+    store.start_trace(str(tmp_path / "second"))
+    push(store)
+    store.stop_trace()
+    assert rounds(tmp_path / "first") == [2]
+    assert rounds(tmp_path / "second") == [4]
+    (server,) = read(tmp_path / "second").servers
+    assert server.of_kind(Kind.SUMMED)["round"].tolist() == [4]
+
+
+def test_steps_are_counted_from_the_processs_first(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    store.start_trace(str(tmp_path), "3:4")
+    for _ in range(6):
+        push(store)
+    store.stop_trace()
+    assert rounds(tmp_path) == [2, 3]
+
+
+def test_events_without_room_are_counted_and_told_of(
+    small_store: kvstore_ext.P3Worker, tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    small_store.start_trace(str(tmp_path))
+    for _ in range(10):
+        push(small_store)
+    small_store.stop_trace()
+    job = read(tmp_path)
+    told = capfd.readouterr().err
+    for process in job.processes:
+        assert len(process.events) == 20
+        assert process.dropped > 0
+        assert f"the trace of {process.name} leaves out the last {process.dropped} events" in told
+    assert "trace_events" in told
+
+
+def test_a_key_says_what_it_is(store: kvstore_ext.P3Worker, tmp_path: Path) -> None:
+    store.start_trace(str(tmp_path))
+    store.stop_trace()
+    (key,) = read(tmp_path).keys.values()
+    assert (key.name, key.dtype, key.elements, key.method) == ("'weight'", "float32", 5, "")
+    assert [(part.index, part.server, part.offset, part.elements) for part in key.slices] == [
+        (0, 0, 0, 5)
+    ]
+    (worker,) = read(tmp_path).workers
+    assert worker.options["trace_events"] == 1000
+
+
+@pytest.mark.parametrize("steps", ["5", "5:5", "0:3", "7:5", "a:b", "-1:3"])
+def test_steps_that_are_none_are_refused(
+    store: kvstore_ext.P3Worker, tmp_path: Path, steps: str
+) -> None:
+    with pytest.raises(KVStoreError, match=f"found '{steps}', allowed is FIRST:LAST"):
+        store.start_trace(str(tmp_path), steps)
+
+
+def test_a_second_trace_at_a_time_is_refused(store: kvstore_ext.P3Worker, tmp_path: Path) -> None:
+    store.start_trace(str(tmp_path))
+    with pytest.raises(KVStoreError, match="is traced already"):
+        store.start_trace(str(tmp_path / "other"))
+
+
+def test_a_directory_that_cannot_be_is_refused_and_another_one_taken(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KVStoreError, match=r"worker 0 cannot be traced: .*file"):
+        store.start_trace(str(tmp_path / "file"))
+    store.start_trace(str(tmp_path / "directory"))
+    push(store)
+    store.stop_trace()
+    assert rounds(tmp_path / "directory") == [1]
+
+
+def test_the_room_is_bounded() -> None:
+    with pytest.raises(OptionError, match="trace_events is 0; it must be 1 to"):
+        Options(trace_events=0)
+
+
+KILLED = """
+import os, signal, sys
+import kvstore_ext
+import mxnet as mx
+store = mx.kv.create("p3")
+store.start_trace(sys.argv[1])
+value = mx.nd.ones((5,))
+store.init("weight", value)
+store.pushpull("weight", value, out=value)
+mx.nd.waitall()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_leaves_what_it_has_recorded(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=120)
+    assert ended.returncode == -signal.SIGKILL
+    (worker,) = read(tmp_path).workers
+    assert not worker.complete
+    assert worker.of_kind(Kind.DONE)["round"].tolist() == [0, 1]
+
+
+def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="has no trace"):
+        read(tmp_path)
+    (tmp_path / "worker-0.events").write_bytes(b"x" * 5000)
+    with pytest.raises(TraceError, match="is no trace"):
+        read(tmp_path)
+    (tmp_path / "worker-0.events").write_bytes(b"x")
+    with pytest.raises(TraceError, match="it has 1 bytes"):
+        read(tmp_path)
+
+
+def test_two_traces_of_one_process_are_no_trace_of_a_job(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    for name in ("first", "second"):
+        store.start_trace(str(tmp_path / name))
+        store.stop_trace()
+    with pytest.raises(TraceError, match="two traces of"):
+        read(tmp_path)
+
+
+def test_a_line_that_was_cut_off_ends_what_is_said(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    store.start_trace(str(tmp_path))
+    store.stop_trace()
+    about = tmp_path / "worker-0.json"
+    first = about.read_text().splitlines()[0]
+    assert json.loads(first)["process"]["role"] == "worker"
+    about.write_text(first + '\n{"key": {"ident')
+    job = read(tmp_path)
+    assert not job.keys
+    assert not job.workers[0].complete
