@@ -141,7 +141,9 @@ def test_a_key_that_cannot_be_raises_and_sends_nothing(
 
 
 @pytest.mark.parametrize("method", ["pull", "pushpull"])
-def test_a_sparse_array_cannot_take_a_dense_value(store: kvstore_ext.P3Worker, method: str) -> None:
+def test_a_sparse_array_cannot_take_a_dense_value(
+    store: kvstore_ext.P3Worker, happenings: Happenings, method: str
+) -> None:
     with pytest.raises(ArrayMismatch, match=r"3.*row_sparse.*dense"):
         getattr(store, method)(3, row_sparse((2, 3)))
     mx.nd.waitall()

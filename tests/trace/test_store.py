@@ -50,10 +50,12 @@ def test_what_lies_between_start_and_stop_is_recorded(
     store: kvstore_ext.P3Worker, tmp_path: Path
 ) -> None:
     push(store)
+    mx.nd.waitall()
     store.start_trace(str(tmp_path / "first"))
     push(store)
     store.stop_trace()
     push(store)
+    mx.nd.waitall()
     store.start_trace(str(tmp_path / "second"))
     push(store)
     store.stop_trace()

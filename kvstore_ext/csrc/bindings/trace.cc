@@ -1,7 +1,6 @@
 // What Python sees of a recorder.
-#include "trace/recorder.h"
-
 #include "bindings/bindings.h"
+#include "trace/recorder.h"
 
 namespace kvstore_ext {
 

@@ -11,8 +11,8 @@
 
 #include "support/send_queue.h"
 #include "support/task_threads.h"
-#include "transport/batch.h"
 #include "trace/recorder.h"
+#include "transport/batch.h"
 #include "transport/gate.h"
 #include "transport/signs_of_life.h"
 #include "transport/transport.h"

@@ -39,8 +39,8 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       const Header& header = message.header;
       if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
     };
-    links_.push_back(
-        std::make_unique<Link>(transport_, server, estimator, on_send, &sender_, &gate_, &recorder_));
+    links_.push_back(std::make_unique<Link>(transport_, server, estimator, on_send, &sender_,
+                                            &gate_, &recorder_));
     if (options_.checksum) links_.back()->UseChecksums();
   }
   transport_->Start([this](Message message) {
