@@ -9,11 +9,14 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "cluster.h"
+#include "held_messages.h"
+#include "transport/link.h"
 
 namespace kvstore_ext {
 namespace {
@@ -117,6 +120,27 @@ TEST_F(Recorded, ThreadsLoseNothingWhileItIsClosed) {
   const std::vector<Event> events = Events();
   EXPECT_EQ(events.size(), recorded);
   for (const Event& event : events) EXPECT_EQ(event.kind, EventKind::kQueued);
+}
+
+TEST_F(Recorded, APongTellsTheServersTime) {
+  const auto wire = std::make_shared<HeldMessages>();
+  Link link(wire, 3, nullptr, nullptr, nullptr, nullptr, &recorder_);
+  link.Measure();
+  EXPECT_TRUE(wire->empty()) << "nobody wants to know";
+  recorder_.Open(path_, 1000, 0, 100);
+  link.Measure();
+  const Message ping = wire->TakeFirst();
+  ASSERT_EQ(ping.header.type, MessageType::kPing);
+  EXPECT_TRUE(link.AwaitsPong());
+  link.Receive(PongMessage(ping, 12345), [](const Message&) {});
+  recorder_.Close();
+  const std::vector<Event> events = Events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, EventKind::kClock);
+  EXPECT_EQ(events[0].key, 12345U);
+  EXPECT_EQ(events[0].peer, 3);
+  EXPECT_EQ(events[0].begin, TimeOfPing(ping));
+  EXPECT_GE(events[0].end, events[0].begin);
 }
 
 // All events of a round of a cluster's worker, counted by kind.

@@ -1,5 +1,6 @@
 #include "engine/layer_watch.h"
 
+#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -53,16 +54,17 @@ struct Mark {
   Event event;
 };
 
-// "conv0_fwd_output" is an output of conv0_fwd, and "conv0_fwd_backward_data" one of its backward
-// operator's. Returns whether it is that, and cuts the name to the node's.
+// "conv0_fwd_output" is an output of conv0_fwd, and "conv0_fwd_backward_0" one of its backward
+// operator's. Returns whether it is that, and cuts the name to the node's. What adds gradients up,
+// or stands for those that are zero, has names of MXNet's own.
 bool CutToNode(std::string* name) {
+  name->resize(std::min(name->size(), name->rfind('_')));
   const size_t backward = name->rfind(kBackward);
-  if (backward != std::string::npos) {
-    name->resize(backward);
-    return true;
+  if (backward == std::string::npos) {
+    return *name == "sum_grad" || *name == "zeros" || *name == "zeros_without_dtype";
   }
-  name->resize(name->rfind('_'));
-  return false;
+  name->resize(backward);
+  return true;
 }
 
 // The engine calls it once the output is computed.

@@ -317,13 +317,6 @@ uint64_t Worker::RoundsOf(uint64_t key) const {
   return found->rounds;
 }
 
-std::vector<std::pair<uint64_t, SliceDeclaration>> Worker::Declared() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::pair<uint64_t, SliceDeclaration>> declared;
-  for (const auto& key : keys_) declared.emplace_back(key.first, key.second->declared);
-  return declared;
-}
-
 Traffic Worker::traffic() const {
   Traffic traffic;
   for (const auto& link : links_) link->AddTo(&traffic);

@@ -202,16 +202,18 @@ class Worker {
   void TakeKept(Key* key, std::unique_lock<std::mutex>* lock);
   void Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::string& error);
   void AbortKey(const Key& key, const char* what, const std::exception& error);
-  static Event EventOfKey(EventKind kind, const Key& key);
-  void RecordReady(const Key& key);
 
   void NotifyWhenDone(MessageType type, IdleNotice notice);  // worker_idle.cc
   void SkipTo(Key* key, uint64_t round);
 
+  // worker_trace.cc: what is recorded while it is traced.
+  static Event EventOfKey(EventKind kind, const Key& key);
+  void RecordReady(const Key& key);
+  void MeasureClocks();
+
   // worker_limits.cc: nothing waits for ever.
   void CheckDeadlines();
   void GiveSigns();
-  void MeasureClocks();
   std::string Lost();
   std::string Overdue(Key* key);
   std::string Unanswered(double seconds);

@@ -40,12 +40,6 @@ void Worker::GiveSigns() {
   if (!greeted.empty()) scheduler_.GiveSign();
 }
 
-// For a trace: a link is measured where it is idle, as it mostly is when a step begins.
-void Worker::MeasureClocks() {
-  if (!recorder_.on()) return;
-  for (int server : Greeted()) links_[server]->Measure();
-}
-
 // Servers that give no sign of life any more, and a key that waits for them. Once a server has said
 // farewell, nobody is missed.
 std::string Worker::Lost() {

@@ -250,28 +250,6 @@ void Worker::Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::str
   changed_.notify_all();
 }
 
-// Of the key's last round, and what its operation is; under the key's lock.
-Event Worker::EventOfKey(EventKind kind, const Key& key) {
-  Event event;
-  event.kind = kind;
-  event.key = key.id;
-  event.round = static_cast<uint32_t>(key.rounds - 1);
-  event.priority = key.priority;
-  event.message = static_cast<uint8_t>(!key.operation.opens_round() ? MessageType::kPull
-                                       : key.rounds == 1            ? MessageType::kInit
-                                                                    : MessageType::kPush);
-  return event;
-}
-
-void Worker::RecordReady(const Key& key) {
-  if (!recorder_.on()) return;
-  Event event = EventOfKey(EventKind::kReady, key);
-  event.begin = InNanoseconds(key.operation.pushed);
-  event.end = InNanoseconds(key.since);
-  event.bytes = static_cast<uint32_t>(key.declared.elements * SizeOf(key.declared.dtype));
-  recorder_.Record(event);
-}
-
 void Worker::AbortKey(const Key& key, const char* what, const std::exception& error) {
   Abort(Named("key " + key.declared.name + " " + what + ": " + error.what()));
 }
