@@ -154,11 +154,13 @@ TEST(RecordedCluster, EverySliceIsRecordedOnItsWholeWay) {
   cluster.Join({10000});
   Worker& worker = cluster.worker(0);
   const size_t slices = worker.Slices(0).size();
-  worker.recorder().Open(path, 10000, 0, 100);
-  cluster.OnEveryKey([](int, Worker* each, uint64_t key) {
+  const auto exchange = [](int, Worker* each, uint64_t key) {
     std::vector<float> values(10000, 1.0F);
     EXPECT_EQ(Exchange(each, key, values, &values), "");
-  });
+  };
+  cluster.OnEveryKey(exchange);  // the first value, of which only rank 0's travels
+  worker.recorder().Open(path, 10000, 0, 100);
+  cluster.OnEveryKey(exchange);
   worker.recorder().Close();
   const std::string content = Read(path);
   std::vector<Event> events((content.size() - kEventsAt) / sizeof(Event));

@@ -195,8 +195,8 @@ def test_each_layer_runs_forward_and_backward_once_a_step(traced: Traced) -> Non
         for layer in range(len(worker.layers)):
             for kind in (Kind.FORWARD, Kind.BACKWARD):
                 ran = worker.of_kind(kind)
-                # The steps whose gradients were awaited meanwhile; the last may have begun.
-                assert len(ran[ran["key"] == layer]) in (len(steps), len(steps) + 1)
+                # Of the steps before the first and after the last a part may be there.
+                assert len(ran[ran["key"] == layer]) - (LAST - FIRST) in (0, 1, 2)
 
 
 def test_a_layers_forward_pass_ends_after_its_parameters_have_come(traced: Traced) -> None:
