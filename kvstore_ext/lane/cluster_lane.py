@@ -101,13 +101,14 @@ class ClusterLane(Lane):
         self._greet()
         try:
             self.worker.join()
+            self._trace_if_asked(options)
         except RuntimeError as error:
+            self.worker.abort(str(error))  # unless it is that
             self._let_go()
             raise ClusterError(str(error)) from None
         self._scheduler = SchedulerWatch(self.worker.scheduler(), job.scheduler, options.silence)
         threading.Thread(target=self._look, daemon=True, name="scheduler").start()
         self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
-        self._trace_if_asked(options)
         report(joined=True, rank=self.rank)
 
     def _look(self) -> None:

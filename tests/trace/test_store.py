@@ -15,6 +15,8 @@ from kvstore_ext import KVStoreError, OptionError, Options
 from kvstore_ext.trace.events import Kind
 from kvstore_ext.trace.reading import TraceError, read
 
+from tests.support.cluster import Cluster
+
 
 @pytest.fixture
 def store() -> Iterator[kvstore_ext.P3Worker]:
@@ -189,3 +191,20 @@ def test_a_line_that_was_cut_off_ends_what_is_said(
     job = read(tmp_path)
     assert not job.keys
     assert not job.workers[0].complete
+
+
+def open_a_store() -> None:
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    mx.kv.create("p3")
+
+
+def test_a_job_that_cannot_be_traced_does_not_begin(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    environment = {"KVSTORE_EXT_TRACE": str(tmp_path / "file")}
+    job = cluster.start(open_a_store, environment=environment)
+    for worker in job.workers:
+        assert worker.wait() == 1
+        assert "ClusterError: worker " in worker.output
+        assert f"cannot be traced: [Errno 17] File exists: '{tmp_path / 'file'}'" in worker.output
