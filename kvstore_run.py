@@ -24,7 +24,7 @@ from typing import Any, Iterator, List, Tuple
 
 _PACKAGE = "kvstore_ext"
 # By what asks for them, as the first argument. A script of such a name is run as ./NAME.
-_PARTS = {"--check": "check", "trace": "trace"}
+_PARTS = {"--check": "check", "trace": "trace", "report": "report"}
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -107,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         "       %(prog)s --serve [--trust MODULE]\n"
         "       %(prog)s --list\n"
         "       %(prog)s trace DIR [-o FILE]\n"
+        "       %(prog)s report DIR [-o FILE] [--bandwidth GBIT]\n"
         "       %(prog)s --check ...",
         description="Run a script or module in which mx.kv.create knows the stores of kvstore_ext. "
         "A server or scheduler, as DMLC_ROLE says, runs that in its place.",

@@ -1,0 +1,148 @@
+"""All that a report says of a job, as numbers: what page.py draws and advice.py judges."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional
+
+import numpy as np
+
+from ..trace.reading import JobTrace
+from .causes import Causes, causes_of
+from .compression import MethodCost, costs_of
+from .iteration import WAIT, Iteration, iterations
+from .layers import layers_of_keys, stem_of
+from .links import Links, links_of
+from .moments import Names
+from .order import Order, order_of
+from .overlap import overlap_of
+from .spans import union
+from .steps import all_steps
+from .stragglers import ServerPace, WorkerPace, paces_of_servers, paces_of_workers
+
+
+class NoStepError(ValueError):
+    """A trace without a whole step."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a job's trace says.
+
+    Attributes
+    ----------
+    job
+        The trace.
+    iterations
+        How each worker spent its steps, in the order of ranks.
+    causes
+        What their waits were for.
+    links
+        How much each link carried.
+    overlaps
+        Of each worker, the share of its communication that went on while it computed.
+    workers, servers
+        Their paces, in the order of ranks.
+    order
+        In which keys travel.
+    methods
+        What compression cost and saved.
+    layers
+        The layer of each key, by its identity, where that is known.
+    """
+
+    job: JobTrace
+    iterations: List[Iteration]
+    causes: Causes
+    links: Links
+    overlaps: List[float]
+    workers: List[WorkerPace]
+    servers: List[ServerPace]
+    order: Order
+    methods: List[MethodCost]
+    layers: Dict[int, str]
+
+    @property
+    def count(self) -> int:
+        """Steps of all workers together."""
+        return sum(len(iteration.steps.numbers) for iteration in self.iterations)
+
+    @property
+    def step(self) -> float:
+        """Seconds that a step takes, the mean over workers and steps."""
+        return self._seconds / max(1, self.count)
+
+    @property
+    def share_waiting(self) -> float:
+        """Of all workers' steps; the least where layers are not known."""
+        return sum(float(one.waiting.sum()) for one in self.iterations) / self._seconds
+
+    @property
+    def share_at_most(self) -> float:
+        """The most that it can be."""
+        return sum(float(one.at_most.sum()) for one in self.iterations) / self._seconds
+
+    @property
+    def layers_known(self) -> bool:
+        """Whether all workers' layers were recorded."""
+        return all(one.layers_known for one in self.iterations)
+
+    @property
+    def overlap(self) -> float:
+        """The mean over workers."""
+        return float(np.mean(self.overlaps)) if self.overlaps else float("nan")
+
+    @property
+    def _seconds(self) -> float:
+        return sum(float(one.steps.seconds.sum()) for one in self.iterations)
+
+    def share_of_waiting(self, seconds: float) -> float:
+        """Of all waits, how much these are."""
+        return seconds / self.causes.total if self.causes.total else 0.0
+
+    def key_name(self, key: int) -> str:
+        """With its layer, where that is known and the name does not tell it: "3 (conv1)"."""
+        layer = stem_of(self.layers.get(key, ""))
+        name = self.job.name_of(key)
+        return name if layer in name else f"{name} ({layer})"
+
+
+def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
+    """Analyses a trace.
+
+    Parameters
+    ----------
+    job
+        As `kvstore_ext.trace.reading.read` has it.
+    gigabits
+        What each process's link can carry each way, Gbit/s; None takes the most that was seen.
+
+    Raises
+    ------
+    NoStepError
+        Where no worker has recorded a whole step.
+    """
+    names = Names(job)
+    steps = all_steps(job.workers)
+    count = sum(len(own.numbers) for own in steps)
+    if not count:
+        raise NoStepError(
+            "the trace has no whole step of any worker: a step ends with the first gradient of "
+            "the next. Trace some more"
+        )
+    spent = iterations(job, names, steps)
+    waits = np.concatenate([one.waits for one in spent] or [np.zeros(0, WAIT)])
+    causes = causes_of(job, names, waits)
+    spans = [own.spans for own in steps if len(own.numbers)]
+    counted = union(*np.concatenate(spans).T)
+    return Analysis(
+        job=job,
+        iterations=spent,
+        causes=causes,
+        links=links_of(job, names, counted, gigabits),
+        overlaps=[overlap_of(*both) for both in zip(job.workers, spent)],
+        workers=paces_of_workers(job, names, spent, causes, count),
+        servers=paces_of_servers(job, names, counted, causes, count),
+        order=order_of(job),
+        methods=costs_of(job, names, steps),
+        layers=layers_of_keys(job),
+    )

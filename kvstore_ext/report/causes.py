@@ -1,0 +1,207 @@
+"""What a wait was for, by going back from the result that ended it.
+
+The key's last slice is followed back to the worker whose gradient came last of all. What the slice
+went through on the way stands one after the other, so each moment of the wait has one cause.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Dict, Tuple
+
+import numpy as np
+
+from ..trace.events import Kind, Message
+from ..trace.reading import JobTrace, ProcessTrace
+from .moments import MISSING, Moments, Names
+
+
+class Cause(IntEnum):
+    """In the order in which a slice goes through them."""
+
+    GRADIENT = 0  # a worker had not computed its gradient yet
+    ENCODING = 1  # the worker whose slice came last made it ready to travel
+    PUSH = 2  # its link to the server: in the queue, and under way
+    SERVER = 3  # the server added up, and updated
+    RESULT = 4  # the link from the server: in the queue, and under way
+    WRITING = 5  # the waiting worker decoded the result, and wrote it
+    UNSEEN = 6  # some process or event of these is not in the trace
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What each of n waits was for.
+
+    Attributes
+    ----------
+    waits
+        Records of `WAIT`, shape (n,).
+    seconds
+        By wait and `Cause`, shape (n, 7).
+    last_workers
+        The worker whose slice came last, shape (n,); -1 where that is not known.
+    servers
+        Where the slice was added up, shape (n,); -1 where that is not known.
+    """
+
+    waits: np.ndarray
+    seconds: np.ndarray
+    last_workers: np.ndarray
+    servers: np.ndarray
+
+    @property
+    def total(self) -> float:
+        """Seconds of all waits."""
+        return float(self.seconds.sum())
+
+    def by_cause(self) -> np.ndarray:
+        """Seconds by `Cause`, shape (7,)."""
+        return self.seconds.sum(axis=0)
+
+    def by_link(self) -> Dict[Tuple[int, int, Cause], float]:
+        """Seconds by worker, server and way: PUSH or RESULT."""
+        found: Dict[Tuple[int, int, Cause], float] = {}
+        ways = ((Cause.PUSH, self.last_workers), (Cause.RESULT, self.waits["worker"]))
+        for way, workers in ways:
+            for worker, server, seconds in zip(workers, self.servers, self.seconds[:, way]):
+                if seconds > 0:
+                    name = (int(worker), int(server), way)
+                    found[name] = found.get(name, 0.0) + float(seconds)
+        return found
+
+    def by_server(self) -> Dict[int, float]:
+        """Seconds in which a server added up or updated, by its rank."""
+        return _sums(self.servers, self.seconds[:, Cause.SERVER])
+
+    def by_late_worker(self) -> Dict[int, float]:
+        """Seconds in which others waited for a worker's gradient, by its rank."""
+        return _sums(self.last_workers, self.seconds[:, Cause.GRADIENT])
+
+    def by_key(self) -> Dict[int, float]:
+        """Seconds by the key that was waited for."""
+        return _sums(self.waits["key"], self.seconds.sum(axis=1))
+
+
+def _sums(names: np.ndarray, seconds: np.ndarray) -> Dict[int, float]:
+    unique, places = np.unique(names, return_inverse=True)
+    sums = np.bincount(places, seconds, minlength=len(unique))
+    return {int(name): float(total) for name, total in zip(unique, sums) if total > 0}
+
+
+def causes_of(job: JobTrace, names: Names, waits: np.ndarray) -> Causes:
+    """Of waits of any workers."""
+    chain = _Chain(job, names)
+    parts = [chain.of(waits[waits["worker"] == worker]) for worker in range(len(job.workers))]
+    return Causes(
+        np.concatenate([part.waits for part in parts]) if parts else waits,
+        np.concatenate([part.seconds for part in parts]) if parts else np.zeros((0, len(Cause))),
+        np.concatenate([part.last_workers for part in parts]) if parts else np.zeros(0, int),
+        np.concatenate([part.servers for part in parts]) if parts else np.zeros(0, int),
+    )
+
+
+class _Seen:
+    """A process's events, by name, as they are needed."""
+
+    def __init__(self, names: Names, process: ProcessTrace) -> None:
+        self._names = names
+        self._process = process
+        self._moments: Dict[Tuple[Kind, int], Moments] = {}
+
+    def __call__(self, kind: Kind, message: int = 0) -> Moments:
+        if (kind, message) not in self._moments:
+            events = self._process.of_kind(kind)
+            if message:
+                events = events[events["message"] == message]
+            by_peer = kind in (Kind.SENT, Kind.RECEIVED, Kind.ANSWERED, Kind.SUMMED)
+            self._moments[kind, message] = Moments(self._names, events, by_peer)
+        return self._moments[kind, message]
+
+
+class _Chain:
+    def __init__(self, job: JobTrace, names: Names) -> None:
+        self._names = names
+        self._workers = [_Seen(names, worker) for worker in job.workers]
+        self._ranks = [worker.rank for worker in job.workers]
+        self._servers = {server.rank: _Seen(names, server) for server in job.servers}
+        self._last_slices = [
+            Moments(names, worker.of_kind(Kind.WRITTEN), by_slice=False) for worker in job.workers
+        ]
+
+    def of(self, waits: np.ndarray) -> Causes:
+        """Of waits of one worker."""
+        count = len(waits)
+        seconds = np.zeros((count, len(Cause)))
+        if not count:
+            nobody = np.zeros(0, int)
+            return Causes(waits, seconds, nobody, nobody)
+        worker = int(waits["worker"][0])
+        keys, rounds = waits["key"], waits["round"].astype(np.int64)
+        slices, servers = self._last_slice(worker, keys, rounds)
+        last, times = self._times(worker, keys, rounds, slices, servers)
+        seen = (times != MISSING).all(axis=0)
+        # Clocks of two hosts may differ by a little: nothing ends before it has begun.
+        times = np.maximum.accumulate(times, axis=0)
+        bounds = np.clip(times, waits["begin"], waits["end"])
+        bounds = np.vstack((waits["begin"], bounds, waits["end"]))
+        lengths = np.diff(bounds, axis=0).T / 1e9
+        seconds[seen, : Cause.UNSEEN] = lengths[seen]
+        seconds[~seen, Cause.UNSEEN] = (waits["end"] - waits["begin"])[~seen] / 1e9
+        return Causes(waits, seconds, np.where(seen, last, -1), np.where(seen, servers, -1))
+
+    def _last_slice(
+        self, worker: int, keys: np.ndarray, rounds: np.ndarray
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """The slice that was written last, and its server."""
+        written = self._last_slices[worker]
+        place = written.find(self._names.of(keys, rounds))
+        if not len(written.rows):
+            return np.full(len(keys), -1), np.full(len(keys), -1)
+        rows = written.rows[np.maximum(place, 0)]
+        return (np.where(place < 0, -1, rows["slice"].astype(int)),
+                np.where(place < 0, -1, rows["peer"].astype(int)))  # fmt: skip
+
+    def _times(
+        self,
+        worker: int,
+        keys: np.ndarray,
+        rounds: np.ndarray,
+        slices: np.ndarray,
+        servers: np.ndarray,
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """The worker that came last, and when each cause but the last one ended, shape (5, n)."""
+        count = len(keys)
+        times = np.full((5, count), MISSING)
+        last = np.full(count, -1)
+        here = self._workers[worker]
+        for server, seen in self._servers.items():
+            mine = np.flatnonzero(servers == server)
+            if not len(mine):
+                continue
+            at = (keys[mine], rounds[mine], slices[mine])
+            pushed = self._pushed(seen, at)
+            came = pushed.argmax(axis=0)
+            # All must have been seen, or another may have been the last.
+            all_seen = (pushed != MISSING).all(axis=0)
+            last[mine] = np.where(all_seen, np.array(self._ranks)[came], -1)
+            times[2, mine] = np.where(all_seen, pushed.max(axis=0), MISSING)
+            back = self._names.of(*at, self._ranks[worker])
+            times[3, mine] = seen(Kind.ANSWERED).begin(back)
+        for place, rank in enumerate(self._ranks):
+            theirs = np.flatnonzero(last == rank)
+            if len(theirs):
+                at = (keys[theirs], rounds[theirs], slices[theirs])
+                other = self._workers[place]
+                whole = self._names.of(keys[theirs], rounds[theirs])
+                times[0, theirs] = other(Kind.READY, Message.PUSH).end(whole)
+                times[1, theirs] = other(Kind.QUEUED, Message.PUSH).begin(self._names.of(*at))
+        back = self._names.of(keys, rounds, slices, servers)
+        times[4] = here(Kind.RECEIVED, Message.RESULT).end(back)
+        return last, times
+
+    def _pushed(
+        self, server: _Seen, at: Tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> np.ndarray:
+        """When the slice of each worker had come, shape (workers, n)."""
+        received = server(Kind.RECEIVED, Message.PUSH)
+        return np.stack([received.end(self._names.of(*at, rank)) for rank in self._ranks])

@@ -1,0 +1,150 @@
+"""What each way to send gradients cost, and how many bytes it saved."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List, Set, Tuple
+
+import numpy as np
+
+from ..trace.events import Kind, Message
+from ..trace.reading import JobTrace, ProcessTrace
+from .moments import Moments, Names
+from .steps import Steps
+
+_NO_CODEC = ("", "broadcast", "skip_non_finite")  # as csrc/keys/slice_declaration.h has it
+
+
+@dataclass(frozen=True)
+class MethodCost:
+    """What the keys of one method cost and saved; all of one worker, or of all servers, a step.
+
+    Attributes
+    ----------
+    method
+        As the keys' codec names itself; "" for plain numbers.
+    keys
+        How many have it.
+    plain_bytes
+        Bytes that its gradients have as numbers; its results have as many.
+    pushed_bytes, result_bytes
+        Bytes that travelled each way.
+    encoding, decoding
+        Seconds of workers' processors.
+    agreeing
+        Seconds, added up over keys, in which workers agreed on scalers.
+    serving
+        Seconds of servers' processors to add up and to encode sums, of all servers together.
+    """
+
+    method: str
+    keys: int
+    plain_bytes: float
+    pushed_bytes: float
+    result_bytes: float
+    encoding: float
+    decoding: float
+    agreeing: float
+    serving: float
+
+    @property
+    def name(self) -> str:
+        """The method's name, without its options."""
+        return self.method.split(" ")[0] or "plain numbers"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its numbers travel as they are."""
+        return self.method in _NO_CODEC
+
+    @property
+    def saved_bytes(self) -> float:
+        """Of a worker in a step, both ways together."""
+        return 2 * self.plain_bytes - self.pushed_bytes - self.result_bytes
+
+    @property
+    def cost(self) -> float:
+        """Seconds of a worker's processor in a step."""
+        return self.encoding + self.decoding
+
+    def saved_seconds(self, gigabits: float) -> float:
+        """Seconds that the bytes which did not travel would have taken in a step, of the way that
+        saved more: both ways carry at the same time."""
+        most = self.plain_bytes - min(self.pushed_bytes, self.result_bytes)
+        return 8e-9 * most / gigabits if gigabits else 0.0
+
+
+def costs_of(job: JobTrace, names: Names, steps: List[Steps]) -> List[MethodCost]:
+    """Of each method that the job's keys have, the one with most bytes first."""
+    methods: Dict[str, Set[int]] = {}
+    for key, info in job.keys.items():
+        methods.setdefault(info.method, set()).add(key)
+    count = sum(len(own.numbers) for own in steps)
+    if not count:
+        return []
+    found = [_cost(job, names, steps, method, keys, count) for method, keys in methods.items()]
+    return sorted((cost for cost in found if cost.plain_bytes), key=lambda cost: -cost.plain_bytes)
+
+
+def _cost(
+    job: JobTrace, names: Names, steps: List[Steps], method: str, keys: Set[int], count: int
+) -> MethodCost:
+    chosen = np.array(sorted(keys), "<u8")
+    rounds = {rank: set(own.numbers.tolist()) for rank, own in enumerate(steps)}
+    plain = pushed = encoding = decoding = agreeing = 0.0
+    for place, worker in enumerate(job.workers):
+        own = _of(worker, chosen, rounds[place])
+        plain += _bytes(_gradients(_kind(own, Kind.READY)))
+        pushed += _bytes(_gradients(_kind(own, Kind.QUEUED)))
+        prepared, agreed = _prepared(names, own)
+        encoding += _seconds(_kind(own, Kind.ENCODED)) + prepared
+        agreeing += agreed
+        decoding += _seconds(_kind(own, Kind.WRITTEN))
+    everybody = set().union(*rounds.values())
+    results = serving = 0.0
+    for server in job.servers:
+        own = _of(server, chosen, everybody)
+        results += _bytes(_kind(own, Kind.ANSWERED))
+        serving += _seconds(_kind(own, Kind.SUMMED)) + _seconds(_kind(own, Kind.ENCODED))
+    if not job.servers:
+        results = float("nan")
+    a_step = count / max(1, len(job.workers))
+    return MethodCost(
+        method, len(keys), plain / count, pushed / count, results / count,
+        encoding / count, decoding / count, agreeing / count, serving / a_step,
+    )  # fmt: skip
+
+
+def _prepared(names: Names, events: np.ndarray) -> Tuple[float, float]:
+    """Seconds in which gradients were looked at, and in which workers agreed on scalers.
+
+    Whose thread goes on at once has agreed with nobody.
+    """
+    prepared = _kind(events, Kind.PREPARED)
+    ready = Moments(names, _kind(events, Kind.READY))
+    place = ready.find(names.of(prepared["key"], prepared["round"]))
+    if not len(ready.rows):
+        return _seconds(prepared), 0.0
+    alone = (place >= 0) & (ready.rows["thread"][place] == prepared["thread"])
+    return _seconds(prepared[alone]), _seconds(prepared[~alone])
+
+
+def _of(process: ProcessTrace, keys: np.ndarray, rounds: Set[int]) -> np.ndarray:
+    events = process.events
+    counted = np.isin(events["round"], list(rounds)) & np.isin(events["key"], keys)
+    return events[counted]
+
+
+def _kind(events: np.ndarray, kind: Kind) -> np.ndarray:
+    return events[events["kind"] == kind]
+
+
+def _gradients(events: np.ndarray) -> np.ndarray:
+    return events[events["message"] == Message.PUSH]
+
+
+def _bytes(events: np.ndarray) -> float:
+    return float(events["bytes"].astype(float).sum())
+
+
+def _seconds(events: np.ndarray) -> float:
+    return float((events["end"] - events["begin"]).sum()) / 1e9

@@ -1,0 +1,59 @@
+"""The command kvstore-ext report: a page that says where the time of a job's steps goes."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import List
+
+from ..trace.reading import TraceError, read
+from . import words
+from .advice import advise
+from .analysis import NoStepError, analyse
+from .page import page
+from .rules import RULES
+
+
+def main(arguments: List[str]) -> int:
+    """Returns the exit status: 1 where there is no trace, or the page cannot be written."""
+    found = _parser().parse_args(arguments)
+    output = found.output or os.path.join(found.directory, "report.html")
+    try:
+        analysis = analyse(read(found.directory), found.bandwidth)
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(page(analysis))
+    except (TraceError, NoStepError, OSError) as error:
+        print(f"kvstore-ext report: {error}", file=sys.stderr)
+        return 1
+    waiting = words.per_cent(analysis.share_waiting)
+    if not analysis.layers_known:
+        waiting = f"{waiting} to {words.per_cent(analysis.share_at_most)}"
+    print(f"a step takes {words.seconds(analysis.step)}, {waiting} of it waiting")
+    for advice in advise(analysis, RULES):
+        print(f"- {advice.finding} {advice.remedy}")
+    print(f"{output}: open it in a browser")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kvstore-ext report",
+        description="Write a page that says where the time of a job's steps goes, from its trace.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("directory", metavar="DIR", help="what kvstore-launch --trace was given")
+    about = "default: DIR/report.html"
+    parser.add_argument("-o", "--output", metavar="FILE", help=about)
+    about = "what a host's link can carry each way; default: the most that one was seen to carry"
+    parser.add_argument("--bandwidth", type=_gigabits, metavar="GBIT", help=about)
+    return parser
+
+
+def _gigabits(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"found '{text}', allowed are Gbit/s, more than 0")
+    return value

@@ -1,0 +1,44 @@
+"""How much of the communication goes on while the worker computes."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..trace.events import Kind, Message
+from ..trace.reading import ProcessTrace
+from .iteration import Iteration
+from .spans import common, union
+
+_SLACK = 200_000  # nanoseconds
+
+
+def overlap_of(worker: ProcessTrace, iteration: Iteration) -> float:
+    """Share of the time with an exchange under way in which the worker did not wait.
+
+    An exchange is under way from when a gradient is there until its result is written. Without
+    layers this is the most that the share can be. nan without an exchange in the steps that count.
+    """
+    done = worker.of_kind(Kind.DONE)
+    done = done[done["message"] == Message.PUSH]
+    exchanges = union(done["begin"], done["end"])
+    exchanging = common(exchanges, iteration.steps.spans)
+    if not exchanging:
+        return float("nan")
+    waits = union(iteration.waits["begin"], iteration.waits["end"])  # which all lie in steps
+    return 1 - common(exchanges, waits) / exchanging
+
+
+def late_gradients(worker: ProcessTrace) -> float:
+    """Share of gradients that the script pushed after the backward pass had ended; nan where layers
+    were not recorded."""
+    backward = np.sort(worker.of_kind(Kind.BACKWARD)["end"])
+    ready = worker.of_kind(Kind.READY)
+    ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
+    if not len(backward) or not len(ready):
+        return float("nan")
+    _, rounds = np.unique(ready["round"], return_inverse=True)
+    last_ready = np.full(rounds.max() + 1, np.iinfo(np.int64).min)
+    np.maximum.at(last_ready, rounds, ready["end"])
+    # The last layer of a pass may be noted a little after its gradient was taken up.
+    place = np.searchsorted(backward, last_ready + _SLACK, side="right") - 1
+    ended = backward[np.maximum(place, 0)]
+    return float(np.mean(ready["begin"] >= ended[rounds] - _SLACK))

@@ -1,0 +1,107 @@
+"""Advice on computing: of all workers, of single ones, and of servers."""
+from __future__ import annotations
+
+from typing import Optional
+
+import numpy as np
+
+from . import words
+from .advice import HELD_UP, Advice, waits_enough
+from .analysis import Analysis
+from .causes import Cause
+
+_SLOWER = 1.1  # times the median of the others
+_SOME = 0.3  # of all waiting
+_UNSEEN = 0.2  # of all waiting
+
+
+def nothing_to_gain(found: Analysis) -> Optional[Advice]:
+    """Workers hardly wait."""
+    if found.share_at_most >= HELD_UP:
+        return None
+    at_most = "" if found.layers_known else "at most "
+    return Advice(
+        f"Workers wait for {at_most}{words.per_cent(found.share_at_most)} of a step.",
+        "The network does not hold this job up. Only faster computing or faster loading of data "
+        "makes a step shorter.",
+        "time",
+    )
+
+
+def straggler(found: Analysis) -> Optional[Advice]:
+    """One worker computes for longer, and others wait for its gradients."""
+    if len(found.workers) < 2:
+        return None
+    slowest = max(found.workers, key=lambda worker: worker.held_up)
+    others = float(np.median([one.computing for one in found.workers if one is not slowest]))
+    if slowest.held_up < HELD_UP / 2 * found.step or slowest.computing < _SLOWER * others:
+        return None
+    return Advice(
+        f"Worker {slowest.rank} computes {words.seconds(slowest.computing)} a step, the others "
+        f"{words.seconds(others)} in the median; workers wait "
+        f"{words.seconds(slowest.held_up)} a step for its gradients.",
+        "Look at that worker's host: its clock rate and load, how it loads data, and whether its "
+        "batches are larger.",
+        "workers",
+    )
+
+
+def taking_turns(found: Analysis) -> Optional[Advice]:
+    """Workers wait for each other's gradients, and none of them is the slow one."""
+    late = float(found.causes.by_cause()[Cause.GRADIENT])
+    share = found.share_of_waiting(late)
+    if not waits_enough(found) or share < _SOME or straggler(found) is not None:
+        return None
+    if len(found.workers) < 2:
+        return None
+    return Advice(
+        f"{words.per_cent(share)} of all waiting is for gradients that another worker has not "
+        "computed yet, and no worker is always the slow one.",
+        "Workers take turns in being last: look at batches of uneven size, at loading, and at what "
+        "else runs on their hosts.",
+        "workers",
+    )
+
+
+def slow_servers(found: Analysis) -> Optional[Advice]:
+    """Adding up and updating takes much of the waiting."""
+    by_server = found.causes.by_server()
+    share = found.share_of_waiting(sum(by_server.values()))
+    if not waits_enough(found) or share < _SOME:
+        return None
+    worst = max(found.servers, key=lambda server: server.held_up)
+    return Advice(
+        f"{words.per_cent(share)} of all waiting is for servers that add up and update; half of "
+        f"the slices take server {worst.rank} {words.seconds(worst.answer)} or longer.",
+        "Take more servers, or hosts with more processors that are free for them, or an optimizer "
+        "that does less.",
+        "servers",
+    )
+
+
+def busy_processors(found: Analysis) -> Optional[Advice]:
+    """Workers wait for their own encoding and decoding."""
+    by_cause = found.causes.by_cause()
+    share = found.share_of_waiting(float(by_cause[Cause.ENCODING] + by_cause[Cause.WRITING]))
+    if not waits_enough(found) or share < _SOME:
+        return None
+    return Advice(
+        f"{words.per_cent(share)} of all waiting is for workers' processors that make slices ready "
+        "to travel, or write what came.",
+        "Leave the store a processor that computing does not use, or take a compression that costs "
+        "less.",
+        "time",
+    )
+
+
+def unseen(found: Analysis) -> Optional[Advice]:
+    """The trace lacks what would tell the causes."""
+    share = found.share_of_waiting(float(found.causes.by_cause()[Cause.UNSEEN]))
+    if not waits_enough(found) or share < _UNSEEN:
+        return None
+    return Advice(
+        f"For {words.per_cent(share)} of all waiting this trace does not tell the cause.",
+        "Put the files of all workers and servers into one directory, and trace fewer steps where "
+        "events were left out.",
+        "basis",
+    )

@@ -1,0 +1,203 @@
+"""What is found in jobs whose times follow from a few numbers."""
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from kvstore_ext.report.analysis import Analysis, NoStepError, analyse
+from kvstore_ext.report.causes import Cause
+from kvstore_ext.report.overlap import late_gradients
+from kvstore_ext.trace.events import Kind, Message
+from kvstore_ext.trace.reading import JobTrace
+
+from tests.report import jobs
+from tests.report.made_jobs import MS, Key, Made
+
+
+@lru_cache(maxsize=None)
+def found_in(name: str) -> Analysis:
+    return analyse(getattr(jobs, name).trace())
+
+
+def test_a_step_is_computing_and_waiting_to_the_microsecond() -> None:
+    one = found_in("COMPUTE_BOUND").iterations[0]
+    assert one.forward == pytest.approx(np.full(len(one.forward), 0.006))
+    assert one.backward == pytest.approx(np.full(len(one.forward), 0.012))
+    assert one.computing + one.waiting == pytest.approx(one.steps.seconds)
+
+
+def test_steps_that_warm_up_are_left_out_and_so_is_what_takes_much_longer() -> None:
+    job = jobs.COMPUTE_BOUND.trace()
+    for worker in job.workers:
+        last = worker.events["kind"] == Kind.STEP
+        last &= worker.events["round"] == worker.events["round"].max()
+        worker.events["end"][last] += 1000 * MS  # as if the worker had evaluated
+    steps = analyse(job).iterations[0].steps
+    assert (steps.warming, steps.interrupted, steps.numbers.tolist()) == (2, 1, [3, 4, 5, 6])
+
+
+def test_a_job_that_is_too_short_says_so() -> None:
+    with pytest.raises(NoStepError, match="no whole step"):
+        analyse(Made(jobs.SMALL, servers=2, steps=1).trace())
+
+
+def test_each_moment_of_a_wait_has_one_cause() -> None:
+    for name in ("COMPUTE_BOUND", "FULL_LINK", "STRAGGLING", "UNEVEN"):
+        causes = found_in(name).causes
+        lengths = (causes.waits["end"] - causes.waits["begin"]) / 1e9
+        assert causes.seconds.sum(axis=1) == pytest.approx(lengths)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("STRAGGLING", Cause.GRADIENT),
+        ("COSTLY", Cause.ENCODING),
+        ("SLOW_SERVERS", Cause.SERVER),
+        ("SLOW_LINK", Cause.RESULT),
+    ],
+)
+def test_what_holds_a_job_up_is_the_cause_of_most_of_its_waits(name: str, cause: Cause) -> None:
+    by_cause = found_in(name).causes.by_cause()
+    assert by_cause.argmax() == cause
+    assert by_cause[cause] > 0.6 * by_cause.sum()
+
+
+def test_a_wait_for_the_servers_alone_is_as_long_as_they_take() -> None:
+    # For the first layer's key, the last of the backward pass: 20 ms of updating, 0.1 of summing.
+    found = found_in("SLOW_SERVERS")
+    assert found.causes.by_cause()[Cause.SERVER] / found.count == pytest.approx(0.0201, rel=0.01)
+
+
+def test_without_a_server_s_trace_the_cause_is_not_known() -> None:
+    job = jobs.FULL_LINK.trace()
+    causes = analyse(JobTrace(tuple(job.workers), job.keys)).causes
+    assert causes.total > 0
+    assert causes.by_cause()[Cause.UNSEEN] == pytest.approx(causes.total)
+
+
+def test_the_waits_are_for_the_link_of_the_server_that_has_most() -> None:
+    by_link = found_in("UNEVEN").causes.by_link()
+    at_server_2 = sum(seconds for link, seconds in by_link.items() if link[1] == 2)
+    assert at_server_2 > 0.8 * sum(by_link.values())
+
+
+def test_a_link_carries_what_was_sent_in_the_time_that_it_took() -> None:
+    found = found_in("FULL_LINK")
+    # Two workers send 4 MB each a step, and get as many.
+    expected = 8e-9 * 8_000_000 / found.step
+    for sends in (True, False):
+        end = found.links.of("server 0", sends)
+        assert end is not None
+        assert end.carried == pytest.approx(expected, rel=0.05)
+        assert end.under_way == pytest.approx(0.8, rel=0.01)
+        assert end.rates.max() == pytest.approx(0.8, rel=0.01)
+    assert found.links.gigabits == pytest.approx(0.8, rel=0.01)
+
+
+def test_samples_add_up_to_the_bytes_that_came() -> None:
+    found = found_in("UNEVEN")
+    received = found.links.of("server 2", False)
+    sent = [found.links.of(f"worker {rank}", True) for rank in (0, 1)]
+    others = [found.links.of(f"server {rank}", False) for rank in (0, 1)]
+    assert received is not None
+    total = received.rates.sum() + sum(end.rates.sum() for end in others if end)
+    assert sum(end.rates.sum() for end in sent if end) == pytest.approx(total)
+    assert received.carried == pytest.approx(8 * others[0].carried, rel=0.05)  # type: ignore[union-attr]
+
+
+def test_what_a_user_says_of_the_link_counts() -> None:
+    links = analyse(jobs.FULL_LINK.trace(), 4.0).links
+    assert (links.gigabits, links.given) == (4.0, True)
+
+
+def test_what_processes_of_one_host_send_each_other_is_not_on_its_link() -> None:
+    job = replace(jobs.UNEVEN, hosts=["a", "b", "a", "b", "c"])
+    hosts = {(end.name, end.sends): end for end in analyse(job.trace()).links.hosts}
+    assert {name for name, _ in hosts} == {"a", "b", "c"}
+    # Worker 0 beside server 0 sends 1 + 8 of its 10 MB to others, and server 0 sends 1 MB to b.
+    ratio = hosts["a", True].carried / hosts["c", False].carried
+    assert ratio == pytest.approx(10 / 16, rel=0.1)
+
+
+def test_the_straggler_computes_longer_and_comes_last() -> None:
+    paces = found_in("STRAGGLING").workers
+    assert [round(1000 * pace.computing, 2) for pace in paces] == [18, 36, 18]
+    assert [pace.last for pace in paces] == [0, 1, 0]
+    assert paces[1].held_up > 0.01
+    assert paces[0].held_up == 0
+
+
+def test_a_server_takes_as_long_as_its_sum_and_update() -> None:
+    assert found_in("SLOW_SERVERS").servers[0].answer == pytest.approx(0.0201, rel=0.01)
+
+
+def test_only_a_script_that_waits_pushes_late() -> None:
+    assert late_gradients(jobs.LATE_PUSHES.trace().workers[0]) == 1
+    assert late_gradients(jobs.FULL_LINK.trace().workers[0]) == 0
+    assert np.isnan(late_gradients(replace(jobs.FULL_LINK, layers=False).trace().workers[0]))
+
+
+def test_overlap_is_less_where_gradients_travel_only_after_the_backward_pass() -> None:
+    early = analyse(replace(jobs.LATE_PUSHES, waits_for_all=False).trace())
+    assert found_in("LATE_PUSHES").overlap < early.overlap < 1
+
+
+def test_keys_are_found_at_their_layers_by_name_and_by_time() -> None:
+    named = Made([Key("conv1_weight"), Key("conv2_weight")]).trace()
+    for layers in (("conv1_fwd", "conv2_fwd"), ("first", "second")):
+        workers = tuple(replace(worker, layers=layers) for worker in named.workers)
+        found = analyse(JobTrace((*workers, *named.servers), named.keys))
+        assert found.layers == {100: layers[0], 101: layers[1]}
+
+
+def test_the_order_is_that_of_the_priorities_beside_that_of_the_forward_pass() -> None:
+    order = found_in("UNEVEN").order
+    assert [place.name for place in order.places] == ["conv1", "conv2", "dense1", "dense2"]
+    assert [place.needed for place in order.places] == [1, 2, 3, 4]
+    assert order.agreeing == 1
+    turned = jobs.UNEVEN.trace()
+    for process in turned.processes:
+        process.events["priority"] *= -1
+    assert analyse(turned).order.agreeing == 0
+
+
+def test_what_compression_costs_and_saves() -> None:
+    (cost,) = found_in("COSTLY").methods
+    assert (cost.name, cost.keys, cost.is_plain) == ("terngrad", 3, False)
+    assert (cost.plain_bytes, cost.pushed_bytes, cost.result_bytes) == (3e6, 93_750, 93_750)
+    assert cost.encoding == pytest.approx(0.060)
+    assert cost.decoding == pytest.approx(0.00015)
+    assert cost.saved_seconds(8.0) == pytest.approx(0.00290625)
+
+
+def test_agreeing_on_scalers_is_no_processor_s_time() -> None:
+    job = jobs.COSTLY.trace()
+    for worker in job.workers:
+        prepared = worker.events["kind"] == Kind.PREPARED
+        worker.events["end"][prepared] += 7 * MS
+        worker.events["thread"][prepared] = 99  # that which got the answer
+    (cost,) = analyse(job).methods
+    assert cost.encoding == pytest.approx(0.060)
+    assert cost.agreeing == pytest.approx(0.021)
+
+
+def test_without_layers_the_wait_is_between_two_bounds_that_hold() -> None:
+    known = found_in("FULL_LINK")
+    unknown = analyse(replace(jobs.FULL_LINK, layers=False).trace())
+    assert not unknown.layers_known
+    assert unknown.share_waiting <= known.share_waiting + 1e-9
+    assert known.share_waiting <= unknown.share_at_most + 0.01
+
+
+def test_events_of_other_messages_change_nothing() -> None:
+    job = jobs.FULL_LINK.trace()
+    worker = job.workers[0]
+    question = worker.of_kind(Kind.SENT)[:5].copy()
+    question["message"], question["bytes"] = Message.ASK, 10**9
+    noisy = replace(worker, events=np.concatenate((worker.events, question)))
+    found = analyse(JobTrace((noisy, *job.processes[1:]), job.keys))
+    assert found.links.gigabits == pytest.approx(found_in("FULL_LINK").links.gigabits)
+    assert found.share_waiting == found_in("FULL_LINK").share_waiting
