@@ -39,10 +39,18 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]], names: int = 1) 
         return "word" if place < names else "number"
 
     head = tag("tr", *(tag("th", one, class_=classed(at)) for at, one in enumerate(heads)))
-    cells = [[tag("td", one, class_=classed(at)) for at, one in enumerate(row)] for row in rows]
-    body = [tag("tr", *row) for row in cells]
+
+    def cells(row: Sequence[Cell]) -> Iterable[Markup]:
+        return (tag("td", _breakable(one), class_=classed(at)) for at, one in enumerate(row))
+
+    body = [tag("tr", *cells(row)) for row in rows]
     inside = tag("table", tag("thead", head), tag("tbody", *body))
     return tag("div", inside, class_="table", tabindex="0", role="region", aria_label=heads[0])
+
+
+def _breakable(cell: Cell) -> Cell:
+    """A name may go on in the next line after an underscore."""
+    return cell if isinstance(cell, Markup) else Markup(text(cell).replace("_", "_<wbr>"))
 
 
 def rectangle(left: float, width: float, height: float, kind: str, title: str) -> Markup:

@@ -34,8 +34,7 @@ def one_key(found: Analysis) -> Optional[Advice]:
         f"{words.per_cent(share)} of all waiting is for key {found.key_name(key)}, which has "
         f"{words.per_cent(size)} of the bytes.",
         "While this one travels no order helps. Fewer bytes for it would, by compression, or a "
-        "layer "
-        "that is cut in two or smaller.",
+        "layer that is cut in two or smaller.",
         "layers",
     )
 
@@ -47,12 +46,11 @@ def late_pushes(found: Analysis) -> Optional[Advice]:
     if not waits_enough(found) or not known or min(known) < _LATE:
         return None
     return Advice(
-        f"{words.per_cent(min(known))} of the gradients were pushed after the whole backward "
-        "pass had "
-        f"ended, and of the time with an exchange under way workers compute in "
+        f"{words.per_cent(min(known))} of the gradients were pushed after the whole backward pass "
+        "had ended, and of the time with an exchange under way workers compute in "
         f"{words.per_cent(found.overlap)}.",
-        "Look whether the script waits between backward() and step(), by asnumpy(), asscalar() or "
-        "waitall(): gradients could travel while others are computed.",
+        "Look whether the script waits between backward() and step(), by asnumpy(), asscalar() "
+        "or waitall(): gradients could travel while others are computed.",
         "time",
     )
 
@@ -65,8 +63,9 @@ def wrong_order(found: Analysis) -> Optional[Advice]:
     return Advice(
         f"Only {words.per_cent(agreeing)} of the pairs of layers travel in the order in which the "
         "forward pass needs them.",
-        "The store learns the order in the first steps in which gradients are still computed when "
-        "they are pushed. Push in the script as soon as backward() returns, or give priorities.",
+        "The store learns the order in the first steps in which gradients are still computed "
+        "when they are pushed. Push in the script as soon as backward() returns, or give "
+        "priorities.",
         "order",
     )
 

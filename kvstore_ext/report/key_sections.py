@@ -32,8 +32,7 @@ def order_section(found: Analysis) -> Section:
     places = found.order.places
     about = (
         "Keys in the order in which they travel, which is learned in the first steps, and the "
-        "place at "
-        "which the forward pass needs them."
+        "place at which the forward pass needs them."
     )
     if found.order.agreeing == found.order.agreeing:
         agreeing = words.per_cent(found.order.agreeing)
@@ -61,10 +60,8 @@ def compression_section(found: Analysis) -> Section:
              "saves on a link")  # fmt: skip
     about = (
         "What a worker's gradients of a step are as numbers, and what travelled each way; the "
-        "time of "
-        "its processor to encode and to decode or write, and of all servers' to add up. What it "
-        "saves "
-        f"is for a link that carries {words.gigabits(found.links.gigabits)} each way."
+        "time of its processor to encode and to decode or write, and of all servers' to add up. "
+        f"What it saves is for a link that carries {words.gigabits(found.links.gigabits)} each way."
     )
     agreeing = [
         note(f"With {one.name} workers agree on scalers, for {words.seconds(one.agreeing)} a step, "

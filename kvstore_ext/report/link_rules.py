@@ -45,8 +45,7 @@ def _uneven(found: Analysis, end: End, others: float, usual: float) -> Advice:
     way = "out of" if end.sends else "into"
     seen = (
         f"The link {way} {end.name} has work for {words.per_cent(end.at_work)} of the time, and "
-        "that "
-        f"of any other server for at most {words.per_cent(others)}; "
+        f"that of any other server for at most {words.per_cent(others)}; "
         f"{words.per_cent(_share_of_server(found, end.name))} of all waiting is for links of "
         f"{end.name}"
     )
@@ -62,8 +61,7 @@ def _uneven(found: Analysis, end: End, others: float, usual: float) -> Advice:
     return Advice(
         f"{seen}: {_lie(names)} there.",
         "Smaller slices (option slice_bytes) share large keys out more evenly, and more servers "
-        "have "
-        "less of each.",
+        "have less of each.",
         "links",
     )
 
@@ -95,14 +93,13 @@ def full_links(found: Analysis) -> Optional[Advice]:
     if fullest.under_way < _NEARLY_FULL * links.gigabits or found.links.share(fullest) < _HALF:
         return None
     most = words.gigabits(links.gigabits)
-    given = f"of the {most} that you gave"
-    of_what = given if links.given else f"of {most}, the most that was seen"
+    of_what = "that you gave" if links.given else "that was seen at best"
     verb = "sends" if fullest.sends else "receives"
     return Advice(
         f"Workers wait for {words.per_cent(found.share_waiting)} of a step, "
         f"{words.per_cent(share)} of it for links; {fullest.name} {verb} "
         f"{words.gigabits(fullest.carried)} in the mean, {words.per_cent(links.share(fullest))} "
-        f"{of_what}.",
+        f"of the {most} {of_what}.",
         _send_less(found, fullest),
         "links",
     )
@@ -127,14 +124,13 @@ def half_used_links(found: Analysis) -> Optional[Advice]:
         return None
     trip = _round_trip(found)
     trips = f" A round trip takes {words.seconds(trip)}." if trip else ""
-    most = "that you gave" if links.given else "that was seen for 10 ms"
+    most = "that you gave" if links.given else "that was seen at best"
     return Advice(
         f"{words.per_cent(share)} of all waiting is for links, but while bytes are under way the "
         f"fastest carries {words.gigabits(fastest)} in the mean, of the "
         f"{words.gigabits(links.gigabits)} {most}.{trips}",
         "It is not the bandwidth: look at the round trip, at the load of the hosts' processors, "
-        "and "
-        "whether other jobs share the link.",
+        "and whether other jobs share the link.",
         "links",
     )
 

@@ -17,13 +17,12 @@ def links_section(found: Analysis) -> Section:
     links = found.links
     names = list(dict.fromkeys(end.name for end in links.hosts or links.processes))
     drawn = [pictures.traffic(found, name) for name in names]
-    given = "you say that a link can carry" if links.given else "was seen on any link for 10 ms"
+    given = "what you say a link can carry" if links.given else "the fastest that bytes came"
     about = (
-        "What each process sends, upwards, and receives, downwards, in samples of 10 ms from the "
-        "first "
-        "step that counts on; lines are where steps of worker 0 begin. Gbit/s are those of "
-        "gradients "
-        f"and results, without headers. {words.gigabits(links.gigabits)} is the most that {given}."
+        "What each process sends, upwards, and receives, downwards, in Gbit/s and samples of 10 "
+        "ms from the first step that counts on; lines are where steps of worker 0 begin. Counted "
+        "are gradients and results, without headers. The most, below, is "
+        f"{words.gigabits(links.gigabits)}: {given}."
     )
     if links.hosts:
         about += " Processes of one host share a link; what they send each other does not pass it."
@@ -41,8 +40,8 @@ def links_section(found: Analysis) -> Section:
     return Section("links", "What links carry", about, [
         figures, table(heads, rows, names=2),
         note("Full: samples with 80 % of the most or more. Has work: the share of the time in "
-             "which something is on its way or queued for it. Under way: the rate while something "
-             "is on its way."),
+             "which something is on its way or queued for it. Under way: the rate while "
+             "something is on its way."),
         *_waits_for_links(found),
     ])  # fmt: skip
 

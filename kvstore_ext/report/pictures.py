@@ -13,13 +13,13 @@ from .iteration import Iteration
 from .links import SAMPLE, End, Links
 
 CAUSES: Dict[Cause, Tuple[str, str]] = {
-    Cause.GRADIENT: ("late", "waiting for another worker's gradient"),
-    Cause.ENCODING: ("encode", "for its encoding"),
-    Cause.PUSH: ("push", "for the link to the server"),
-    Cause.SERVER: ("server", "for the server"),
-    Cause.RESULT: ("result", "for the link from the server"),
-    Cause.WRITING: ("write", "for decoding and writing"),
-    Cause.UNSEEN: ("unseen", "for what the trace does not tell"),
+    Cause.GRADIENT: ("late", "another worker's gradient"),
+    Cause.ENCODING: ("encode", "encoding"),
+    Cause.PUSH: ("push", "the link to the server"),
+    Cause.SERVER: ("server", "the server"),
+    Cause.RESULT: ("result", "the link from the server"),
+    Cause.WRITING: ("write", "decoding and writing"),
+    Cause.UNSEEN: ("unseen", "what the trace does not tell"),
 }
 FORWARD, BACKWARD = ("forward", "forward pass"), ("backward", "backward pass")
 EITHER = ("forward", "computing, or waiting that is not seen")
@@ -39,7 +39,9 @@ def parts_of_step(found: Analysis, place: int) -> List[Tuple[str, str, float]]:
     mine = found.causes.waits["worker"] == place
     seconds = found.causes.seconds[mine].sum(axis=0) / count
     parts = [(*name, value) for name, value in _computing(one)]
-    parts += [(*CAUSES[cause], float(seconds[cause])) for cause in Cause]
+    for cause in Cause:
+        kind, what = CAUSES[cause]
+        parts.append((kind, f"waiting for {what}", float(seconds[cause])))
     return [part for part in parts if part[2] > 0]
 
 

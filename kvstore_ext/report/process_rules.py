@@ -38,8 +38,8 @@ def straggler(found: Analysis) -> Optional[Advice]:
         return None
     return Advice(
         f"Worker {slowest.rank} computes {words.seconds(slowest.computing)} a step, the others "
-        f"{words.seconds(others)} in the median; workers wait "
-        f"{words.seconds(slowest.held_up)} a step for its gradients.",
+        f"{words.seconds(others)} in the median; workers wait {words.seconds(slowest.held_up)} a "
+        "step for its gradients.",
         "Look at that worker's host: its clock rate and load, how it loads data, and whether its "
         "batches are larger.",
         "workers",
@@ -57,8 +57,8 @@ def taking_turns(found: Analysis) -> Optional[Advice]:
     return Advice(
         f"{words.per_cent(share)} of all waiting is for gradients that another worker has not "
         "computed yet, and no worker is always the slow one.",
-        "Workers take turns in being last: look at batches of uneven size, at loading, and at what "
-        "else runs on their hosts.",
+        "Workers take turns in being last: look at batches of uneven size, at loading, and at "
+        "what else runs on their hosts.",
         "workers",
     )
 
@@ -73,8 +73,8 @@ def slow_servers(found: Analysis) -> Optional[Advice]:
     return Advice(
         f"{words.per_cent(share)} of all waiting is for servers that add up and update; half of "
         f"the slices take server {worst.rank} {words.seconds(worst.answer)} or longer.",
-        "Take more servers, or hosts with more processors that are free for them, or an optimizer "
-        "that does less.",
+        "Take more servers, or hosts with more processors that are free for them, or an "
+        "optimizer that does less.",
         "servers",
     )
 
@@ -86,10 +86,10 @@ def busy_processors(found: Analysis) -> Optional[Advice]:
     if not waits_enough(found) or share < _SOME:
         return None
     return Advice(
-        f"{words.per_cent(share)} of all waiting is for workers' processors that make slices ready "
-        "to travel, or write what came.",
-        "Leave the store a processor that computing does not use, or take a compression that costs "
-        "less.",
+        f"{words.per_cent(share)} of all waiting is for workers' processors that make slices "
+        "ready to travel, or write what came.",
+        "Leave the store a processor that computing does not use, or take a compression that "
+        "costs less.",
         "time",
     )
 
@@ -101,7 +101,7 @@ def unseen(found: Analysis) -> Optional[Advice]:
         return None
     return Advice(
         f"For {words.per_cent(share)} of all waiting this trace does not tell the cause.",
-        "Put the files of all workers and servers into one directory, and trace fewer steps where "
-        "events were left out.",
+        "Put the files of all workers and servers into one directory, and trace fewer steps "
+        "where events were left out.",
         "basis",
     )

@@ -18,10 +18,9 @@ def workers_section(found: Analysis) -> Section:
     ]  # fmt: skip
     heads = ("worker", "computes", "comes last", "then late by", "waits for it")
     about = (
-        "How long each worker computes in a step, the median; with which share of all gradients it "
-        "came last, and how long after the one before it; how long workers waited for its "
-        "gradients, a "
-        "step."
+        "How long each worker computes in a step, the median; with which share of all gradients "
+        "it came last, and how long after the one before it; how long workers waited for its "
+        "gradients, a step."
     )
     return Section("workers", "Stragglers", about, folded(heads, rows))
 
@@ -36,10 +35,9 @@ def servers_section(found: Analysis) -> Section:
     heads = ("server", "has", "to answer", "optimizer", "waits for it")
     about = (
         "What lies on each server; how long it takes from the last worker's slice to the first "
-        "answer, "
-        "the median; the share of the time in which its optimizer computes, slices that are "
-        "computed "
-        "together counted each; how long workers waited for it to add up and update, a step."
+        "answer, the median; the share of the time in which its optimizer computes, slices that "
+        "are computed together counted each; how long workers waited for it to add up and update, "
+        "a step."
     )
     return Section("servers", "Servers", about, folded(heads, rows))
 
@@ -67,14 +65,20 @@ def basis_section(found: Analysis) -> Section:
     heads = ("process", "host", "end", "events", "left out", "clock")
     steps = [one.steps for one in found.iterations]
     notes = [f"{found.count} steps of {len(steps)} workers count."]
-    warming, interrupted = sum(own.warming for own in steps), sum(own.interrupted for own in steps)
+    warming = max(own.warming for own in steps)
+    interrupted = sum(own.interrupted for own in steps)
     if warming:
-        notes.append(f"Of the first two steps, {warming} were left out: they warm up.")
+        notes.append(f"The first {warming} steps of a worker were left out: they warm up.")
     if interrupted:
         notes.append(f"{interrupted} steps were left out that took more than 4 times the median, "
                      "as with an evaluation between them.")  # fmt: skip
     notes.append("Until a layer's parameters are there the time counts as waiting, even where the "
                  "script had not come to that layer yet.")  # fmt: skip
+    if len({process.host for process in found.job.processes}) == 1:
+        notes.append(
+            "All processes were on one host: they took each other's processors, and what links "
+            "carried did not pass a network, unless each had one of its own."
+        )
     options = found.job.workers[0].options if found.job.workers else {}
     told = [more("Options of the store", table(
         ("option", "value"), [(str(name), str(value)) for name, value in options.items()], names=2

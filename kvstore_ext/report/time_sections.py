@@ -31,16 +31,15 @@ def _item(advice: Advice) -> Markup:
 def time_section(found: Analysis) -> Section:
     """Where a step goes."""
     about = (
-        "A step lasts from the first gradient of a round to that of the next. In the mean over the "
-        "steps that count, each worker spends it so. A wait is followed back from the result that "
-        "ended it: each moment of it has one cause."
+        "A step lasts from the first gradient of a round to that of the next. In the mean over "
+        "the steps that count, each worker spends it so. A wait is followed back from the result "
+        "that ended it: each moment of it has one cause."
     )
     if not found.layers_known:
         about += (
             " The network's layers are not in the trace, as it was not hybridized. So only the "
-            "wait "
-            "for the first layer is certain, and the most that it can be is the time from the last "
-            "gradient to the last result."
+            "wait for the first layer is certain, and the most that it can be is the time from "
+            "the last gradient to the last result."
         )
     counted = [one.steps.seconds for one in found.iterations if len(one.steps.numbers)]
     whole = max(float(np.mean(seconds)) for seconds in counted)

@@ -6,7 +6,10 @@ which they come. All times are milliseconds.
 """
 from __future__ import annotations
 
+import json
+import struct
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -181,3 +184,19 @@ def _info(key: Key) -> KeyInfo:
     elements = key.bytes // 4
     slices = (SliceInfo(0, key.server, 0, elements),)
     return KeyInfo(key.identity, key.name, "float32", elements, key.method, slices)
+
+
+def write(job: JobTrace, directory: Path) -> None:
+    """As the processes themselves would have."""
+    for process in job.processes:
+        file = directory / f"{process.role}-{process.rank}.events"
+        count = len(process.events)
+        header = struct.pack("<8sIIQQ", b"kvxtrace", 1, EVENT.itemsize, count, count)
+        file.write_bytes(header.ljust(4096, b"\0") + process.events.tobytes())
+        about = {"role": process.role, "rank": process.rank, "host": process.host, "pid": 1}
+        lines: List[dict] = [{"process": {**about, "clock": "one", "options": {}}}]
+        for key in job.keys.values() if process.role == WORKER else ():
+            cut = [[part.index, part.server, part.offset, part.elements] for part in key.slices]
+            lines.append({"key": {**vars(key), "slices": cut}})
+        lines += [{"layer": layer} for layer in process.layers] + [{"end": True}]
+        file.with_suffix(".json").write_text("".join(json.dumps(line) + "\n" for line in lines))
