@@ -58,42 +58,23 @@ class _Way:
 def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
     """The same with all times on the clock of the first: worker 0's, where that has a trace."""
     ways = _ways(processes)
-    first, *left = processes
-    # How each clock that is known becomes the first one's, way after way; in the order of how
-    # exactly it is known, as Dijkstra goes through a graph.
-    known: Dict[Name, List[_Way]] = {_name(first): []}
-    while left:
-        found = _nearest(left, processes, known, ways)
-        if found is None:
-            break
-        process, path = found
-        known[_name(process)] = path
-        left.remove(process)
-    return [_moved(process, known.get(_name(process))) for process in processes]
-
-
-def _nearest(
-    left: Sequence[ProcessTrace],
-    processes: Sequence[ProcessTrace],
-    known: Dict[Name, List[_Way]],
-    ways: Dict[Tuple[Name, Name], _Way],
-) -> Optional[Tuple[ProcessTrace, List[_Way]]]:
-    """Of the clocks that are left the one that can be known most exactly, and by which ways."""
-    found = None
-    least = float("inf")
-    for process in left:
-        for other in processes:
-            if _name(other) not in known:
-                continue
-            way = ways.get((_name(process), _name(other)))
-            if process.clock.name and process.clock.name == other.clock.name:
+    # How clocks become the first one's, way after way: the most exact that is known so far. The
+    # clock that is known best is next to lead to others, as Dijkstra goes through a graph.
+    paths: Dict[Name, List[_Way]] = {_name(processes[0]): []}
+    left = {_name(process): process for process in processes}
+    while any(name in paths for name in left):
+        here = min((name for name in left if name in paths), key=lambda name: _error(paths[name]))
+        known = left.pop(here)
+        for name, process in left.items():
+            way = ways.get((name, here))
+            if process.clock.name and process.clock.name == known.clock.name:
                 way = _SAME
             if way is None:
                 continue
-            path = [way, *known[_name(other)]]
-            if _error(path) < least:
-                found, least = (process, path), _error(path)
-    return found
+            path = [way, *paths[here]]
+            if name not in paths or _error(path) < _error(paths[name]):
+                paths[name] = path
+    return [_moved(process, paths.get(_name(process))) for process in processes]
 
 
 def _name(process: ProcessTrace) -> Name:
