@@ -20,12 +20,13 @@ class Cause(IntEnum):
     """In the order in which a slice goes through them."""
 
     GRADIENT = 0  # a worker had not computed its gradient yet
-    ENCODING = 1  # the worker whose slice came last made it ready to travel
-    PUSH = 2  # its link to the server: in the queue, and under way
-    SERVER = 3  # the server added up, and updated
-    RESULT = 4  # the link from the server: in the queue, and under way
-    WRITING = 5  # the waiting worker decoded the result, and wrote it
-    UNSEEN = 6  # some process or event of these is not in the trace
+    PREPARING = 1  # the worker that came last looked at the gradient, and agreed on its scaler
+    ENCODING = 2  # it made the slice ready to travel
+    PUSH = 3  # its link to the server: in the queue, and under way
+    SERVER = 4  # the server added up, and updated
+    RESULT = 5  # the link from the server: in the queue, and under way
+    WRITING = 6  # the waiting worker decoded the result, and wrote it
+    UNSEEN = 7  # some process or event of these is not in the trace
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Causes:
     waits
         Records of `WAIT`, shape (n,).
     seconds
-        By wait and `Cause`, shape (n, 7).
+        By wait and `Cause`, shape (n, 8).
     last_workers
         The worker whose slice came last, shape (n,); -1 where that is not known.
     servers
@@ -55,7 +56,7 @@ class Causes:
         return float(self.seconds.sum())
 
     def by_cause(self) -> np.ndarray:
-        """Seconds by `Cause`, shape (7,)."""
+        """Seconds by `Cause`, shape (8,)."""
         return self.seconds.sum(axis=0)
 
     def by_link(self) -> Dict[Tuple[int, int, Cause], float]:
@@ -169,9 +170,9 @@ class _Chain:
         slices: np.ndarray,
         servers: np.ndarray,
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """The worker that came last, and when each cause but the last one ended, shape (5, n)."""
+        """The worker that came last, and when each cause but the last one ended, shape (6, n)."""
         count = len(keys)
-        times = np.full((5, count), MISSING)
+        times = np.full((6, count), MISSING)
         last = np.full(count, -1)
         here = self._workers[worker]
         for server, seen in self._servers.items():
@@ -184,9 +185,9 @@ class _Chain:
             # All must have been seen, or another may have been the last.
             all_seen = (pushed != MISSING).all(axis=0)
             last[mine] = np.where(all_seen, np.array(self._ranks)[came], -1)
-            times[2, mine] = np.where(all_seen, pushed.max(axis=0), MISSING)
+            times[3, mine] = np.where(all_seen, pushed.max(axis=0), MISSING)
             back = self._names.of(*at, self._ranks[worker])
-            times[3, mine] = seen(Kind.ANSWERED).begin(back)
+            times[4, mine] = seen(Kind.ANSWERED).begin(back)
         for place, rank in enumerate(self._ranks):
             theirs = np.flatnonzero(last == rank)
             if len(theirs):
@@ -194,9 +195,10 @@ class _Chain:
                 other = self._workers[place]
                 whole = self._names.of(keys[theirs], rounds[theirs])
                 times[0, theirs] = other(Kind.READY, Message.PUSH).end(whole)
-                times[1, theirs] = other(Kind.QUEUED, Message.PUSH).begin(self._names.of(*at))
+                times[1, theirs] = other(Kind.PREPARED).end(whole)
+                times[2, theirs] = other(Kind.QUEUED, Message.PUSH).begin(self._names.of(*at))
         back = self._names.of(keys, rounds, slices, servers)
-        times[4] = here(Kind.RECEIVED, Message.RESULT).end(back)
+        times[5] = here(Kind.RECEIVED, Message.RESULT).end(back)
         return last, times
 
     def _pushed(

@@ -14,6 +14,7 @@ from .links import SAMPLE, End, Links
 
 CAUSES: Dict[Cause, Tuple[str, str]] = {
     Cause.GRADIENT: ("late", "another worker's gradient"),
+    Cause.PREPARING: ("prepare", "looking at a gradient, and agreeing on its scaler"),
     Cause.ENCODING: ("encode", "encoding"),
     Cause.PUSH: ("push", "the link to the server"),
     Cause.SERVER: ("server", "the server"),

@@ -94,6 +94,22 @@ def busy_processors(found: Analysis) -> Optional[Advice]:
     )
 
 
+def agreeing(found: Analysis) -> Optional[Advice]:
+    """Workers wait until all have looked at a gradient and agreed on its scaler."""
+    share = found.share_of_waiting(float(found.causes.by_cause()[Cause.PREPARING]))
+    sharing = [one for one in found.methods if one.agreeing > one.encoding]
+    if not waits_enough(found) or share < _SOME or not sharing:
+        return None
+    return Advice(
+        f"{words.per_cent(share)} of all waiting is for looking at gradients and agreeing on their "
+        f"scalers; with {sharing[0].name} agreeing takes {words.seconds(sharing[0].agreeing)} a "
+        "step, added up over keys.",
+        "A scaler needs a round trip, and all workers' gradients of its key. The option "
+        "scaler_sharing turns that off, and a method without shared scalers has none.",
+        "compression",
+    )
+
+
 def unseen(found: Analysis) -> Optional[Advice]:
     """The trace lacks what would tell the causes."""
     share = found.share_of_waiting(float(found.causes.by_cause()[Cause.UNSEEN]))

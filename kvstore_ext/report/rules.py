@@ -18,6 +18,7 @@ RULES: Tuple[Rule, ...] = (
     key_rules.late_pushes,
     key_rules.wrong_order,
     key_rules.costly_compression,
+    process_rules.agreeing,
     process_rules.busy_processors,
     process_rules.unseen,
 )

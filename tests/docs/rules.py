@@ -118,8 +118,11 @@ def _launch(command: str) -> Run | None:
 def _check(command: str) -> Run | None:
     """Only reads the command line without --all; the check's status is 1 where this host is not
     fit."""
-    if command.startswith("kvstore-ext trace "):
-        return Run(*["kvstore-ext trace --help"] * 2)  # tests/trace has traces
+    reader = re.match("kvstore-ext (trace|report) ", command)
+    if reader:
+        return Run(*[f"{reader[0]}--help"] * 2)  # tests/trace and tests/report have traces
+    if command.startswith("python tools/report_screenshots.py "):
+        return Run(*["python tools/report_screenshots.py --help"] * 2)
     found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
     if not found:
         return None

@@ -50,6 +50,7 @@ class Made:
     summing: Time = 0.1
     updating: Time = 0.1
     encoding: Time = 0.0
+    agreeing: Time = 0.0  # on a scaler, before encoding
     writing: Time = 0.05
     layers: bool = True
     waits_for_all: bool = False  # gradients are pushed once all are computed
@@ -125,10 +126,12 @@ class _Making:
         whole = {**here, "slice": WHOLE_KEY}
         asked = begun if self.job.waits_for_all else begun - 1
         self._add(WORKER, worker, Kind.READY, asked, begun, bytes=key.bytes, **whole)
-        self._add(WORKER, worker, Kind.PREPARED, begun, begun, **whole)
-        encoded = begun + self.job.encoding
+        agreed = begun + self.job.agreeing
+        thread = 2 if self.job.agreeing else 1  # that which got the answer
+        self._add(WORKER, worker, Kind.PREPARED, begun, agreed, thread=thread, **whole)
+        encoded = agreed + self.job.encoding
         part = {**here, "slice": 0, "peer": key.server, "bytes": key.travels or key.bytes}
-        self._add(WORKER, worker, Kind.ENCODED, begun, encoded, **part)
+        self._add(WORKER, worker, Kind.ENCODED, agreed, encoded, **part)
         self._add(WORKER, worker, Kind.QUEUED, encoded, encoded, **part)
         left, arrived = self._carry(key, encoded, False)
         self._add(WORKER, worker, Kind.SENT, left, left, **part)

@@ -141,6 +141,14 @@ def test_busy_processors() -> None:
     assert is_silent(process_rules.busy_processors, jobs.FULL_LINK.trace())
 
 
+def test_agreeing_on_scalers() -> None:
+    agreed = replace(jobs.WORTHWHILE, agreeing=20.0).trace()
+    said = finding(process_rules.agreeing, agreed)
+    assert said.endswith("with terngrad agreeing takes 60.0 ms a step, added up over keys.")
+    assert is_silent(process_rules.busy_processors, agreed)
+    assert is_silent(process_rules.agreeing, jobs.COSTLY.trace())
+
+
 def test_unseen() -> None:
     job = jobs.FULL_LINK.trace()
     workers_alone = JobTrace(tuple(job.workers), job.keys)
