@@ -7,7 +7,8 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Callable, List, Optional, Tuple
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
@@ -22,6 +23,7 @@ from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, com
 from ..protocol.questions import answer_to, ask
 from ..protocol.scheduler_watch import SchedulerWatch
 from ..security.admission import enter_job, unreachable, why_without_key
+from ..status_reports import keep_reporting, report_status
 from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
@@ -72,6 +74,7 @@ class ClusterLane(Lane):
         self.non_finite = _core.NonFinite.__members__[options.non_finite.upper()]
         self._job = job
         self._stores = 0  # open
+        self._steps: List[weakref.ReferenceType[Any]] = []  # stores, which count them
         self._opened = 0
         self._watched = False
         self._waits = False  # the script's thread, for all operations
@@ -110,6 +113,21 @@ class ClusterLane(Lane):
         threading.Thread(target=self._look, daemon=True, name="scheduler").start()
         self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
         report(joined=True, rank=self.rank)
+        keep_reporting(self._status, self._left)
+
+    def count_steps_of(self, store: Any) -> None:
+        """Has the launcher hear how many steps the store has behind it, from now on."""
+        self._steps.append(weakref.ref(store))
+
+    def _status(self) -> Dict[str, Any]:
+        stores = [store for store in (each() for each in tuple(self._steps)) if store is not None]
+        sent, received = self.worker.traffic()
+        return {
+            "steps": max((store.steps for store in stores), default=0),
+            "waiting": round(self.worker.totals().first, 4),
+            "sent": sum(sent.values()),
+            "received": sum(received.values()),
+        }
 
     def _look(self) -> None:
         while not self._left.wait(0.5) and not self.worker.failure():
@@ -293,6 +311,7 @@ class ClusterLane(Lane):
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None
+        report_status(self._status)  # a job of less than a second has come to something too
         sent, received = self.worker.traffic()
         report(traffic={"sent": sum(sent.values()), "received": sum(received.values())})
         self._let_go()

@@ -90,6 +90,10 @@ class Lane(ABC):
             self.start_trace(*asked, options)
 
     @abstractmethod
+    def count_steps_of(self, store: Any) -> None:
+        """Tells the launcher how many steps the store has behind it, where there is a launcher."""
+
+    @abstractmethod
     def open_store(self) -> int:
         """The number of one more store: how many the lane has opened before."""
 

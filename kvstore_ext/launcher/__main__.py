@@ -30,6 +30,10 @@ def main() -> int:
         from .agent import main as join
 
         return join(sys.argv[2:])
+    if sys.argv[1:2] == ["top"]:
+        from .top import main as top
+
+        return top(sys.argv[2:])
     from .main import main as launch
 
     return launch(sys.argv[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from .protocol import Message
 
@@ -13,6 +14,7 @@ class Account:
     `rank` is a worker's in the cluster, where it has said so, and rarely not the launcher's.
     `step` is how many steps its run has behind it, as a process that fails says.
     `told`: it was told to end. `snapshot`: how the job ends then, in words that go behind "ended".
+    `status` is its last one, as kvstore_ext/status_reports.py has it; empty before.
     `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so.
     Make it inside the event loop.
     """
@@ -27,6 +29,7 @@ class Account:
         self.told = False
         self.step: int | None = None
         self.snapshot = ""
+        self.status: dict[str, Any] = {}
 
     def take(self, report: Message) -> None:
         """Adds a report; what is unknown or malformed does not count."""
@@ -46,9 +49,24 @@ class Account:
         self.told |= report.get("told") is True
         snapshot = report.get("snapshot")
         self.snapshot = snapshot if isinstance(snapshot, str) else self.snapshot
+        status = report.get("status")
+        if isinstance(status, dict) and is_status(status):
+            self.status = status
         reason = report.get("failed")
         if isinstance(reason, str) and not self.reason:
             self.reason = reason
+
+
+def is_status(status: dict[str, Any]) -> bool:
+    """Returns whether all that it says can be counted with."""
+    figures = [value for name, value in status.items() if name != "workers"]
+    entries = status.get("workers", [])
+    if not isinstance(entries, list) or "at" not in status:
+        return False
+    if not all(isinstance(entry, list) and len(entry) == 3 for entry in entries):
+        return False
+    figures += [value for entry in entries for value in entry]
+    return all(type(value) in (int, float) and 0 <= value < float("inf") for value in figures)
 
 
 def size(count: int) -> str:

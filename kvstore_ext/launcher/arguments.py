@@ -105,6 +105,12 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add("--log-dir", metavar="DIR", help=about)
     about = "show this worker alone, as it prints; logs have all of them"
     add("--only-rank", type=types.number, metavar="RANK", help=about)
+    about = "a line each second on a terminal, each 30 s in a log, about how fast the job goes"
+    add("--status", action="store_true", help=about)
+    about = "serve figures of all processes to Prometheus; needs prometheus-client"
+    add("--metrics-port", type=types.port, metavar="PORT", help=about)
+    about = "where it listens; default: 127.0.0.1, which this host alone reaches"
+    add("--metrics-address", default="127.0.0.1", metavar="ADDRESS", help=about)
     about = "say nothing but what goes wrong; what processes print is shown"
     add("-q", "--quiet", action="store_true", help=about)
     about = "between two lines about whom the start waits for; default: 30"

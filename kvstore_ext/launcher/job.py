@@ -63,6 +63,11 @@ class Job:
         self._over = False
         self._failed: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
 
+    @property
+    def running(self) -> list[Running]:
+        """Its processes, which grow while it starts."""
+        return self._running
+
     async def run(self) -> None:
         """Returns when all workers have ended with status 0; raises JobError otherwise.
 

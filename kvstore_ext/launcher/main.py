@@ -17,6 +17,7 @@ from .far_ends import supervisor_command
 from .gathering import GatheringStarter
 from .hosts import Host
 from .job import Job, Starter
+from .metrics import MetricsError, serve
 from .options import Options, parse
 from .output import Sink, note, show
 from .processes import hosts_of, plan
@@ -24,6 +25,7 @@ from .rsync import CopyingStarter
 from .ssh import SILENCE, ssh_command
 from .tasks_command import tasks_command
 from .terminal import Terminal
+from .watching import Watching
 
 _PROGRAMS = {
     "ssh": ("ssh", "openssh-client"),
@@ -54,7 +56,14 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         note(f"cannot make the log directory {options.log_dir}: {error.strerror}; {_OTHER_LOGS}")
         return 2
-    return asyncio.run(run(options))
+    watching = Watching(options.log_dir)
+    if options.metrics_port is not None:
+        try:
+            serve(watching.latest, options.metrics_address, options.metrics_port)
+        except MetricsError as error:
+            note(str(error))
+            return 2
+    return asyncio.run(run(options, watching))
 
 
 def make_log_directory(path: str) -> None:
@@ -78,8 +87,8 @@ def check_program(name: str, python: str = sys.executable) -> None:
         raise FileNotFoundError(f"no program {program} on the PATH (Debian package: {package})")
 
 
-async def run(options: Options) -> int:
-    """Runs the job, as often as it takes; returns the exit status."""
+async def run(options: Options, watching: Watching) -> int:
+    """Runs the job, as often as it takes, and is watched; returns the exit status."""
     terminal = Terminal(options.only_rank)
     say = terminal.screen.note
 
@@ -87,17 +96,21 @@ async def run(options: Options) -> int:
         processes = plan(options, os.environ)
         starter = make_starter(options, len(processes), hosts_of(processes), terminal)
         job = Job(options, processes, starter, terminal)
+        watching.follow(job.running)
         if not options.quiet:
             counts = f"workers: {options.workers}, servers: {options.servers}"
             say(f"{counts}, logs: {options.log_dir}{_privacy(options)}")
         return job
 
+    watch = asyncio.ensure_future(watching.watch(terminal.screen if options.status else None))
     try:
         return await Attempts(options, make, say).run()
     except OSError as error:
         say(f"cannot write the log {error.filename}: {error.strerror}; {_OTHER_LOGS}")
         return 2
     finally:
+        watch.cancel()
+        watching.conclude()
         # The last words may not have been read.
         terminal.screen.close()
 

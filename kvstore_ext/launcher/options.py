@@ -49,6 +49,9 @@ class Options:
     sync_dst_dir: str | None = None
     only_rank: int | None = None
     quiet: bool = False
+    status: bool = False
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
     dry_run: bool = False
     wait_notice: float = 30.0
     restarts: int = 0
@@ -114,6 +117,9 @@ def parse(arguments: list[str]) -> Options:
         sync_dst_dir=found.sync_dst_dir,
         only_rank=found.only_rank,
         quiet=found.quiet,
+        status=found.status and not found.quiet,
+        metrics_port=found.metrics_port,
+        metrics_address=found.metrics_address,
         dry_run=found.dry_run,
         wait_notice=found.wait_notice,
         restarts=found.restarts,

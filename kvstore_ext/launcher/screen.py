@@ -6,6 +6,7 @@ it stands still. So a thread writes, and what it cannot write any more is left o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -17,6 +18,7 @@ from .account import size
 _MOST = 1 << 22
 # Seconds, at the end, in which not a byte has been taken: nobody reads.
 _PATIENCE = 5.0
+_ERASE = b"\r\x1b[K"  # ANSI: to the line's beginning, and what stands there goes
 
 
 class Screen:
@@ -29,6 +31,9 @@ class Screen:
         self._left_out = 0  # bytes since all was written
         self._taken = 0  # bytes so far
         self._error: OSError | None = None
+        self._line = b""  # that stands below all the rest, on a terminal
+        self._drawn = False  # whether it is there now
+        self._at_start = True  # of a line: what processes print as it comes may end in one
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
 
     def write(self, data: bytes) -> None:
@@ -47,8 +52,16 @@ class Screen:
         with self._changed:
             self._add(sys.stderr.fileno(), f"launch: {text}\n".encode(errors="replace"))
 
+    def show_line(self, text: str) -> None:
+        """Has a terminal show this below all the rest, instead of the last one; "" ends that."""
+        with self._changed:
+            before, self._line = self._line, text.encode(errors="replace")
+            if self._line != before:
+                self._add(sys.stderr.fileno(), b"")  # which draws it anew
+
     def close(self) -> None:
         """Returns when all is written, or after some seconds in which nobody has read."""
+        self.show_line("")
         with self._changed:
             taken = -1
             while self._pieces and taken != self._taken:
@@ -66,6 +79,12 @@ class Screen:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._pieces))
                 descriptor, data = self._pieces[0]
+                line = self._line if len(self._pieces) == 1 else b""
+            if self._drawn:
+                self._drawn = False
+                self._write_to_terminal(_ERASE)
+            if data:
+                self._at_start = data[-1:] == b"\n"
             while data:
                 try:
                     count = os.write(descriptor, data)
@@ -75,7 +94,14 @@ class Screen:
                 data = data[count:]
                 with self._changed:
                     self._taken += count
+            if line and self._at_start:
+                self._write_to_terminal(line)
+                self._drawn = True
             self._written()
+
+    def _write_to_terminal(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), data)
 
     def _fail(self, descriptor: int, error: OSError) -> None:
         if descriptor == sys.stdout.fileno():

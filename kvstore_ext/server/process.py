@@ -8,7 +8,7 @@ import secrets
 import sys
 import threading
 import time
-from typing import Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import mxnet as mx
 from mxnet.kvstore.kvstore_server import KVStoreServer
@@ -23,6 +23,7 @@ from ..protocol.commands import GREET, Commands
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
 from ..security.admission import enter_job
+from ..status_reports import keep_reporting
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
 from .parts import ServerParts
@@ -73,14 +74,25 @@ class P3Server(KVStoreServer):
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
         self._told_since = 0.0
+        self._finished = threading.Event()
 
     def run(self) -> None:
         """Serves until the workers are done; then the process ends, mostly from in here."""
+        keep_reporting(self._status, self._finished)
         with ending_with_job(
             self._failure, self._lane.over, self._finish, self._fail, self._job.resending
         ):
             super().run()
         self._lane.stop()
+
+    def _status(self) -> Dict[str, Any]:
+        sent, received = self._lane.traffic()
+        workers = [
+            (pushes, round(late, 4), round(missing, 4))
+            for pushes, late, missing in self._lane.progress()
+        ]
+        held = self._lane.held_bytes()
+        return {"sent": sent, "received": received, "held": held, "workers": workers}
 
     def _failure(self, seconds: float) -> str:
         reason = self._lane.await_failure(seconds) or self._told_too_long()
@@ -122,6 +134,7 @@ class P3Server(KVStoreServer):
         self._lane.abort(f"server {self.kvstore.rank}: {reason}")
 
     def _finish(self) -> None:
+        self._finished.set()
         self._lane.end_waits()
         self._parts.join()
 

@@ -63,6 +63,7 @@ class LaneStore(KVStore):
     def _begin(self) -> None:
         mx.profiler.set_kvstore_handle(self.handle)  # as mx.kv.create does for MXNet's own
         self.closed = False
+        self._lane.count_steps_of(self)
         take_care_of(self)
 
     def __del__(self) -> None:

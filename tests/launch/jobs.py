@@ -67,6 +67,7 @@ class Job:
         *arguments: str,
         environment: dict[str, str] | None = None,
         stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
     ) -> None:
         self._launcher = subprocess.Popen(
             [*self.entry, "--log-dir", str(self.log_dir), *arguments],
@@ -74,7 +75,7 @@ class Job:
             env={**_clean(), **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             universal_newlines=True,
             start_new_session=True,
             preexec_fn=ending.with_parent(),

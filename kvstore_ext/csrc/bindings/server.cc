@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <map>
+#include <numeric>
 
 #include "bindings/bindings.h"
 #include "engine/dlpack.h"
@@ -125,6 +126,27 @@ void BindServer(py::module_* module) {
       .def("scheduler", &Server::scheduler, py::return_value_policy::reference_internal)
       .def("recorder", &Server::recorder, py::return_value_policy::reference_internal)
       .def("held_bytes", &Server::held_bytes, WithoutGil())
+      .def("progress",
+           [](const Server& self) {
+             std::vector<WorkerProgress> progress;
+             {
+               py::gil_scoped_release without_gil;
+               progress = self.progress();
+             }
+             py::list workers;
+             for (const WorkerProgress& each : progress) {
+               workers.append(py::make_tuple(each.pushes, each.late, each.missing));
+             }
+             return workers;
+           })
+      .def("traffic",
+           [](const Server& self) {
+             const Traffic traffic = self.traffic();
+             const auto sum = [](const auto& bytes) {
+               return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+             };
+             return py::make_tuple(sum(traffic.sent), sum(traffic.received));
+           })
       .def("stop", &Server::Stop, WithoutGil());
   BindUpdates(module, &server);
   BindQuestions(module, &server);

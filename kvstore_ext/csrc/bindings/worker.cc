@@ -24,6 +24,7 @@ void BindStatistics(py::module_* module) {
       .def_readonly("queue", &Totals::queue)
       .def_readonly("wire", &Totals::wire)
       .def_readonly("decode", &Totals::decode)
+      .def_readonly("first", &Totals::first)
       .def_readonly("plain_bytes", &Totals::plain_bytes)
       .def_readonly("encoded_bytes", &Totals::encoded_bytes)
       .def_readonly("non_finite", &Totals::non_finite);

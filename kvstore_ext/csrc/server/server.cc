@@ -28,6 +28,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
                  options.job_name.empty() ? 0 : options.job),
       meetings_(options.workers),
       idle_(options.workers),
+      progress_(options.workers),
       awake_(options.limits.silence / 2) {
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_.push_back(
@@ -309,6 +310,28 @@ size_t Server::held_bytes() const {
     for (const auto& slice : key.second.slices) bytes += slice.second.reduction->held_bytes();
   }
   return bytes;
+}
+
+std::vector<WorkerProgress> Server::progress() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<WorkerProgress> progress = progress_;
+  for (const auto& key : keys_) {
+    for (const auto& slice : key.second.slices) {
+      const std::set<int>& heard = slice.second.reduction->heard();
+      if (heard.empty() || slice.second.round == 0) continue;
+      for (int worker : MissingIn(heard)) {
+        double* missing = &progress[worker].missing;
+        *missing = std::max(*missing, Now() - slice.second.since);
+      }
+    }
+  }
+  return progress;
+}
+
+Traffic Server::traffic() const {
+  Traffic traffic;
+  for (const auto& link : links_) link->AddTo(&traffic);
+  return traffic;
 }
 
 void Server::EndWaits() {

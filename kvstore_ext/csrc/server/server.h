@@ -65,6 +65,13 @@ struct Question {
   Buffer payload;
 };
 
+// How a worker keeps up, in the slices of one server.
+struct WorkerProgress {
+  uint64_t pushes = 0;  // slices
+  double late = 0;      // seconds, summed over them, by which it came after the first worker
+  double missing = 0;   // seconds that the longest of the open rounds has waited for it by now
+};
+
 // Holds its slices of the parameters. Without an optimizer a slice's value is its last sum.
 // Thread-safe.
 class Server {
@@ -125,6 +132,11 @@ class Server {
 
   // Bytes held in values and open sums, without the optimizer's state.
   size_t held_bytes() const;
+
+  // By worker.
+  std::vector<WorkerProgress> progress() const;
+
+  Traffic traffic() const;
 
   // Ends waits and stops all threads.
   void Stop();
@@ -245,6 +257,7 @@ class Server {
   std::set<int> gone_;         // workers that have heard the farewell
   IdleWorkers idle_;
   SparseRounds sparse_;  // of server 0
+  std::vector<WorkerProgress> progress_;  // what is missing is not in it
 
   Awake awake_;            // the watchdog's
   TaskThreads sender_{1};  // the links'

@@ -80,6 +80,10 @@ void Server::Contribute(Key* key, const Message& message) {
   if (!slice.reduction->Accept(message)) return;
   recorder_.Record(event);
   if (first) slice.since = Now();
+  if (message.header.round > 0) {
+    ++progress_[worker].pushes;
+    progress_[worker].late += Now() - slice.since;
+  }
   slice.priority = message.priority;
   if (worker == *heard.begin()) slice.step = message.header.workers_step;
   if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;

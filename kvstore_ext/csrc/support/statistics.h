@@ -1,9 +1,11 @@
 // Where a worker's time and bytes go.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "support/clock.h"
@@ -16,6 +18,7 @@ struct Totals {
   double queue = 0;            // from a slice's being queued to its first part's leaving
   double wire = 0;             // from there to its result's arriving: servers' work included
   double decode = 0;           // writing results
+  double first = 0;            // in which the most urgent keys were on their way: see Opened
   uint64_t plain_bytes = 0;    // of all gradients pushed, as numbers of their types
   uint64_t encoded_bytes = 0;  // of the same as they left
   uint64_t non_finite = 0;     // rounds of keys that did not count
@@ -46,9 +49,33 @@ class Statistics {
     totals_.wire += Restart(key, slice);
   }
 
+  // A key's gradient is ready. While it is away and no key is more urgent, the next forward pass
+  // cannot have begun, and mostly nothing is computed.
+  void Opened(uint64_t key, int priority) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = priorities_.find(key);
+    if (known == priorities_.end() || known->second != priority) {
+      priorities_[key] = priority;
+      highest_ = priority;
+      for (const auto& each : priorities_) highest_ = std::max(highest_, each.second);
+    }
+    if (priority != highest_) return;
+    if (away_.empty()) away_since_ = Now();
+    away_.insert(key);
+  }
+
+  // Its result is there.
+  void Closed(uint64_t key) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (away_.erase(key) > 0 && away_.empty()) totals_.first += Now() - away_since_;
+  }
+
+  // The time of keys that are still away counts already.
   Totals totals() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    return totals_;
+    Totals totals = totals_;
+    if (!away_.empty()) totals.first += Now() - away_since_;
+    return totals;
   }
 
  private:
@@ -64,6 +91,10 @@ class Statistics {
   mutable std::mutex mutex_;
   Totals totals_;
   std::map<std::pair<uint64_t, uint32_t>, double> since_;
+  std::map<uint64_t, int> priorities_;  // by key
+  int highest_ = 0;                     // of them
+  std::set<uint64_t> away_;             // keys that have it
+  double away_since_ = 0;
 };
 
 }  // namespace kvstore_ext

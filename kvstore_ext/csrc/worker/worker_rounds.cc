@@ -44,6 +44,7 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
   }
   key->arrived.assign(key->cut.size(), false);
   key->missing = key->cut.size();
+  if (operation.opens_round() && key->rounds > 1) statistics_.Opened(key->id, key->priority);
   auto round = std::make_shared<Round>();
   round->key = key;
   round->kind = operation.kind;
@@ -239,6 +240,7 @@ void Worker::Finish(Key* key, std::unique_lock<std::mutex>* lock, const std::str
     event.begin = InNanoseconds(key->since);
     recorder_.Record(event);
   }
+  statistics_.Closed(key->id);
   key->busy = false;
   key->operation = Operation();
   lock->unlock();

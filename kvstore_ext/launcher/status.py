@@ -1,0 +1,150 @@
+"""What is going on in a job, from what its processes tell: the figures of one moment.
+
+Whoever shows them, on a terminal, in a file or to Prometheus, takes them from here, so that all
+say the same.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, Sequence
+
+from .account import size
+from .running import Running
+
+# A figure's rate is over this many of the last reports, which come once a second.
+_LAST = 5
+# A worker is no straggler whose pushes come so many seconds after the first one's: that is jitter.
+_NOT_LATE = 0.01
+
+Row = Dict[str, Any]
+
+
+@dataclass
+class Follower:
+    """Makes rates of one process's counters. `rows` has its last reports, oldest first."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def take(self, row: Row) -> None:
+        """Adds a report, unless it is there already."""
+        if self.rows and row.get("at") == self.rows[-1].get("at"):
+            return
+        if self.rows and row.get("at", 0.0) < self.rows[-1].get("at", 0.0):
+            self.rows.clear()  # of an earlier store or attempt
+        self.rows = [*self.rows, row][-_LAST:]
+
+    def total(self, name: str) -> float:
+        """Returns what a counter has come to; 0 where nothing was reported."""
+        return float(self.rows[-1].get(name, 0)) if self.rows else 0.0
+
+    def rate(self, name: str) -> float:
+        """Returns how much a counter has grown each second, lately."""
+        if len(self.rows) < 2:
+            return 0.0
+        first, last = self.rows[0], self.rows[-1]
+        return max(0.0, (last[name] - first[name]) / (last["at"] - first["at"]))
+
+
+class Status:
+    """Follows the processes of a job: `look` is to be called about once a second."""
+
+    def __init__(self) -> None:
+        self._followers: dict[str, Follower] = {}
+        self._late: dict[tuple[str, int], Follower] = {}
+
+    def look(self, running: Sequence[Running]) -> Row:
+        """Returns what one can say of the job now, as JSON has it.
+
+        "processes" has a row each: role, rank, host, state, steps, sent and received (bytes since
+        the beginning), the same with _rate (a second), waiting (a share of the last seconds), held
+        (bytes of a server) and late (seconds, lately, by which a worker's pushes came after the
+        first worker's; or for which it keeps the others waiting).
+        "slowest" is the worker that was last of all for that long, or None.
+        """
+        late = self._lateness(running)
+        rows = [self._row(each, late) for each in running]
+        workers = [row for row in rows if row["role"] == "worker"]
+        slowest = max(workers, key=lambda row: row["late"], default=None)
+        if slowest is None or len(workers) < 2 or slowest["late"] < _NOT_LATE:
+            slowest = None
+        return {
+            "time": time.time(),
+            "state": "running",
+            "processes": rows,
+            "slowest": slowest and f"worker {slowest['rank']}",
+            "steps_rate": min((row["steps_rate"] for row in workers), default=0.0),
+            "waiting": _mean([row["waiting"] for row in workers if row["steps_rate"]]),
+            "sent_rate": sum(row["sent_rate"] for row in workers),
+            "received_rate": sum(row["received_rate"] for row in workers),
+        }
+
+    def _row(self, running: Running, late: dict[int, float]) -> Row:
+        process, account = running.process, running.account
+        follower = self._followers.setdefault(process.name, Follower())
+        if account.status:
+            follower.take(account.status)
+        ended = running.ended.done()
+        rank = process.rank if account.rank is None else account.rank
+        row: Row = {
+            "role": process.role,
+            "rank": rank,
+            "host": running.host,
+            "state": _state(running),
+            "late": late.get(rank or 0, 0.0) if process.role == "worker" and not ended else 0.0,
+            "held": int(follower.total("held")),
+        }
+        for name in ("steps", "sent", "received"):
+            row[name] = int(follower.total(name))
+            row[f"{name}_rate"] = 0.0 if ended else follower.rate(name)
+        row["waiting"] = 0.0 if ended else min(1.0, follower.rate("waiting"))
+        return row
+
+    def _lateness(self, running: Sequence[Running]) -> dict[int, float]:
+        """Returns each worker's lateness in seconds by rank, as the server sees it that waits
+        longest."""
+        found: dict[int, float] = {}
+        for each in running:
+            for rank, entry in enumerate(each.account.status.get("workers", ())):
+                pushes, late, missing = entry
+                follower = self._late.setdefault((each.process.name, rank), Follower())
+                at = each.account.status["at"]
+                follower.take({"at": at, "pushes": pushes, "late": late})
+                grown = follower.rate("pushes")
+                lately = follower.rate("late") / grown if grown else 0.0
+                found[rank] = max(found.get(rank, 0.0), lately, missing)
+        return found
+
+
+def line(status: Row) -> str:
+    """Returns the job in one line, as --status shows it."""
+    if not any(row["steps"] for row in status["processes"]):
+        return "no step yet"
+    slowest = f"slowest: {late(status)}" if status["slowest"] else "no worker is late"
+    return (
+        f"{status['steps_rate']:.1f} steps/s, {status['waiting']:.0%} waiting, "
+        f"{size(round(status['sent_rate']))}/s sent, "
+        f"{size(round(status['received_rate']))}/s received, {slowest}"
+    )
+
+
+def late(status: Row) -> str:
+    """Returns the slowest worker, and by how much it is late, in words."""
+    row = next(
+        row
+        for row in status["processes"]
+        if row["role"] == "worker" and f"worker {row['rank']}" == status["slowest"]
+    )
+    return f"{status['slowest']} on {row['host']}, {row['late']:.2g} s late"
+
+
+def _state(running: Running) -> str:
+    if running.ended.done():
+        return "ended" if running.ended.result().status == 0 else "failed"
+    return "runs" if running.account.joined.done() else "starts"
+
+
+def _mean(values: list[float]) -> float:
+    return statistics.fmean(values) if values else 0.0

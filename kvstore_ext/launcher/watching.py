@@ -1,0 +1,83 @@
+"""Looks once a second at what a job's processes report, for who watches it.
+
+The job's figures (status.py) lie in its log directory as JSON, where `kvstore-launch top` finds
+them. The file is its user's alone, is always whole, and stays when the job is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from typing import Sequence
+
+from .running import Running
+from .screen import Screen
+from .status import Row, Status, line
+
+NAME = "status.json"
+EVERY = 1.0  # seconds
+_EVERY_IN_A_LOG = 30.0
+
+
+class Watching:
+    """Follows all attempts at a job; `directory` is that of its logs."""
+
+    def __init__(self, directory: str) -> None:
+        self._path = os.path.join(directory, NAME)
+        self._running: Sequence[Running] = []
+        self._status = Status()
+        self._latest: Row = self._status.look([])
+        self._said = time.monotonic()
+
+    def follow(self, running: Sequence[Running]) -> None:
+        """Looks at these processes from now on, which grow in number while a job starts."""
+        self._running = running
+        self._status = Status()
+        self._look()
+
+    def latest(self) -> Row:
+        """Returns the last figures, which nobody changes. Any thread may call it."""
+        return self._latest
+
+    async def watch(self, screen: Screen | None) -> None:
+        """Goes on until it is cancelled; shows a line on a screen, if there is one for it."""
+        while True:
+            await asyncio.sleep(EVERY)
+            self._look()
+            if screen is not None:
+                self._show(screen)
+
+    def conclude(self) -> None:
+        """Writes that the job is over."""
+        self._look()
+        self._latest = {**self._latest, "state": "over"}
+        self._write()
+
+    def _look(self) -> None:
+        self._latest = self._status.look(self._running)
+        self._write()
+
+    def _show(self, screen: Screen) -> None:
+        text = line(self._latest)
+        if sys.stderr.isatty():
+            # In one row: what is longer could not be drawn over.
+            screen.show_line(text[: shutil.get_terminal_size().columns - 1])
+        elif time.monotonic() - self._said >= _EVERY_IN_A_LOG:
+            self._said = time.monotonic()
+            screen.note(text)
+
+    def _write(self) -> None:
+        """A disk that is full ends no job: who looks sees how old the figures are."""
+        new = f"{self._path}.new"
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new)
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w") as file:
+                json.dump(self._latest, file)
+            os.replace(new, self._path)

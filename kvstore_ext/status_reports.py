@@ -1,0 +1,42 @@
+"""Once a second, what this process is doing, for who watches the job beside it.
+
+    {"status": {"at": 81.2, "steps": 40, "waiting": 3.1, "sent": 1000, "received": 900}}
+
+is a worker's: `at` is its own clock in seconds, the others have added up since it began, in steps,
+seconds and bytes. A server says `held`, bytes of values and open sums, instead of steps and
+waiting, and `workers`: by rank, slices pushed to it, seconds by which they came after the first
+worker's, and seconds for which a round waits for it now.
+
+The scheduler says nothing, nor does a process that no launcher listens to.
+"""
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, Dict
+
+from .config import launcher_reports
+from .launch_reports import report
+
+# Seconds between two reports.
+EVERY = 1.0
+
+
+def report_status(look: Callable[[], Dict[str, Any]]) -> None:
+    """Reports what `look` returns, once."""
+    report(status={"at": round(time.monotonic(), 3), **look()})
+
+
+def keep_reporting(look: Callable[[], Dict[str, Any]], over: threading.Event) -> None:
+    """Begins to report what `look` returns, from a thread of its own, until `over` is set.
+
+    It does nothing where no launcher listens.
+    """
+    if launcher_reports() is None:
+        return
+
+    def go_on() -> None:
+        while not over.wait(EVERY):
+            report_status(look)
+
+    threading.Thread(target=go_on, daemon=True, name="status").start()
