@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 from .config import launcher_reports
 from .launch_reports import report
@@ -27,16 +27,21 @@ def report_status(look: Callable[[], Dict[str, Any]]) -> None:
     report(status={"at": round(time.monotonic(), 3), **look()})
 
 
-def keep_reporting(look: Callable[[], Dict[str, Any]], over: threading.Event) -> None:
+def keep_reporting(
+    look: Callable[[], Dict[str, Any]], over: threading.Event
+) -> Optional[threading.Thread]:
     """Begins to report what `look` returns, from a thread of its own, until `over` is set.
 
-    It does nothing where no launcher listens.
+    Returns the thread, to be waited for before Python is wound down; None where no launcher
+    listens, so that nothing is reported.
     """
     if launcher_reports() is None:
-        return
+        return None
 
     def go_on() -> None:
         while not over.wait(EVERY):
             report_status(look)
 
-    threading.Thread(target=go_on, daemon=True, name="status").start()
+    thread = threading.Thread(target=go_on, daemon=True, name="status")
+    thread.start()
+    return thread

@@ -80,6 +80,7 @@ class ClusterLane(Lane):
         self._waits = False  # the script's thread, for all operations
         self._barriers = 0  # so far
         self._left = threading.Event()
+        self._reporting: Optional[threading.Thread] = None
         self.stuck = False  # a thread of MXNet's has stayed behind
         self._bounded = BoundedCalls(options.timeout)
         report(joining=True)
@@ -113,7 +114,7 @@ class ClusterLane(Lane):
         threading.Thread(target=self._look, daemon=True, name="scheduler").start()
         self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
         report(joined=True, rank=self.rank)
-        keep_reporting(self._status, self._left)
+        self._reporting = keep_reporting(self._status, self._left)
 
     def count_steps_of(self, store: Any) -> None:
         """Has the launcher hear how many steps the store has behind it, from now on."""
@@ -339,6 +340,8 @@ class ClusterLane(Lane):
         self.worker.hush()
         if self.told_to_end is not None:
             self.told_to_end.stop(seconds)
+        if self._reporting is not None:
+            self._reporting.join(seconds)
 
         def free() -> None:
             # What failed and was never looked at is raised here once. Otherwise the store's
