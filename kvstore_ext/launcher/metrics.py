@@ -61,7 +61,7 @@ def serve(latest: Callable[[], Row], address: str, port: int) -> None:
             return families(core, latest())
 
     registry = prometheus_client.CollectorRegistry()
-    registry.register(Collector())
+    registry.register(Collector())  # type: ignore[arg-type]  # it need not be a subclass
     try:
         prometheus_client.start_http_server(port, address, registry)
     except OSError as error:
