@@ -45,7 +45,8 @@ class Follower:
         if len(self.rows) < 2:
             return 0.0
         first, last = self.rows[0], self.rows[-1]
-        return max(0.0, (last[name] - first[name]) / (last["at"] - first["at"]))
+        grown = last.get(name, 0) - first.get(name, 0)
+        return max(0.0, grown / (last["at"] - first["at"]))
 
 
 class Status:
