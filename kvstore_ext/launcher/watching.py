@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import sys
 import time
 from typing import Sequence
@@ -65,8 +64,9 @@ class Watching:
     def _show(self, screen: Screen) -> None:
         text = line(self._latest)
         if sys.stderr.isatty():
-            # In one row: what is longer could not be drawn over.
-            screen.show_line(text[: shutil.get_terminal_size().columns - 1])
+            # In one row: what is longer could not be drawn over. Some terminals have no size.
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            screen.show_line(text[: columns - 1])
         elif time.monotonic() - self._said >= _EVERY_IN_A_LOG:
             self._said = time.monotonic()
             screen.note(text)

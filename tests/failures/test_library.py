@@ -36,6 +36,7 @@ SYMBOLS = (
     "MXNDArrayFree",
     "MXNDArrayToDLPack",
     "MXNDArrayCallDLPackDeleter",
+    "MXCachedOpRegisterOpHook",
 )
 FORGETFUL = """
 #include <stdlib.h>

@@ -145,7 +145,7 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
     port = free_port()
     terminal, table = OnTerminal(), OnTerminal()
     arguments = ["--status", "--metrics-port", str(port), *reporting_job()]
-    job.start(*arguments, environment={"TERM": "xterm", "COLUMNS": ""}, stderr=terminal.theirs)
+    job.start(*arguments, environment={"TERM": "xterm"}, stderr=terminal.theirs)
     found = wait_until_late(job)
     assert (job.log_dir / "status.json").stat().st_mode & 0o777 == 0o600
     assert found["slowest"] == "worker 1"
