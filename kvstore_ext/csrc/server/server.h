@@ -256,7 +256,7 @@ class Server {
   double farewell_since_ = 0;  // when all had; 0 before
   std::set<int> gone_;         // workers that have heard the farewell
   IdleWorkers idle_;
-  SparseRounds sparse_;  // of server 0
+  SparseRounds sparse_;                   // of server 0
   std::vector<WorkerProgress> progress_;  // what is missing is not in it
 
   Awake awake_;            // the watchdog's
