@@ -9,6 +9,7 @@ one of these JSON objects. The process's supervisor passes it on (launcher/proto
     {"failed": "worker 1: its script failed: ..."}  why it is about to end, in a failure's own words
     {"step": 40}          how many steps its store has behind it, of a script that fails
     {"status": {...}}     what it is doing, once a second: see status_reports.py
+    {"traced": "/data/traces/worker-0"}    it writes a trace into the files of this name
     {"told": true}        it was told to end, by SIGTERM
     {"snapshot": "after step 40, with a snapshot in /data/snapshots"}    how the job ends then
 

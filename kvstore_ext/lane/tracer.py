@@ -8,6 +8,7 @@ from typing import Any, Dict, Optional
 from .. import _core
 from ..config import Options
 from ..errors import KVStoreError
+from ..launch_reports import report
 from ..protocol.questions import answer_to, ask
 from ..trace.networks import networks
 from ..trace.recording import Recording
@@ -51,6 +52,7 @@ class Tracer:
             )
         except OSError as error:
             raise KVStoreError(f"worker {self._rank} cannot be traced: {error}") from None
+        report(traced=self._recording.path)
         if self._rank == 0:
             begin = {"directory": directory, "first": steps.first, "last": steps.last}
             self._ask({"begin": begin})

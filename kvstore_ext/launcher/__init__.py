@@ -28,6 +28,7 @@ same arguments and do the same. To follow a job, read in this order:
     dry_run      says what would be started, by all this
     protocol     what the launcher and a supervisor say to each other
     account      what a process has told of itself
+    trace_files  brings a trace's files from other hosts
     running      one process that has been started
     ranks        which number MXNet will give to which process
     job          start, follow, notice the first failure, end everything

@@ -9,7 +9,7 @@ from typing import Any, Coroutine, Protocol, TypeVar
 
 from .blame import can_be_spared
 from .direct import END_LIMIT
-from .environment import with_addresses
+from .environment import TRACE, with_addresses
 from .failure import NO_STORE, JobError, ended, explained, no_store_was_opened
 from .job_key import key_variable
 from .options import Options
@@ -20,6 +20,7 @@ from .ranks import Endpoint, ranked
 from .running import Running, StartError
 from .standing import Standing
 from .terminal import Terminal
+from .trace_files import TraceCollection
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ class Job:
         self._beside: list[asyncio.Future[None]] = []  # what goes on until the end
         self._inquiry: asyncio.Future[None] | None = None
         self._telling: asyncio.Future[None] | None = None
+        self._collection: TraceCollection | None = None
         self._ordered = False  # whether the processes run
         self._over = False
         self._failed: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
@@ -182,13 +184,15 @@ class Job:
                 own[running] = endpoint
         rename({each.sink: each.process.name for each in others})
         options = self._options
+        if TRACE in options.environment:
+            self._collection = TraceCollection(options.environment[TRACE], self._note)
         key = key_variable(options.launcher, options.job_key) if options.secure else {}
         for running in self._running:
             process = running.process
             assert process.rank is not None
             endpoint = own.get(running, at)
             environment = with_addresses(process.environment, process.rank, job, at, endpoint)
-            running.run({**environment, **key})
+            running.run({**environment, **key}, collection=self._collection)
 
     async def _reserve(
         self, running: Running, address: str | None, towards: str | None, port: int = 0
@@ -257,14 +261,29 @@ class Job:
         for running in self._running:
             running.end()
         if self._running:
-            await asyncio.wait([running.gone for running in self._running], timeout=END_LIMIT)
+            await self._wait_for_the_last()
         for running in self._running:
             if not running.gone.done():
                 self._note(f"{running.title} has not confirmed its end within {END_LIMIT:g} s")
                 running.gone.cancel()
+        if self._collection:
+            self._collection.close()
         await self._starter.close()
         for sink in self._sinks:
             sink.close()
+
+    async def _wait_for_the_last(self) -> None:
+        """Returns when all processes are gone, or nothing has come from those left for too long."""
+        left = {running.gone for running in self._running}
+        while left:
+            before = self._pieces()
+            _, left = await asyncio.wait(left, timeout=END_LIMIT)
+            if self._pieces() == before:
+                return
+
+    def _pieces(self) -> int:
+        """Returns how many pieces of trace files have come so far."""
+        return self._collection.taken if self._collection else 0
 
 
 def _say_nothing(text: str) -> None:

@@ -8,8 +8,8 @@ Launcher to supervisor:
     {"reserve": {"address": ..., "interface": ..., "towards": ..., "port": ..., "share": ...,
      "shares": ...}}                       find an address and a port for the process
     {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...,
-     "takes_input": ..., "silence": ...}}  the process's input is what follows, raw; otherwise
-                                           SIGN now and then, or TELL: to end
+     "takes_input": ..., "silence": ...,   the process's input is what follows, raw; otherwise
+     "trace": ...}}                        SIGN now and then, or TELL: to end
     end of the stream: end the process
 
 Supervisor to launcher:
@@ -18,6 +18,7 @@ Supervisor to launcher:
     {"output": true, "size": ...}          what the process wrote, both streams in one
     {"report": {...}}                      what it told of itself (kvstore_ext/launch_reports.py)
     {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all that came before
+    {"traced": ..., "size": ...}           a piece of a file of a trace (trace_files.py), at the end
     {"error": ..., "status": ...}          it could not be done, in plain words
 """
 

@@ -11,6 +11,7 @@ from .output import Sink
 from .processes import Ending, Process, ended_with, killed_by
 from .protocol import SIGN, Link, Message
 from .ranks import Endpoint
+from .trace_files import TraceCollection
 
 # Seconds after which a process that has said why it fails, and still runs, goes on by itself.
 _CHANGE_OF_MIND = 10.0
@@ -95,13 +96,17 @@ class Running:
         return Endpoint(**received[0]["reserved"])
 
     def run(
-        self, environment: Message, patience: float = 0.0, takes_input: bool = False
+        self,
+        environment: Message,
+        patience: float = 0.0,
+        takes_input: bool = False,
+        collection: TraceCollection | None = None,
     ) -> None:
         """Has the supervisor start the process, in its directory or the launcher's working one.
 
         At the end the process has `patience` seconds to end by itself. One that takes input can be
         given it, by `link.send_raw`, once it has written something: no sooner, or the supervisor
-        would read it with the order.
+        would read it with the order. A `collection` gets its files of a trace at the end.
         """
         silence = None if takes_input else self._silence
         order = {
@@ -111,9 +116,10 @@ class Running:
             "patience": patience,
             "takes_input": takes_input,
             "silence": silence,
+            "trace": collection and collection.order(),
         }
         self.link.send({"run": order})
-        self.gone = asyncio.ensure_future(self._follow())
+        self.gone = asyncio.ensure_future(self._follow(collection))
         if silence is not None:
             signs = asyncio.ensure_future(self._give_signs(silence / 12))
             self.gone.add_done_callback(lambda gone: signs.cancel())
@@ -128,7 +134,7 @@ class Running:
             await asyncio.sleep(every)
             self.link.give(SIGN)
 
-    async def _follow(self) -> None:
+    async def _follow(self, collection: TraceCollection | None) -> None:
         while True:
             received = await self.link.receive()
             if received is None:
@@ -140,6 +146,9 @@ class Running:
                 self.account.take(message["report"])
                 if self.account.reason:
                     self._hold()
+            elif "traced" in message:
+                if collection is not None:
+                    collection.take(message, payload)
             elif "error" in message:
                 text = f"could not be started: {message['error']}"
                 self._set_ended(Ending(message["status"], text, never_began=True))

@@ -25,6 +25,7 @@ from typing import Any
 
 from . import network, process_tree, report_socket
 from .protocol import GREETING, TELL, TOLD_LIMIT, Message, encode, write_all
+from .trace_files import TraceFiles
 
 GRACE = 3.0
 # A process in the middle of a system call on a dead disk does not even obey SIGKILL.
@@ -94,11 +95,16 @@ class Supervisor:
         patience: float = 0.0,
         takes_input: bool = False,
         silence: float | None = None,
+        trace: Message | None = None,
     ) -> None:
         merged: dict[str, Any] = {**os.environ, **environment}
         self._patience = patience
         self._silence = silence
         self._heard = time.monotonic()  # of the launcher
+        self._trace: TraceFiles | None = None
+        if trace is not None:
+            there = os.path.join(directory, trace["directory"])
+            self._trace = TraceFiles(there, trace["mark"])
         self._launcher_there = True
         self._told_since: float | None = None
         self._end_asked = False
@@ -139,6 +145,8 @@ class Supervisor:
         left = self._end_descendants()
         self._reap()
         self._forward_output(_PIPE_PIECES)
+        for message, payload in self._trace.messages() if self._trace else ():
+            self._say(message, payload)
         signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 
@@ -245,6 +253,8 @@ class Supervisor:
 
     def _forward_reports(self) -> None:
         for fact in self._reports.receive():
+            if self._trace is not None:
+                self._trace.note(fact)
             self._say({"report": fact})
 
     def _say(self, message: Message, payload: bytes = b"") -> None:

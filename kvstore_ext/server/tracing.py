@@ -5,6 +5,7 @@ from typing import Any, Dict, Optional
 
 from .. import _core
 from ..config import Options
+from ..launch_reports import report
 from ..protocol.question_desk import Answer
 from ..trace.recording import Recording
 from ..trace.steps import Steps
@@ -38,6 +39,7 @@ class ServerTracing:
                 self._options.trace_events,
                 {},
             )
+            report(traced=self._recording.path)
         return {}, b""
 
     def end(self) -> None:

@@ -57,6 +57,7 @@ class Recording:
         os.makedirs(directory, exist_ok=True)
         file = Path(directory, f"{role}-{rank}.events")
         self._about = file.with_suffix(".json")
+        self.path = str(file.with_suffix("").absolute())  # without the two endings
         try:
             recorder.open(str(file), most_events, steps.first, steps.last)
         except RuntimeError as error:
