@@ -10,6 +10,7 @@ from benchmarks.cluster import ClusterError
 from benchmarks.figures import (
     compression,
     document,
+    growth,
     p3_accuracy,
     p3_bandwidth,
     p3_hosts,
@@ -34,6 +35,7 @@ FIGURES: Dict[str, Any] = {
     "compression": compression,
     "time-to-accuracy": time_to_accuracy,
     "p3-accuracy": p3_accuracy,
+    "growth": growth,
 }
 ALL = "all"
 DIRECTORY = document.ROOT / "docs" / "figures"

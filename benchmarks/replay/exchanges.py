@@ -62,6 +62,10 @@ class StoreExchange:
         if not self._updates:
             mx.nd.sgd_update(weight, total, lr=LEARNING_RATE, out=weight)
 
+    def barrier(self) -> None:
+        """Waits until all workers have come to it."""
+        self._store._barrier()
+
     def begin_snapshots(self) -> None:
         """Has ours take weights that are at hand, as with Trainer."""
         from kvstore_ext.snapshots import Part

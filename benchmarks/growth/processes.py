@@ -1,0 +1,66 @@
+"""What Linux knows of the processes of a job and of a host's network: /proc, no more."""
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Dict, List, Tuple
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_ESTABLISHED = "01"
+_INTERFACE = "eth0"  # a host's
+
+
+def figures(process: int) -> Dict[str, Any]:
+    """Descriptors, threads, bytes that are no other process's, and seconds of processors so far."""
+    place = Path(f"/proc/{process}")
+    times = (place / "stat").read_text().rpartition(")")[2].split()
+    private = [
+        int(line.split()[1]) for line in (place / "smaps_rollup").read_text().splitlines()
+        if line.startswith("Private_")
+    ]
+    return {
+        "descriptors": len(os.listdir(place / "fd")),
+        "threads": len(os.listdir(place / "task")),
+        "private": 1024 * sum(private),
+        "processor": (int(times[11]) + int(times[12])) / _TICKS,
+    }
+
+
+def beside(process: int) -> Tuple[List[int], List[int]]:
+    """The other processes of a job: those of the same host, and those that are alone on theirs.
+
+    All processes of a job have the same parent, and each host has a network of its own.
+    """
+    hosts = defaultdict(list)
+    for each in _children(_parent(process)):
+        hosts[os.readlink(f"/proc/{each}/ns/net")].append(each)
+    own = hosts.pop(os.readlink(f"/proc/{process}/ns/net"))
+    alone = [members[0] for members in hosts.values() if len(members) == 1]
+    return [each for each in own if each != process], alone
+
+
+def connections() -> int:
+    """Of this host by TCP; one within the host counts twice."""
+    lines = Path("/proc/self/net/tcp").read_text().splitlines()[1:]
+    return sum(line.split()[3] == _ESTABLISHED for line in lines)
+
+
+def packets() -> int:
+    """That this host has sent so far, acknowledgements of TCP included."""
+    for line in Path("/proc/self/net/dev").read_text().splitlines():
+        name, _, counters = line.partition(":")
+        if name.strip() == _INTERFACE:
+            return int(counters.split()[9])
+    raise FileNotFoundError(f"this host has no interface {_INTERFACE}")
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def _children(process: int) -> List[int]:
+    return [
+        int(each) for task in os.listdir(f"/proc/{process}/task")
+        for each in Path(f"/proc/{process}/task/{task}/children").read_text().split()
+    ]
