@@ -14,7 +14,7 @@ from benchmarks.growth import processes
 from benchmarks.replay.exchanges import StoreExchange
 
 KEYS, ELEMENTS = 20, 1000
-_WARM_UP, _STEPS, _BARRIERS = 5, 20, 5
+_WARM_UP, _STEPS, _BARRIERS = 5, 40, 10
 _IDLE = 3.0  # seconds in which nothing is done but giving signs of life
 
 
