@@ -15,6 +15,7 @@ from mxnet.base import _LIB, MXNetError, check_call
 
 from .. import _core
 from ..config import FOR_EVER, Job, Options
+from ..descriptors import make_room
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..keys.sparse_rows import MOST_BYTES, Servers
 from ..launch_reports import report
@@ -84,6 +85,7 @@ class ClusterLane(Lane):
         self.stuck = False  # a thread of MXNet's has stayed behind
         self._bounded = BoundedCalls(options.timeout)
         report(joining=True)
+        make_room(job)
         enter_job(job, options.timeout)
         self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
         self._native = self.stock.handle

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import resource
 import shutil
 import sys
 from dataclasses import replace
@@ -34,6 +35,9 @@ _PROGRAMS = {
     "rsync": ("rsync", "rsync"),
 }
 
+# Open files: the launcher's own, and for a process three pipes, a log and a handle on its end, with
+# as many again while it starts.
+_OPEN, _OPEN_EACH = 64, 10
 _OTHER_LOGS = "choose another directory by --log-dir"
 
 
@@ -89,6 +93,7 @@ def check_program(name: str, python: str = sys.executable) -> None:
 
 async def run(options: Options, watching: Watching) -> int:
     """Runs the job, as often as it takes, and is watched; returns the exit status."""
+    _make_room(len(plan(options, os.environ)))
     terminal = Terminal(options.only_rank)
     say = terminal.screen.note
 
@@ -113,6 +118,19 @@ async def run(options: Options, watching: Watching) -> int:
         watching.conclude()
         # The last words may not have been read.
         terminal.screen.close()
+
+
+def _make_room(processes: int) -> None:
+    """Raises this process's own limit of open files as far as the system's allows it, if needed.
+
+    Processes of this host, too, have the limit then.
+    """
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN + _OPEN_EACH * processes
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _privacy(options: Options) -> str:

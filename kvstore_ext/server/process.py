@@ -16,6 +16,7 @@ from mxnet.kvstore.kvstore_server import KVStoreServer
 from .. import _core
 from ..compression import option_names
 from ..config import Job, Options
+from ..descriptors import make_room
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
@@ -190,6 +191,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
     report(joining=True)
     try:
+        make_room(job)
         enter_job(job, options.timeout)
     except KVStoreError as error:
         report(failed=str(error))

@@ -1,0 +1,61 @@
+"""A limit of open files that is lower than a job's connections need is raised, or named."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+from tests.support.processes import run_python
+
+from .jobs import PULLED, TRAIN, Job
+
+# With so few a process of a store cannot do, but Python can begin.
+FEW = 20
+ROOM = """
+import os, resource
+from kvstore_ext.config import Job
+from kvstore_ext.descriptors import make_room
+from kvstore_ext.errors import ClusterError
+
+job = Job("scheduler", 300, 200, "", 0, 0, None)
+opened = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4000))
+make_room(job)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - opened)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 1000))
+try:
+    make_room(job)
+except ClusterError as error:
+    print(str(error).replace(str(opened + 1500), "OPENED + 1500"))
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+def few(*command: str) -> list[str]:
+    """Returns a command that has few open files unless it raises the limit."""
+    return ["sh", "-c", f'ulimit -Sn {FEW}; exec "$@"', "sh", *command]
+
+
+def test_the_launcher_has_more_processes_than_files(job: Job) -> None:
+    job.entry = few(*job.entry)
+    assert job.run("-n", "20", "-s", "1", "--server-command", "true", "true") == 0, job.errors
+
+
+def test_every_process_of_a_store_raises_its_limit(job: Job) -> None:
+    server = shlex.join(few(sys.executable, "-m", "kvstore_run", "--serve"))
+    script = TRAIN.replace("import mxnet", "import kvstore_ext, mxnet", 1)
+    worker = few(sys.executable, "-c", script)
+    arguments = ["-n", "1", "-s", "1", "--server-command", server, *worker]
+    assert job.run(*arguments) == 0, job.errors
+    assert PULLED in job.lines
+
+
+def test_a_limit_of_the_system_that_is_too_low_is_named() -> None:
+    raised, refused, left = run_python("-c", ROOM).stdout.splitlines()
+    assert int(raised) == 3 * 500 + 512
+    assert refused == (
+        "this scheduler needs OPENED + 1500 open files for 500 connections, and may have 1000: "
+        "raise the limit (ulimit -Hn, nofile in /etc/security/limits.conf, or systemd's "
+        "LimitNOFILE)"
+    )
+    assert left == "(64, 1000)"
