@@ -22,6 +22,11 @@ class Host:
     namespace: str
 
     @property
+    def hardware_address(self) -> str:
+        """Of its interface: made of its address, so that others need not ask for it."""
+        return ":".join(["02:00", *(f"{int(part):02x}" for part in self.address.split("."))])
+
+    @property
     def within(self) -> List[str]:
         """What a command that is to run on the host begins with."""
         return ["ip", "netns", "exec", self.namespace]
@@ -109,19 +114,38 @@ class Cluster:
 
     def _make(self, claim: Claim) -> None:
         self.switch = Host("switch", "10.77.0.254", claim.namespace("switch"))
-        bridge = ["link add bridge type bridge", f"addr add {self.switch.address}/24 dev bridge"]
+        bridge = [
+            f"link add bridge address {self.switch.hardware_address} type bridge",
+            f"addr add {self.switch.address}/24 dev bridge",
+        ]
         namespaces.make(self.switch.namespace, [*bridge, "link set bridge up"])
         for number, link in enumerate(self._links):
             host = Host(f"host {number}", f"10.77.0.{number + 1}", claim.namespace(str(number)))
             self.hosts.append(host)
             self._connect(host, link)
+        for host in self.hosts:
+            namespaces.configure(host.namespace, self._others(host, INTERFACE))
+        namespaces.configure(self.switch.namespace, self._others(self.switch, "bridge"))
+
+    def _others(self, host: Host, interface: str) -> List[str]:
+        """Commands by which a host knows all others from the beginning.
+
+        The kernel has room for 1024 of those that hosts ask for, in all namespaces together, and 32
+        hosts would need more: connections would fail.
+        """
+        return [
+            f"neigh replace {other.address} lladdr {other.hardware_address} dev {interface} "
+            "nud permanent"
+            for other in (*self.hosts, self.switch) if other != host
+        ]
 
     def _connect(self, host: Host, link: Link) -> None:
         port = self._port(host)
         namespaces.make(
             host.namespace,
             [
-                f"link add {INTERFACE} type veth peer name {port} netns {self.switch.namespace}",
+                f"link add {INTERFACE} address {host.hardware_address} type veth "
+                f"peer name {port} netns {self.switch.namespace}",
                 f"addr add {host.address}/24 dev {INTERFACE}",
                 f"link set {INTERFACE} up",
             ],

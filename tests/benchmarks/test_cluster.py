@@ -92,6 +92,15 @@ def test_two_clusters_stand_side_by_side_and_each_has_its_links() -> None:
     assert not made & set(namespaces.names())
 
 
+def test_no_host_has_to_ask_for_another() -> None:
+    with Cluster(hosts=3) as cluster:
+        for host in (*cluster.hosts, cluster.switch):
+            command = [*host.within, "ip", "-json", "neigh", "show", "nud", "permanent"]
+            known = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+            others = {each.address for each in (*cluster.hosts, cluster.switch)} - {host.address}
+            assert {each["dst"] for each in known} == others
+
+
 def test_a_host_is_cut_off_and_brought_back() -> None:
     with Cluster(2, Link(send=20)) as cluster:
         receiver = start_sending(cluster)
