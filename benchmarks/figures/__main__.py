@@ -19,6 +19,7 @@ from benchmarks.figures import (
     readme,
     slim_communication,
     slim_time,
+    terngrad_scaling,
     time_to_accuracy,
 )
 from benchmarks.replay import measurement
@@ -36,6 +37,7 @@ FIGURES: Dict[str, Any] = {
     "time-to-accuracy": time_to_accuracy,
     "p3-accuracy": p3_accuracy,
     "growth": growth,
+    "terngrad-scaling": terngrad_scaling,
 }
 ALL = "all"
 DIRECTORY = document.ROOT / "docs" / "figures"
@@ -74,10 +76,10 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
         print(f"{name}: {len(left)} of {len(runs)} runs are left, about {minutes:.0f} minutes")
         return []
     directory.mkdir(parents=True, exist_ok=True)
-    if not arguments.draw_only:
+    if runs and not arguments.draw_only:
         failures = list(measurement.measure(runs, results, 60 * arguments.minutes))
     lines = [line for line in measurement.lines_of(runs, results) if "seconds" in line]
-    if not lines:
+    if runs and not lines:
         return [*failures, f"{results} has none of the runs of {name}"]
     figure.draw(lines, directory)
     if directory == DIRECTORY:

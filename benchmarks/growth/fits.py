@@ -19,10 +19,6 @@ class Fit:
         """Its value."""
         return self.base + self.slope * hosts
 
-    def reaches(self, limit: float) -> float:
-        """The hosts with which it comes to a limit; infinity where it never does."""
-        return (limit - self.base) / self.slope if self.slope > 0 else float("inf")
-
 
 def line(hosts: Sequence[float], values: Sequence[float]) -> Fit:
     """The line of least squares of errors relative to the values.

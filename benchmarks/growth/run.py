@@ -32,7 +32,7 @@ class GrowthRun:
     @property
     def expected(self) -> float:
         """Seconds that it takes here, about."""
-        return 8 + 0.8 * self.hosts
+        return 4 + 0.4 * self.hosts
 
     @property
     def fields(self) -> Dict[str, Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from benchmarks.growth.run import GrowthRun
 from benchmarks.replay.measurement import Run
 from benchmarks.training.runs import Run as Training
 
@@ -36,6 +37,20 @@ def trained(
         curve = [[steps, steps * pace(run), score(steps)] for steps in range(10, 301, 10)]
         found.append({"key": run.key, **run.fields, "curve": curve, "seconds": curve[-1][1]})
     return found
+
+
+def grown(runs: list[GrowthRun]) -> list[Result]:
+    """Jobs in which everything is 20, and 3 a host, in the unit of the table."""
+    lines = []
+    for run in runs:
+        value = 20.0 + 3 * run.hosts
+        process = {"descriptors": value, "threads": value, "private": value * 1e6,
+                   "a_step": value / 1e3, "idle": value / 1e3}
+        roles = dict.fromkeys(("worker", "server", "scheduler"), process)
+        others = dict.fromkeys(("startup", "first", "seconds", "barrier", "connections", "packets",
+                                "idle_packets"), value)
+        lines.append({"key": run.key, **run.fields, **others, **roles})
+    return lines
 
 
 def rows(text: str, first: str) -> list[list[str]]:

@@ -11,19 +11,22 @@ from matplotlib.axes import Axes
 from benchmarks.figures import (
     compression,
     document,
+    growth,
     p3_bandwidth,
     p3_hosts,
     p3_slices,
     p3_traffic,
     readme,
     slim_communication,
+    terngrad_scaling,
 )
 from benchmarks.figures.__main__ import FIGURES
+from benchmarks.growth.run import GrowthRun
 from benchmarks.replay.bound import least_seconds
 from benchmarks.replay.measurement import Run
 from benchmarks.replay.trace import load
 from benchmarks.training.runs import Run as Training
-from tests.benchmarks.synthetic import Result, lines_of, rows, trained
+from tests.benchmarks.synthetic import Result, grown, lines_of, rows, trained
 from tests.support.paths import ROOT
 
 FIGURES_DOCUMENT = ROOT / "docs" / "figures.md"
@@ -36,6 +39,10 @@ def of_bound(run: Run) -> float:
 
 
 def made(runs: list[Any]) -> list[Result]:
+    if not runs:
+        return []
+    if isinstance(runs[0], GrowthRun):
+        return grown(runs)
     if isinstance(runs[0], Training):
         return trained(runs, lambda _: 0.05, lambda steps: 90 + steps / 100)
     return lines_of(runs, of_bound)
@@ -53,7 +60,7 @@ def test_the_same_results_make_the_same_picture(name: str, tmp_path: Path) -> No
     assert pictures[0] == pictures[1]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [name for name in FIGURES if FIGURES[name].runs(quick=True)])
 def test_all_of_it_fits_into_what_the_documents_say(name: str) -> None:
     runs = FIGURES[name].runs()
     assert len({run.key for run in runs}) == len(runs)
@@ -220,3 +227,22 @@ def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:
     # The paper's table 2: 1.09, 1.13, 1.32 and 1.41, of hours that it did not round.
     assert [row[10] for row in slim] == ["1.09", "1.12", "1.32", "1.41"]
     assert "hosts with 20 processors each" in text
+
+
+def test_lines_lead_to_many_hosts(tmp_path: Path) -> None:
+    growth.draw(grown(growth.runs()), tmp_path)
+    text = (tmp_path / "growth.md").read_text()
+    # 20 and 3 a host, whatever is measured.
+    (row, *_) = rows(text, "descriptors of a server")
+    assert row[1:] == ["26", "32", "44", "68", "116", "3.00", "0%", "1556"]
+    (row, *_) = rows(text, "memory of a worker, MB")
+    assert row[1:] == ["26", "32", "44", "68", "116", "3.00", "0%", "1556"]
+    assert "Medians of 3 runs, with 2, 4, 8, 16, 32 hosts" in text
+
+
+def test_the_papers_speedups_stand_beside_the_models(tmp_path: Path) -> None:
+    terngrad_scaling.draw([], tmp_path)
+    text = (tmp_path / "terngrad-scaling.md").read_text()
+    said = [row[5] for row in rows(text, "AlexNet") if row[5]]
+    assert said == ["3.04 times"]
+    assert [row[5] for row in rows(text, "VggNet-A") if row[5]] == ["about 2 times"]
