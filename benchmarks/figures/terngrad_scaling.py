@@ -22,6 +22,7 @@ from benchmarks.simulations.terngrad_model import (
 
 NAME = "terngrad-scaling"
 GPUS = tuple(2**power for power in range(10))
+_SAID = (1, 8, 64, 512)
 _FLOAT, _TERNARY = 32, 2  # bits of an element
 # Data sheets: PCIe 3.0 with 16 lanes, of which some 12 GB/s are reached, and a link of NVLink 1.0.
 _PCIE, _NVLINK = 12e9, 20e9
@@ -87,6 +88,7 @@ def draw(lines: Lines, directory: Path) -> None:
                 place.plot(GPUS, values, label=f"{model.title}, {kind}", **how)
         place.set_xscale("log", base=2)
         place.set_yscale("log")
+        place.set_xticks(_SAID, [str(count) for count in _SAID])
         place.set_title(f"({'ab'[number]}) {panel.machines.name}", loc="left", fontsize=8)
         place.set_xlabel("GPUs")
         place.grid()
@@ -135,7 +137,7 @@ def _text(sizes: Sizes) -> Iterator[str]:
                "with sums' bits |")
         yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
         for model in MODELS:
-            for gpus in (1, 8, 64, 512):
+            for gpus in _SAID:
                 cells = [
                     model.title, str(gpus),
                     *(f"{_throughput(sizes, number, model, gpus, bits):.0f}"
