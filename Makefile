@@ -5,7 +5,7 @@ ENVIRONMENT ?= .venv
 PYTEST_FLAGS ?=
 SOAK_FLAGS ?=
 # Tests wait more than they compute.
-PYTEST_PROCESSES ?= $(shell expr 2 + $$(nproc))
+PYTEST_PROCESSES ?= $(shell expr 1 + $$(nproc))
 DEMO_FLAGS ?= --model lenet --dataset digits --kv-store p3 --epochs 20 --lr-schedule cosine
 
 BIN := $(ENVIRONMENT)/bin
