@@ -44,12 +44,21 @@ def main() -> None:
                     f"kvstore-ext: no kvstore_ext is compiled for {sys.executable}: "
                     f"pip install {_HERE}"
                 )
-            from kvstore_ext.mxnet_hooks import runner
+            from kvstore_ext.mxnet_hooks import before_import
+
+            alone = before_import.serves_scheduler()
+            if alone:
+                from kvstore_ext.server import scheduler
+            else:
+                from kvstore_ext.mxnet_hooks import runner
     except ImportError as error:
         if error.name != _PACKAGE:
             raise
         sys.exit(f"kvstore-ext: {error}")  # it says what to type
-    runner.main(found)
+    if alone:
+        scheduler.main()
+    else:
+        runner.main(found)
 
 
 def _run_part(part: str) -> None:

@@ -49,9 +49,7 @@ elif not before_import.engine_overlaps():
         stacklevel=2,
     )
 
-with before_import.hidden_role():
-    import mxnet
-
+mxnet = before_import.import_mxnet()
 before_import.check_version(mxnet.__version__)
 
 from . import _core  # noqa: E402
@@ -71,7 +69,6 @@ try:
 except KVStoreError as error:
     raise ImportError(str(error), name=__name__) from None
 
-from . import methods  # noqa: E402, F401 - registers them, for what is imported next
 from .config import Options  # noqa: E402
 from .errors import (  # noqa: E402
     ArrayMismatch,
@@ -79,12 +76,15 @@ from .errors import (  # noqa: E402
     KeyNotInitialised,
     OptionError,
 )
-from .mxnet_hooks.after_import import adopt  # noqa: E402
-from .mxnet_hooks.registry import register  # noqa: E402
-from .store.p3_worker import P3Worker  # noqa: E402
 
-register()
-adopt(P3Worker)
+if not before_import.serves_scheduler():
+    from . import methods  # noqa: F401 - registers them, for what is imported next
+    from .mxnet_hooks.after_import import adopt
+    from .mxnet_hooks.registry import register
+    from .store.p3_worker import P3Worker
+
+    register()
+    adopt(P3Worker)
 
 __all__ = [
     "ArrayMismatch",

@@ -12,9 +12,9 @@ from typing import List, Tuple
 
 from mxnet.kvstore import KVStoreBase
 
-from .. import server
 from ..config import role_of_process
 from ..launcher.output import show
+from ..server import process
 from ..spelling import did_you_mean
 from . import as_main, joining, listing
 from .automatic_snapshots import AutomaticSnapshots
@@ -34,7 +34,7 @@ def main(found: argparse.Namespace) -> None:
     if found.serve or role_of_process() in ("server", "scheduler"):
         if not found.module and target:
             as_main.import_from_directory_of(target)  # where optimizers to trust may lie as well
-        server.main([word for module in found.trust for word in ("--trust", module)])
+        process.main([word for module in found.trust for word in ("--trust", module)])
         return
     _replace(found.replace)
     if found.snapshot:

@@ -5,11 +5,10 @@ ends with the job, whatever happens to the others. In reading order:
 
     parts.py      what every server has, in a process of its own or in the worker's
     process.py    the process around it
-    ending.py     how that ends, whoever else is gone
+    entering.py   how that enters the job
+    ending.py     how it ends, whoever else is gone
     scheduler.py  the scheduler's process
 
-It imports errors, config, stock_store, keys, protocol, compression, optimizer and _core.
+It imports errors, config, stock_store, keys, protocol, compression, optimizer and _core. What the
+scheduler's imports does without most of MXNet (mxnet_hooks/before_import.py).
 """
-from .process import P3Server, main
-
-__all__ = ["P3Server", "main"]

@@ -16,17 +16,16 @@ from mxnet.kvstore.kvstore_server import KVStoreServer
 from .. import _core
 from ..compression import option_names
 from ..config import Job, Options
-from ..descriptors import make_room
-from ..errors import ClusterError, KVStoreError, OptionError
+from ..errors import ClusterError
 from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, Commands
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
-from ..security.admission import enter_job
 from ..status_reports import keep_reporting
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
+from .entering import enter
 from .parts import ServerParts
 from .scheduler import incomplete, run_scheduler
 
@@ -181,21 +180,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
         help="a module of optimizers that workers may send; may be repeated",
     )
     parsed = parser.parse_args(arguments)
-    try:
-        job = Job.from_environment()
-        options = Options.from_environment(option_names())
-    except OptionError as error:
-        sys.exit(f"kvstore_ext.server: {error}")
-    if job is None or job.role == "worker":
-        found = "not set" if job is None else "worker"
-        sys.exit(f"kvstore_ext.server: DMLC_ROLE is {found}; it must be server or scheduler")
-    report(joining=True)
-    try:
-        make_room(job)
-        enter_job(job, options.timeout)
-    except KVStoreError as error:
-        report(failed=str(error))
-        sys.exit(f"kvstore_ext.server: {error}")
+    job, options = enter(option_names())
     if job.role == "scheduler":
         run_scheduler(job, options)
         return

@@ -7,10 +7,19 @@ import time
 from mxnet.base import _LIB, check_call
 
 from .. import _core
-from ..config import Job, Options
+from ..config import Job, Options, environment_options
 from ..security.admission import why_without_key
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
+from .entering import enter
+
+
+def main() -> None:
+    """Runs the scheduler of the job that the environment names, with little of MXNet imported.
+
+    Workers and servers check the options of methods, which this process does not know.
+    """
+    run_scheduler(*enter(environment_options()))
 
 
 def run_scheduler(job: Job, options: Options) -> None:

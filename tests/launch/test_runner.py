@@ -234,3 +234,24 @@ def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(tmp_path: Pa
 def test_steps_between_snapshots_are_checked(arguments: list[str], words: str) -> None:
     found = run_python(*MAIN, *arguments, "script.py", status=2, fork=True)
     assert words in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "role", "whole"),
+    [
+        (["kvstore_run.py", "--serve"], "scheduler", False),
+        (["kvstore-ext", "--serve", "--trust", "mine"], "scheduler", False),
+        (["kvstore_run.py", "--serve"], "server", True),
+        (["train.py", "--serve"], "scheduler", True),
+    ],
+)
+def test_a_scheduler_is_there_without_most_of_mxnet(
+    command: list[str], role: str, whole: bool
+) -> None:
+    script = (
+        f"import sys; sys.argv = {command}; import kvstore_ext; "
+        "from kvstore_ext.server import scheduler; import mxnet; "
+        "print(mxnet.__version__, hasattr(mxnet, 'nd'), hasattr(kvstore_ext, 'P3Worker'))"
+    )
+    ended = run_python("-c", script, environment={"DMLC_ROLE": role})
+    assert ended.stdout == f"1.9.1 {whole} {whole}\n"
