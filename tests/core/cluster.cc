@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
+#include <chrono>
 
 #include "keys/gradient_codec.h"
 #include "keys/plain_codec.h"
@@ -146,6 +146,13 @@ void Cluster::ForgeFromServer(int rank, int worker, Message message) {
   server_nodes_[rank]->Send(message);
 }
 
+uint64_t Cluster::AwaitRefused(uint64_t expected) {
+  for (int i = 0; i < 2000 && worker(0).refused() < expected; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return worker(0).refused();
+}
+
 void Cluster::OnEveryWorker(const std::function<void(int, Worker*)>& function) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options_.workers; ++rank) {
@@ -162,18 +169,23 @@ void Cluster::OnEveryKey(const std::function<void(int, Worker*, uint64_t)>& func
   });
 }
 
-std::string Exchange(Worker* worker, uint64_t key, const std::vector<float>& input,
-                     std::vector<float>* output) {
+std::future<std::string> Begin(Worker* worker, uint64_t key, const std::vector<float>& input,
+                               std::vector<float>* output, Operation::Kind kind) {
   auto ended = std::make_shared<std::promise<std::string>>();
   Operation operation;
   operation.key = key;
-  operation.kind = Operation::Kind::kPush;
+  operation.kind = kind;
   operation.input = reinterpret_cast<const char*>(input.data());
-  operation.output = reinterpret_cast<char*>(output->data());
+  if (output != nullptr) operation.output = reinterpret_cast<char*>(output->data());
   operation.priority = -static_cast<int>(key);
   operation.done = [ended](const std::string& error) { ended->set_value(error); };
   worker->Start(std::move(operation));
-  return ended->get_future().get();
+  return ended->get_future();
+}
+
+std::string Exchange(Worker* worker, uint64_t key, const std::vector<float>& input,
+                     std::vector<float>* output) {
+  return Begin(worker, key, input, output).get();
 }
 
 }  // namespace kvstore_ext

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -89,6 +90,8 @@ class Cluster {
   // Has a message come from one of them that has not sent it.
   void ForgeFromWorker(int rank, int server, Message message);
   void ForgeFromServer(int rank, int worker, Message message);
+  // How many messages worker 0 and all servers have refused, once it is so many or after a while.
+  uint64_t AwaitRefused(uint64_t expected);
 
   // With Slim-DP.
   SlimServer& slim_server(int rank) { return *slim_servers_[rank]; }
@@ -104,8 +107,14 @@ class Cluster {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// Runs one round of a key and returns the reason of its failure, if any. The output may be the
-// input; both have the key's elements, and must stay as Operation says.
+// Begins a round of a key; the future is the reason of its failure, if any. The output may be the
+// input; both have the key's elements, and must stay as Operation says. Without an output the
+// result is kept for a pull.
+std::future<std::string> Begin(Worker* worker, uint64_t key, const std::vector<float>& input,
+                               std::vector<float>* output,
+                               Operation::Kind kind = Operation::Kind::kPush);
+
+// The same to its end.
 std::string Exchange(Worker* worker, uint64_t key, const std::vector<float>& input,
                      std::vector<float>* output);
 

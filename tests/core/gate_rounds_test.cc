@@ -32,14 +32,7 @@ class Rounds : public testing::Test {
   // Begins a round of a worker that pushes these values.
   std::future<std::string> Begin(int rank, float value) {
     values_[rank].assign(kElements, value);
-    auto ended = std::make_shared<std::promise<std::string>>();
-    Operation operation;
-    operation.kind = Operation::Kind::kPush;
-    operation.input = reinterpret_cast<const char*>(values_[rank].data());
-    operation.output = reinterpret_cast<char*>(values_[rank].data());
-    operation.done = [ended](const std::string& error) { ended->set_value(error); };
-    cluster_.worker(rank).Start(std::move(operation));
-    return ended->get_future();
+    return kvstore_ext::Begin(&cluster_.worker(rank), 0, values_[rank], &values_[rank]);
   }
 
   void RunRound(float value) {

@@ -3,14 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <thread>
 
 #include "cluster.h"
-#include "codecs/codec.h"
 #include "forged.h"
 #include "keys/shared_scaler.h"
 #include "scheduler_end.h"
@@ -152,14 +149,6 @@ void Train(Cluster* cluster, int rounds) {
   });
 }
 
-// Once all that came before has been handled, and its count has been told.
-uint64_t Refused(Cluster* cluster, uint64_t expected) {
-  for (int i = 0; i < 2000 && cluster->worker(0).refused() < expected; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return cluster->worker(0).refused();
-}
-
 TEST(Gate, AServerRefusesWhatNoWorkerSends) {
   ClusterOptions options;
   options.servers = 1;
@@ -168,7 +157,7 @@ TEST(Gate, AServerRefusesWhatNoWorkerSends) {
   Train(&cluster, 2);
   const std::vector<Message> forged = ForgedToAServer();
   for (const Message& message : forged) cluster.ForgeFromWorker(kStranger, 0, message);
-  EXPECT_EQ(Refused(&cluster, forged.size()), forged.size());
+  EXPECT_EQ(cluster.AwaitRefused(forged.size()), forged.size());
   Train(&cluster, 3);
 }
 
@@ -183,7 +172,7 @@ TEST(Gate, AServerKnowsWhoHasJoined) {
   for (const Message& message : early) cluster.ForgeFromWorker(kStranger, 0, message);
   cluster.Join({kElements});
   Train(&cluster, 2);
-  EXPECT_EQ(Refused(&cluster, early.size()), early.size());
+  EXPECT_EQ(cluster.AwaitRefused(early.size()), early.size());
 }
 
 TEST(Gate, AWorkerRefusesWhatNoServerSends) {
@@ -192,37 +181,8 @@ TEST(Gate, AWorkerRefusesWhatNoServerSends) {
   Train(&cluster, 2);
   const std::vector<Message> forged = ForgedToAWorker();
   for (const Message& message : forged) cluster.ForgeFromServer(kStranger, 0, message);
-  EXPECT_EQ(Refused(&cluster, forged.size()), forged.size());
+  EXPECT_EQ(cluster.AwaitRefused(forged.size()), forged.size());
   Train(&cluster, 3);
-}
-
-// Of the right size, but bytes that no encoder makes.
-TEST(Gate, AnEncodingThatIsNoneIsRefused) {
-  for (const std::string method :
-       {"2bit threshold=0.5", "terngrad clip_sigma=2.5 scaler_sharing=0 seed=0 error_feedback=0"}) {
-    ClusterOptions options;
-    options.servers = 1;
-    Cluster cluster(options);
-    cluster.Join({kElements}, method);
-    const auto train = [&] {
-      cluster.OnEveryKey([](int, Worker* worker, uint64_t key) {
-        std::vector<float> values(kElements, 1);
-        EXPECT_EQ(Exchange(worker, key, values, &values), "");
-      });
-    };
-    train();
-    train();
-    const std::vector<float> values(kElements, 1);
-    const Buffer bytes =
-        MakeCodec(method, options.workers)->Encode(values.data(), kElements, 1, Draws(0, 1, 0, 2));
-    Message forged =
-        With(Numbered(Of(MessageType::kPush, 0, 2), 0, Encoding::kEncoded), bytes.size);
-    std::memcpy(forged.payload.data.get(), bytes.data.get(), bytes.size);
-    forged.payload.data.get()[bytes.size - 1] = '\xff';
-    cluster.ForgeFromWorker(kStranger, 0, forged);
-    EXPECT_EQ(Refused(&cluster, 1), 1U) << method;
-    train();
-  }
 }
 
 // With servers' numbers, whether or not a launcher has told the workers as well.
@@ -249,7 +209,7 @@ TEST(Gate, NobodyHearsAProcessOfAnotherJob) {
       cluster.ForgeFromServer(kStranger, 0, message);
     }
   }
-  EXPECT_EQ(Refused(&cluster, 16), 16U);
+  EXPECT_EQ(cluster.AwaitRefused(16), 16U);
   Train(&cluster, 3);
 }
 
@@ -260,7 +220,7 @@ TEST(Gate, AWorkerOfAnotherJobIsTold) {
   cluster.server(0).Greet(kStranger, "elsewhere", "theirs");  // whose rank a worker has already
   cluster.Join({kElements});
   Train(&cluster, 2);
-  EXPECT_EQ(Refused(&cluster, 1), 1U);
+  EXPECT_EQ(cluster.AwaitRefused(1), 1U);
 }
 
 TEST(Gate, ASchedulerThatHearsOnlyAnotherJobEnds) {

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "cluster.h"
+#include "forged.h"
 #include "slim_dp/slim_key.h"
 
 namespace kvstore_ext {
@@ -115,6 +117,67 @@ TEST_F(SlimCores, AServerWithoutACoreTakesTheWorkers) {
   });
   ExpectARoundWithTheCore(2);
   ExpectARoundWithTheCore(3);
+}
+
+// An update of key 0 by worker 1, with so many numbers.
+Message UpdateOf(const UpdateHeader& header, size_t numbers) {
+  Message message = With(Of(MessageType::kPush), sizeof header + numbers * sizeof(float));
+  message.header.encoding = Encoding::kEncoded;
+  std::memcpy(message.payload.data.get(), &header, sizeof header);
+  return message;
+}
+
+TEST_F(SlimCores, UpdatesThatCannotBeReadEndNothing) {
+  UpdateHeader right;
+  right.signature = EachFourth(100, 0).signature();
+  right.round = 1;
+  right.explorers = 10;
+  right.rank = 1;
+  std::vector<UpdateHeader> wrong(5, right);
+  wrong[0].rank = 2;
+  wrong[1].selection = 5;
+  wrong[2].full = 1;
+  wrong[3].explorers = 76;  // 75 are outside the core
+  wrong[4].round = 1000;    // whose updates are full
+  std::vector<Message> forged = {With(Of(MessageType::kPush), 20), UpdateOf(right, 34),
+                                 UpdateOf(right, 36)};
+  forged[0].header.encoding = Encoding::kEncoded;
+  for (const UpdateHeader& header : wrong) forged.push_back(UpdateOf(header, 35));
+  const int server = cluster_.worker(0).Slices(0)[0].server;
+  for (const Message& message : forged) cluster_.ForgeFromWorker(1, server, message);
+  ExpectARoundWithTheCore(2);
+  EXPECT_EQ(cluster_.AwaitRefused(forged.size()), forged.size());
+}
+
+TEST_F(SlimCores, CoresThatCannotBeReadEndNothing) {
+  const int server = cluster_.worker(0).Slices(0)[0].server;
+  Message above = With(Of(MessageType::kMethod, 0, 0), 16);
+  std::memset(above.payload.data.get(), 0xff, 16);  // elements 100 to 127 as well
+  const Message none = Of(MessageType::kMethod, 0, 0);
+  for (const Message& message : {above, none}) cluster_.ForgeFromServer(server, 0, message);
+  // Nobody has asked a worker for a core.
+  const Message unasked = With(Of(MessageType::kMethod, 0, 3), 16);
+  for (const Message& message : {above, unasked}) cluster_.ForgeFromWorker(1, server, message);
+  ExpectARoundWithTheCore(2);
+  EXPECT_EQ(cluster_.AwaitRefused(4), 4U);
+}
+
+TEST_F(SlimCores, AnAnswerOfAnotherSizeEndsNothing) {
+  std::vector<float>& local = locals_[0][0];
+  for (float& parameter : local) parameter += 1;
+  auto end = Begin(&cluster_.worker(0), 0, local, &local);
+  Message answer = With(Of(MessageType::kResult), 4);
+  answer.header.encoding = Encoding::kEncoded;
+  cluster_.ForgeFromServer(cluster_.worker(0).Slices(0)[0].server, 0, answer);
+  EXPECT_EQ(cluster_.AwaitRefused(1), 1U);
+  for (int rank : {1, 2}) {
+    for (float& parameter : locals_[rank][0]) parameter += 1;
+  }
+  std::thread other([this] { RunRound(1, 0); });
+  RunRound(2, 0);
+  other.join();
+  EXPECT_EQ(end.get(), "");
+  for (size_t i = 0; i < local.size(); i += 4) EXPECT_EQ(local[i], 2);
 }
 
 }  // namespace

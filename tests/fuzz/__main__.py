@@ -6,34 +6,43 @@ import sys
 import time
 from pathlib import Path
 
+from kvstore_ext import __file__ as package
+
 from .mutations import Mutations
+from .tally import Tally, digest_of
 from .targets import TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
+_PIECE = 10.0  # seconds after which the runs so far are written down
 
 
 def main() -> int:
-    """Returns 1 once a target has raised what it may not, and shows that."""
+    """Raises what a target has raised and may not, and shows for what."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000_000, help="of each target")
-    parser.add_argument("--seconds", type=float, help="of each target, instead of runs")
+    parser.add_argument(
+        "--runs", type=int, default=10_000_000, help="of each target, earlier ones included")
+    parser.add_argument("--seconds", type=float, help="of each target, at most so many now")
     parser.add_argument("--seed", type=int, help="of the random numbers")
     parser.add_argument("targets", nargs="*", help=f"{', '.join(TARGETS)}; all by default")
     options = parser.parse_args()
     seed = time.time_ns() % (1 << 32) if options.seed is None else options.seed
+    program = digest_of([*Path(package).parent.rglob("*.py"), *Path(__file__).parent.glob("*.py")])
     for name in options.targets or TARGETS:
-        if not _run(name, options.runs, options.seconds, seed):
-            return 1
+        tally = Tally(name, program)
+        _run(name, options.runs, options.seconds, seed, tally)
+        print(tally.said(options.runs), flush=True)
     return 0
 
 
-def _run(name: str, runs: int, seconds: float | None, seed: int) -> bool:
-    """Whether a target has come to its end."""
+def _run(name: str, goal: int, seconds: float | None, seed: int, tally: Tally) -> None:
+    """Raises what the target raises."""
     seeds = seeds_of(name)
     mutations = Mutations(seeds, seed)
-    begun = time.monotonic()
+    begun = noted = time.monotonic()
+    end = float("inf") if seconds is None else begun + seconds
     run = 0
-    while run < runs if seconds is None else time.monotonic() - begun < seconds:
+    noted_runs = 0
+    while tally.runs + run - noted_runs < goal:
         data = seeds[run] if run < len(seeds) else mutations.next()
         try:
             TARGETS[name](data)
@@ -41,8 +50,13 @@ def _run(name: str, runs: int, seconds: float | None, seed: int) -> bool:
             print(f"{name} raises for {data[:2000]!r}, run {run} of seed {seed}", file=sys.stderr)
             raise
         run += 1
-    print(f"{name}: {run} runs in {time.monotonic() - begun:.0f} s")
-    return True
+        now = time.monotonic()
+        if now - noted > _PIECE or now > end:
+            tally.add(run - noted_runs, now - noted)
+            noted, noted_runs = now, run
+        if now > end:
+            return
+    tally.add(run - noted_runs, time.monotonic() - noted)
 
 
 def seeds_of(name: str) -> list[bytes]:

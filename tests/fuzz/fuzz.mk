@@ -1,9 +1,10 @@
 # Links the fuzz targets with the core as tests/core/sanitize.mk compiles it for AddressSanitizer, and
-# runs them, then those of Python; the Makefile runs this, from the repository's root. A target is a file of tests/fuzz, but for the
-# helpers, or a function of targets.py; its corpus is in tests/fuzz/corpus, and what libFuzzer finds
-# meanwhile is kept in build/fuzz/corpus.
+# runs them, then those of Python; the Makefile runs this, from the repository's root. A target is a
+# file of tests/fuzz, but for the helpers, or a function of targets.py; its corpus is in
+# tests/fuzz/corpus, and what libFuzzer finds meanwhile is kept in build/fuzz/corpus.
 
-# Runs of each target; or a processor's seconds for all of them together, however many runs that gives.
+# Runs of each target, over all starts: build/fuzz/runs counts them, as long as the program stays the
+# same. And a processor's seconds for all targets together, at most; without, until all have run.
 FUZZ_RUNS ?= 10000000
 FUZZ_SECONDS ?=
 PYTHON ?= python3
@@ -21,9 +22,10 @@ ALL := $(TARGETS) $(OF_PYTHON)
 FUZZED := $(if $(filter sanitize,$(MAKECMDGOALS)),$(TARGETS),$(ALL))
 SECONDS_EACH := $(if $(FUZZ_SECONDS),$(shell \
     expr \( $(FUZZ_SECONDS) + $(words $(FUZZED)) - 1 \) / $(words $(FUZZED))))
+LIMITS := --runs $(FUZZ_RUNS) $(SECONDS_EACH:%=--seconds %)
 # What the core says of messages that it refuses does not interest.
 OPTIONS := -max_len=600 -len_control=0 -timeout=100 -rss_limit_mb=2048 -close_fd_mask=2 -verbosity=0 \
-           -print_final_stats=1 -print_funcs=0
+           -print_funcs=0
 
 .PHONY: fuzz sanitize replay keep $(foreach way,run replay keep,$(ALL:%=$(way)-%))
 fuzz: $(ALL:%=run-%)
@@ -35,12 +37,12 @@ keep: $(TARGETS:%=keep-%)
 $(TARGETS:%=run-%): run-%: build/fuzz/%
 	@mkdir -p build/fuzz/corpus/$* build/fuzz/found
 	@echo "Fuzzing $*"
-	@$< $(OPTIONS) $(if $(SECONDS_EACH),-max_total_time=$(SECONDS_EACH),-runs=$(FUZZ_RUNS)) \
-	    -artifact_prefix=build/fuzz/found/$*- build/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*)
+	@$(PYTHON) -m tests.fuzz.programs $(LIMITS) $(foreach \
+	    corpus,build/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*),--corpus $(corpus)) \
+	    $< $(OPTIONS) -artifact_prefix=build/fuzz/found/$*-
 
 $(OF_PYTHON:%=run-%): run-%:
-	@$(PYTHON) -W ignore -m tests.fuzz $* \
-	    $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH),--runs $(FUZZ_RUNS))
+	@$(PYTHON) -W ignore -m tests.fuzz $(LIMITS) $*
 
 # The corpus, once.
 $(TARGETS:%=replay-%): replay-%: build/fuzz/%

@@ -79,10 +79,15 @@ def test_a_job(installed: Installed, place: str, entry: str, tmp_path: Path) -> 
         "launch.py": [environment.python, str(installed.places["checkout"] / "tools/launch.py")],
         "kvstore-launch": [str(environment.bin / "kvstore-launch")],
     }[entry]
-    arguments = ["-n", "1", "-s", "1", "--log-dir", str(tmp_path / "logs"), "python", str(script)]
+    logs = tmp_path / "logs"
+    # One of the ways with a key, so that each Python has tried that.
+    secure = ["--secure"] if entry == "kvstore-launch" else []
+    arguments = [*secure, "-n", "1", "-s", "1", "--log-dir", str(logs), "python", str(script)]
     ended = environment.run([*launch, *arguments], directory)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines() == [PULLED]
+    said = "".join(path.read_text() for path in logs.iterdir())
+    assert said.count("encrypts with the job's key") == (3 if secure else 0)
 
 
 def test_plain_mxnet_can_be_imported(installed: Installed) -> None:

@@ -69,6 +69,38 @@ def forge(port: int, what: str, name: bytes) -> bytes:
     return answer
 
 
+class SecondScheduler:
+    """Listens as a scheduler does, and answers to everything with a greeting of this mechanism and
+    then with what it has been told itself; `heard` is what the last one has said."""
+
+    def __init__(self, mechanism: bytes) -> None:
+        self.heard = b""
+        self._mechanism = mechanism
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.at = "{}:{}".format(*self._listener.getsockname())
+        self._thread = threading.Thread(target=self._run, name="second scheduler")
+
+    def __enter__(self) -> SecondScheduler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                connection.settimeout(1)
+                with connection, contextlib.suppress(OSError):
+                    self.heard = connection.recv(1000)
+                    connection.sendall(strangers.greeting(self._mechanism))
+                    self.heard += connection.recv(1000)
+                    connection.sendall(self.heard[-strangers.ANSWER_BYTES :])
+
+
 class HalfOpen:
     """So many connections to ports, in turn, that say nothing, until `close`; `open` are there."""
 

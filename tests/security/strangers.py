@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import re
 import socket
 from pathlib import Path
@@ -19,6 +21,7 @@ from kvstore_ext.security.curve_hello import (
 
 LIMIT = 20.0  # seconds in which a port that refuses has ended the connection
 _LISTENS = "0A"  # as /proc/net/tcp has it
+_PIDFD_OPEN, _PIDFD_GETFD = 434, 438  # of <asm/unistd_64.h>
 
 
 def ports_of(processes: Iterable[int]) -> list[int]:
@@ -32,6 +35,27 @@ def ports_of(processes: Iterable[int]) -> list[int]:
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     listening = [line for line in lines if line[3] == _LISTENS and line[9] in sockets]
     return sorted(int(line[1].split(":")[1], 16) for line in listening)
+
+
+def cut_connections(process: int) -> int:
+    """Ends all TCP connections of a process, as a network does that fails for a moment; returns how
+    many there were. By root, or who has started the process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = libc.syscall(_PIDFD_OPEN, process, 0)
+    assert handle >= 0, os.strerror(ctypes.get_errno())
+    cut = 0
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if not str(descriptor.readlink()).startswith("socket:"):
+                continue
+            taken = libc.syscall(_PIDFD_GETFD, handle, int(descriptor.name), 0)
+            assert taken >= 0, os.strerror(ctypes.get_errno())
+            with socket.socket(fileno=taken) as connection:
+                if connection.family == socket.AF_INET and connection.getpeername():
+                    connection.shutdown(socket.SHUT_RDWR)
+                    cut += 1
+    os.close(handle)
+    return cut
 
 
 def greeting(mechanism: bytes) -> bytes:

@@ -122,3 +122,21 @@ def test_a_job_without_a_key_ends(cluster: Cluster, what: str) -> None:
         assert b"READY" in attacks.forge(port, "wrapping", name)
     assert b"READY" in attacks.forge(port, what, b"ps99")
     assert job.workers[1].wait(60) not in (0, None)
+
+
+def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
+    """Through what says nothing that ps-lite would read: so many connections, and garbage."""
+    job = cluster.start(train_until, cluster.directory, options=AT_ONCE)
+    await_training(job)
+    ports = ports_of(job)
+    half_open = attacks.HalfOpen(ports, 300)
+    assert half_open.open == 300
+    flood = attacks.Flood(ports)
+    time.sleep(_SECONDS)
+    flood.end()
+    half_open.close()
+    assert flood.sent > 1_000_000
+    (cluster.directory / "end").touch()
+    job.wait()
+    for worker in job.workers:
+        assert "right in all steps; strangers: 0" in worker.output

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import mxnet as mx
 import pytest
+from kvstore_ext import _core
 from kvstore_ext.errors import ClusterError, OptionError
 from kvstore_ext.security.curve_hello import ANSWER_BYTES, CurveHello
 from kvstore_ext.security.encryption import encrypt_process
 from kvstore_ext.security.job_key import NAME, JobKey
+
+from . import library_slots
 
 
 def test_a_key_is_64_hexadecimal_digits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +52,16 @@ def test_no_answer_but_that_of_the_key_is_taken() -> None:
     start = bytes([4, 168]) + b"\x07WELCOME"
     for answer in (b"", start, start.ljust(ANSWER_BYTES, b"\0"), hello.frame[:ANSWER_BYTES]):
         assert not hello.is_answered_by(answer)
+
+
+def test_what_is_looked_for_in_other_libraries_is_what_this_one_has() -> None:
+    """`library_slots` tells of an MXNet that cannot be loaded here."""
+    (library,) = mx.libinfo.find_lib_path()
+    assert len(library_slots.replaced()) == 10
+    assert {"_ZN2ps3Van4SendERKNS_7MessageE", "MXNDArrayToDLPack"} < library_slots.called()
+    assert library_slots.lacks(library) == []
+    missing = library_slots.lacks(_core.__file__)
+    assert {"0 slots of zmq_bind", "no zmq_bind", "no MXGetLastError"} < set(missing)
 
 
 def test_a_process_that_cannot_encrypt_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

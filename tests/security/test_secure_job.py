@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
@@ -12,21 +13,26 @@ from typing import Any, Callable, NamedTuple
 import pytest
 from kvstore_ext.errors import ClusterError
 from kvstore_ext.security.admission import await_admission
+from kvstore_ext.security.curve_hello import GREETING, SIGNATURE_BYTES
 from kvstore_ext.security.job_key import NAME, JobKey
 
 from tests.support.cluster import AT_ONCE, Cluster, Job, await_failure, limits
 from tests.support.results import assert_same_bits, load_all
 
 from . import strangers
+from .attacks import SecondScheduler
 from .capture import Capture
 
 KEY, OTHER_KEY = secrets.token_hex(32), secrets.token_hex(32)
 PATTERN = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"A"  # of a float32
 IS_ROOT = os.geteuid() == 0
+HEARTBEATS = {"PS_HEARTBEAT_INTERVAL": "1"}
 
 
 def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
-    """Trains dense and sparse keys; waits half-way until the test says to go on."""
+    """Trains dense and sparse keys; waits half-way until the test says to go on. A child of it
+    comes and goes meanwhile."""
+    import os
     import time
     from pathlib import Path
 
@@ -45,6 +51,10 @@ def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
     store.init("rows", mx.nd.full((6, 4), number).tostype("row_sparse"))
     for step in range(6):
         if step == 3:
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
             print("half-way", flush=True)
             while not (Path(directory) / f"{prefix}-go-on").exists():
                 time.sleep(0.05)
@@ -57,6 +67,7 @@ def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
     found = {str(key): weight.asnumpy() for key, weight in enumerate(weights)}
     np.savez(Path(directory) / f"{prefix}-{store.rank}.npz", rows=rows.asnumpy(), **found)
     print("strangers:", store.stats()["strangers"])
+    print("silent schedulers:", store.get_num_dead_node(1, timeout=3))
 
 
 class Trained(NamedTuple):
@@ -66,6 +77,7 @@ class Trained(NamedTuple):
     parameters: list  # one a worker
     capture: Any  # None without root
     answers: list
+    cut: int  # connections, half-way
 
 
 Run = Callable[[str], Trained]
@@ -83,16 +95,18 @@ def run(module_cluster: Cluster) -> Run:
             train_beside_strangers,
             *(directory, PATTERN.hex(), prefix),
             options=AT_ONCE,
-            environment={NAME: key} if key else {},
+            environment={**HEARTBEATS, **({NAME: key} if key else {})},
         )
         for worker in job.workers:
             worker.await_output("half-way")
         answers = knock(job) if key else []
+        cut = sum(strangers.cut_connections(process.pid) for process in job.processes)
+        time.sleep(3.5)  # of heartbeats, on the next connections
         (directory / f"{prefix}-go-on").touch()
         job.wait()
         if capture:
             capture.end()
-        return Trained(job, load_all(directory, prefix, 2), capture, answers)
+        return Trained(job, load_all(directory, prefix, 2), capture, answers, cut)
 
     return lru_cache(maxsize=None)(run)
 
@@ -127,6 +141,15 @@ def test_the_job_goes_on_and_has_the_bits_of_one_without_a_key(run: Run) -> None
     secure, open_to_all = run(KEY), run("")
     for found in secure.parameters:
         assert_same_bits(found, open_to_all.parameters[0], "of the job")
+
+
+def test_connections_that_broke_are_made_again(run: Run) -> None:
+    """And encrypted again: all that comes later has come by them."""
+    for key in (KEY, ""):
+        # Between two workers, two servers and the scheduler, from both ends each.
+        assert run(key).cut >= 8
+        for worker in run(key).job.workers:
+            assert "silent schedulers: 0" in worker.output, "its heartbeats come"
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="reading the network needs root")
@@ -214,6 +237,18 @@ def test_a_malformed_key_ends_every_process(cluster: Cluster) -> None:
     for process in job.processes:
         assert f"{NAME} has 11 characters" in process.output
         assert "sesame" not in process.output
+
+
+def test_a_second_scheduler_without_the_key_is_not_taken() -> None:
+    """Somebody who has come to the scheduler's port before it: workers and servers name it."""
+    key = JobKey(bytes.fromhex(KEY))
+    for mechanism in (b"NULL", b"CURVE"):
+        second = SecondScheduler(mechanism)
+        refused = f"not admitted by the scheduler at {second.at}: is {NAME} the same everywhere"
+        with second, pytest.raises(ClusterError, match=refused):
+            await_admission(second.at, key, 0.5)
+        assert second.heard.startswith(GREETING[:SIGNATURE_BYTES])
+        assert not any(secret in second.heard for secret in (key.secret, key.socket_secret))
 
 
 def test_a_scheduler_that_never_comes_is_named() -> None:

@@ -94,34 +94,43 @@ Buffer Qsgd::Encode(const float* values, size_t elements, float, const Draws& dr
 }
 
 void Qsgd::AddBuckets(float* sum, size_t elements, const char* norms, const uint8_t* codes) const {
-  const uint8_t largest = kernels().largest_byte(codes, elements);
-  if (largest > 2 * levels_) RefuseBytes(kName, "a code of " + std::to_string(largest));
   for (size_t begin = 0; begin < elements; begin += options_.bucket, norms += sizeof(float)) {
     const size_t length = std::min(options_.bucket, elements - begin);
     kernels().add_levels(sum + begin, length, Load<float>(norms), levels_, codes + begin);
   }
 }
 
-void Qsgd::Check(size_t elements, const Buffer& bytes) const {
+// Calls found(begin, length, norms, codes) for chunks of whole buckets. Throws as Check.
+template <typename Found>
+void Qsgd::ForEachChunk(size_t elements, const Buffer& bytes, Found found) const {
   CheckSize(kName, bytes, elements, EncodedBytes(elements));
-}
-
-void Qsgd::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
-  Check(elements, bytes);
   const char* norms = bytes.data.get();
   const char* packed = norms + sizeof(float) * DivideUp(elements, options_.bucket);
   std::vector<uint8_t> codes(options_.bits == kByte ? 0 : std::min(chunk_, elements));
   for (size_t begin = 0; begin < elements; begin += chunk_) {
     const size_t length = std::min(chunk_, elements - begin);
-    if (options_.bits == kByte) {
-      AddBuckets(sum + begin, length, norms, reinterpret_cast<const uint8_t*>(packed));
-    } else {
+    const auto* whole = reinterpret_cast<const uint8_t*>(packed);
+    if (options_.bits != kByte) {
       UnpackBits(packed, length, options_.bits, codes.data());
-      AddBuckets(sum + begin, length, norms, codes.data());
+      whole = codes.data();
     }
+    const uint8_t largest = kernels().largest_byte(whole, length);
+    if (largest > 2 * levels_) RefuseBytes(kName, "a code of " + std::to_string(largest));
+    found(begin, length, norms, whole);
     norms += sizeof(float) * (chunk_ / options_.bucket);
     packed += chunk_ / 8 * options_.bits;
   }
+}
+
+void Qsgd::Check(size_t elements, const Buffer& bytes) const {
+  ForEachChunk(elements, bytes, [](size_t, size_t, const char*, const uint8_t*) {});
+}
+
+void Qsgd::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
+  ForEachChunk(elements, bytes,
+               [&](size_t begin, size_t length, const char* norms, const uint8_t* codes) {
+                 AddBuckets(sum + begin, length, norms, codes);
+               });
 }
 
 Buffer Qsgd::EncodeSum(const float* sum, size_t elements, float scaler, const Draws& draws) const {

@@ -44,6 +44,8 @@ class Qsgd : public Codec {
   // In `codes`, one a byte.
   void EncodeBuckets(const float* values, size_t elements, const Draws& draws, char* norms,
                      uint8_t* codes) const;
+  template <typename Found>
+  void ForEachChunk(size_t elements, const Buffer& bytes, Found found) const;
   void AddBuckets(float* sum, size_t elements, const char* norms, const uint8_t* codes) const;
 
   const QsgdOptions options_;

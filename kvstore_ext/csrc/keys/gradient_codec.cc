@@ -101,16 +101,25 @@ void GradientCodec::Sample(const Buffer& bytes, size_t elements) {
 bool GradientCodec::Receive(const Slice& slice, uint64_t, const Result& result, char* output) {
   if (output == nullptr) return true;
   if (result.encoding == Encoding::kEncoded) {
-    Decode(slice, result.payload, output);
+    const DType dtype = lane().declaration().dtype;
+    Decode(slice, result.payload, output + slice.offset * SizeOf(dtype));
   } else {
     WritePlain(slice, result, output);
   }
   return true;
 }
 
-void GradientCodec::Decode(const Slice& slice, const Buffer& bytes, char* output) const {
+// Decoded, so that whatever is wrong with it shows while another one may still come.
+Result GradientCodec::Keep(const Slice& slice, const Result& result) const {
+  if (result.encoding != Encoding::kEncoded) return KeyCodec::Keep(slice, result);
+  Buffer values = Buffer::Allocate(slice.length * SizeOf(lane().declaration().dtype));
+  Decode(slice, result.payload, values.data.get());
+  return {values, Encoding::kPlain};
+}
+
+// Writes the slice's numbers one after the other.
+void GradientCodec::Decode(const Slice& slice, const Buffer& bytes, char* to) const {
   const DType dtype = lane().declaration().dtype;
-  char* to = output + slice.offset * SizeOf(dtype);
   if (dtype == DType::kFloat32) {
     return codec_->DecodeSum(reinterpret_cast<float*>(to), slice.length, bytes);
   }

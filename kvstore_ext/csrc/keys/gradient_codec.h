@@ -33,6 +33,7 @@ class GradientCodec : public KeyCodec {
   std::optional<Encoding> Prepare(const char* gradient, uint64_t round, bool plain) override;
   Buffer Encode(const Slice& slice, uint64_t round, Encoding encoding) override;
   bool Receive(const Slice& slice, uint64_t round, const Result& result, char* output) override;
+  Result Keep(const Slice& slice, const Result& result) const override;
   void Discard() override { encoder_->Discard(); }
   void Skip(uint64_t round) override { round_ = round; }
   void CheckMessage(const Message& message) const override;
@@ -58,7 +59,7 @@ class GradientCodec : public KeyCodec {
   KeyEncoder& encoder() const;
   float Look(const char* gradient, uint64_t round);
   Buffer TakeAll(const Slice& slice);
-  void Decode(const Slice& slice, const Buffer& bytes, char* output) const;
+  void Decode(const Slice& slice, const Buffer& bytes, char* to) const;
   void Sample(const Buffer& bytes, size_t elements);
 
   const std::string specification_;

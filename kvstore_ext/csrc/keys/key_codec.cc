@@ -29,19 +29,34 @@ void KeyCodec::RefuseInput(uint64_t round) const {
 }
 
 void KeyCodec::WritePlain(const Slice& slice, const Result& result, char* output) const {
-  const SliceDeclaration& key = lane().declaration();
-  const size_t element = SizeOf(key.dtype);
+  CheckPlain(slice, result);
+  const size_t element = SizeOf(lane().declaration().dtype);
   const size_t bytes = slice.length * element;
+  if (bytes == 0) return;  // an array without elements may lie nowhere
   char* to = output + slice.offset * element;
-  if (result.encoding == Encoding::kSkipped && result.payload.size == 0) {
-    if (bytes > 0) std::memset(to, 0, bytes);
-  } else if (result.encoding == Encoding::kEncoded || result.payload.size != bytes) {
-    throw std::runtime_error("key " + key.name + ": a server sent " +
-                             std::to_string(result.payload.size) + " bytes for a slice of " +
-                             std::to_string(bytes));
-  } else if (bytes > 0) {  // an array without elements may lie nowhere
+  if (result.payload.size == 0) {
+    std::memset(to, 0, bytes);
+  } else {
     std::memcpy(to, result.payload.data.get(), bytes);
   }
+}
+
+void KeyCodec::CheckPlain(const Slice& slice, const Result& result) const {
+  const SliceDeclaration& key = lane().declaration();
+  const size_t bytes = slice.length * SizeOf(key.dtype);
+  if (result.encoding == Encoding::kSkipped && result.payload.size == 0) return;
+  if (result.encoding != Encoding::kEncoded && result.payload.size == bytes) return;
+  throw std::runtime_error("key " + key.name + ": a server sent " +
+                           std::to_string(result.payload.size) + " bytes for a slice of " +
+                           std::to_string(bytes));
+}
+
+// Of nothing there is nothing, however it is encoded; and the root of a broadcast has what it would
+// be sent.
+Result KeyCodec::Keep(const Slice& slice, const Result& result) const {
+  const bool may_be_empty = slice.length == 0 || lane().declaration().method == kBroadcast;
+  if (!may_be_empty || result.payload.size > 0) CheckPlain(slice, result);
+  return result;
 }
 
 }  // namespace kvstore_ext

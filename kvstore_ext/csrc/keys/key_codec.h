@@ -104,6 +104,10 @@ class KeyCodec {
   // none.
   virtual bool Receive(const Slice& slice, uint64_t round, const Result& result, char* output) = 0;
 
+  // A slice's result has come that nobody takes yet: what is to be kept of it, until Receive writes
+  // that. Throws std::exception as Receive.
+  virtual Result Keep(const Slice& slice, const Result& result) const;
+
   // The round that was prepared last does not count.
   virtual void Discard() {}
 
@@ -136,8 +140,11 @@ class KeyCodec {
   [[noreturn]] void RefuseInput(uint64_t round) const;
 
   // Writes a result that is not encoded: numbers, or nothing where the round does not count. Throws
-  // std::runtime_error for another number of bytes.
+  // as CheckPlain.
   void WritePlain(const Slice& slice, const Result& result, char* output) const;
+
+  // Throws std::runtime_error for an encoding, or another number of bytes.
+  void CheckPlain(const Slice& slice, const Result& result) const;
 
  private:
   KeyLane* lane_ = nullptr;  // the worker's; set by Attach, then only read

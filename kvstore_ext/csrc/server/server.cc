@@ -128,15 +128,6 @@ void Server::OnJoin(const Message& message) {
   if (joined_.size() == links_.size()) ToAll(MessageType::kWelcome);
 }
 
-// An encoding can be looked at only once all its parts have come.
-void Server::ActUpon(const Message& whole) {
-  try {
-    OnMessage(whole);
-  } catch (const Unfit& error) {
-    gate_.Refuse(Described(whole), error.what());
-  }
-}
-
 void Server::OnDamage(const Damaged& damage) {
   std::unique_lock<std::mutex> lock(mutex_);
   const std::string text = damage.Told("worker", hosts_);

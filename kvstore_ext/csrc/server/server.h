@@ -28,6 +28,7 @@
 #include "transport/link.h"
 #include "transport/scheduler_link.h"
 #include "transport/transport.h"
+#include "transport/unreadable.h"
 
 namespace kvstore_ext {
 
@@ -184,6 +185,7 @@ class Server {
   void RefuseGreeting(int worker, const std::string& host, const std::string& job_name);
   void OnMessage(const Message& message);
   void ActUpon(const Message& whole);
+  std::string Unread();
   void OnDamage(const Damaged& damage);
   void OnJoin(const Message& message);
   void OnInit(const Message& message);
@@ -240,6 +242,7 @@ class Server {
   SendQueue<Update> updates_;
   SendQueue<Question> questions_;
   Failure failure_;
+  Unreadable unreadable_;
 
   mutable std::mutex mutex_;  // of all below; never held by who calls Abort
   std::unordered_map<uint64_t, Key> keys_;

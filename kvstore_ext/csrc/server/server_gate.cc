@@ -40,6 +40,27 @@ void Server::CheckFits(const Message& message) {
   }
 }
 
+// An encoding can be looked at only once all its parts have come.
+void Server::ActUpon(const Message& whole) {
+  try {
+    OnMessage(whole);
+  } catch (const Unfit& error) {
+    gate_.Refuse(Described(whole), error.what());
+    unreadable_.Note(whole, error.what());
+  }
+}
+
+// A round waits for a worker that has sent what nobody can read, and nothing since.
+std::string Server::Unread() {
+  return unreadable_.Overdue(options_.limits.silence, [this](const Message& message) {
+    const Header& header = message.header;
+    const SliceState& slice = SliceOf({header.key, header.slice});
+    const bool of_round = header.type == MessageType::kMethod || header.round == slice.round;
+    return of_round && !slice.updating && !idle_.Has(message.peer) &&
+           slice.reduction->heard().count(message.peer) == 0;
+  });
+}
+
 // A worker rests once it has the results of all that it has sent.
 void Server::CheckPause(const Message& message) {
   const int worker = message.peer;

@@ -30,6 +30,7 @@ void Server::CheckDeadlines() {
     for (const auto& worker : hosts_) Tell(worker.first, SignOfLife(gate_.refused()));
     if (!hosts_.empty()) scheduler_.GiveSign();
     failure = Lost();
+    if (failure.empty()) failure = Unread();
     if (failure.empty()) failure = Overdue();
   }
   if (!failure.empty()) Abort("server " + std::to_string(rank_) + ": " + failure);

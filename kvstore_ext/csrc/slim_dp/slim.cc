@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "support/random.h"
+#include "transport/gate.h"
 
 namespace kvstore_ext {
 namespace {
@@ -64,6 +65,14 @@ Message CoreMessage::Pack() const {
 CoreMessage CoreMessage::Unpack(const Message& message) {
   const bool refused = message.header.encoding == Encoding::kSkipped;
   return {message.header.round, refused, message.payload};
+}
+
+Subset SubsetOf(size_t elements, const Buffer& bytes) {
+  try {
+    return Subset(elements, bytes);
+  } catch (const std::invalid_argument& error) {
+    throw Unfit(error.what());
+  }
 }
 
 uint64_t ExplorerStream(const SlimOptions& options, int rank, uint64_t key, uint64_t round,

@@ -9,6 +9,7 @@
 
 #include "codecs/method_options.h"
 #include "keys/slice_declaration.h"
+#include "slim_dp/subset.h"
 #include "transport/message.h"
 
 namespace kvstore_ext {
@@ -75,6 +76,9 @@ struct CoreMessage {
   Message Pack() const;
   static CoreMessage Unpack(const Message& message);
 };
+
+// The members of a core as they travel (Subset::ToBuffer). Throws Unfit for bytes that are none.
+Subset SubsetOf(size_t elements, const Buffer& bytes);
 
 // From which the explorer of a slice is drawn.
 uint64_t ExplorerStream(const SlimOptions& options, int rank, uint64_t key, uint64_t round,

@@ -149,7 +149,8 @@ bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, 
     return true;
   }
   if (slice.length == 0) return true;
-  if (local == nullptr) throw std::logic_error("slim_dp merges results into the local model");
+  Expect(round > 0 && local != nullptr, "a first value travels as it is");
+  CheckMerges(slice, result.payload);
   if (!encodes_in_turn()) {
     Merge(slice, result.payload, local);
     return true;
@@ -169,10 +170,17 @@ void SlimKey::TakeWhole(const Slice& slice, const Result& result, char* local) {
   if (local != nullptr) WritePlain(slice, result, local);
 }
 
+// Throws Unfit for another number of values than the slice has communicated.
+void SlimKey::CheckMerges(const Slice& slice, const Buffer& bytes) {
+  Part& part = *parts_.at(slice.index);
+  std::lock_guard<std::mutex> lock(part.mutex);
+  Expect(bytes.size == part.together.count() * sizeof(float),
+         "it has another number of values than the slice has communicated");
+}
+
 void SlimKey::Merge(const Slice& slice, const Buffer& bytes, char* local) {
   Part& part = *parts_.at(slice.index);
   std::lock_guard<std::mutex> lock(part.mutex);
-  CheckSize("slim_dp", bytes, slice.length, part.together.count() * sizeof(float));
   const auto* values = reinterpret_cast<const float*>(bytes.data.get());
   float* merged = reinterpret_cast<float*>(local) + slice.offset;
   part.together.ForEach([&](size_t i) { merged[i] = *values++; });
@@ -208,7 +216,7 @@ void SlimKey::OnMessage(const Message& message) {
 }
 
 void SlimKey::SetCore(const Slice& slice, uint64_t selection, const Buffer& members) {
-  model_->SetCore(parts_.at(slice.index)->place, selection, Subset(slice.length, members));
+  model_->SetCore(parts_.at(slice.index)->place, selection, SubsetOf(slice.length, members));
 }
 
 void SlimKey::SetBase(std::vector<float> base) {

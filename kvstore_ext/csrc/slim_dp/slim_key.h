@@ -45,7 +45,7 @@ class SlimKey : public KeyCodec {
   void OnMessage(const Message& message) override;
   std::set<int> awaited() const override { return shared_.awaited(); }
 
-  // Takes a core that a server tells.
+  // Takes a core that a server tells. Throws Unfit for bytes that are none.
   void SetCore(const Slice& slice, uint64_t selection, const Buffer& members);
 
   // All that are kept of a slice, by selection.
@@ -75,6 +75,7 @@ class SlimKey : public KeyCodec {
   UpdateHeader HeaderOf(const Part& part) const;
   void TakeOut(const Subset& members, const Slice& slice, float* values) const;
   void TakeWhole(const Slice& slice, const Result& result, char* local);
+  void CheckMerges(const Slice& slice, const Buffer& bytes);
   void Merge(const Slice& slice, const Buffer& bytes, char* local);
 
   const std::shared_ptr<SlimModel> model_;

@@ -9,10 +9,9 @@
 namespace kvstore_ext {
 namespace {
 
+// Throws Unfit for bytes that no worker makes of an update.
 UpdateHeader HeaderOf(const Buffer& bytes) {
-  if (bytes.size < sizeof(UpdateHeader)) {
-    RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
-  }
+  Expect(bytes.size >= sizeof(UpdateHeader), "it is shorter than an update's header");
   return Load<UpdateHeader>(bytes.data.get());
 }
 
@@ -42,23 +41,24 @@ bool SlimSlice::Accept(const Message& message) {
   if (message.header.encoding == Encoding::kEncoded) {
     if (!HasCoreOf(message)) return false;
     sum_.AddBytes(worker, message.payload);
-  } else if (message.header.round > 0) {
-    throw std::runtime_error("key " + declaration().name + ": worker " + std::to_string(worker) +
-                             " sent a whole gradient to slim_dp");
   } else {
+    Expect(message.header.round == 0, "slim_dp's updates travel encoded");
     AddPlain(message, &sum_);
   }
   return true;
 }
 
 // Whether an update was made with the core that is here; otherwise tells the worker, or asks it.
-// Throws std::invalid_argument for bytes that are no update, or of another round than the others'.
+// Throws Unfit for bytes that are no update, and std::invalid_argument for one of another round
+// than the others', which is a mistake of the scripts'.
 bool SlimSlice::HasCoreOf(const Message& message) {
   const int worker = message.peer;
   const UpdateHeader header = HeaderOf(message.payload);
-  if (header.rank != static_cast<uint32_t>(worker)) {
-    RefuseBytes("slim_dp", "the rank " + std::to_string(header.rank));
-  }
+  Expect(message.header.round > 0, "a first value travels as it is");
+  Expect(header.rank == static_cast<uint32_t>(worker), "it has another worker's rank");
+  Expect(header.selection == static_cast<uint32_t>(options_.SelectionOf(header.round)) &&
+             header.full == (options_.IsFull(header.round) ? 1 : 0),
+         "its round has another selection, or another size");
   if (!heard().empty() && header.round != pushed_) {
     throw std::invalid_argument("worker " + std::to_string(worker) + " is in round " +
                                 std::to_string(header.round) + " of slim_dp, others in " +
@@ -68,10 +68,13 @@ bool SlimSlice::HasCoreOf(const Message& message) {
   const auto core = CoreOf(header.selection);
   if (core == nullptr || core->signature != header.signature) {
     const Buffer members = core == nullptr ? Buffer() : core->members.ToBuffer();
+    if (core == nullptr) asked_[worker] = header.selection;
     context().send(worker, CoreMessage{header.selection, true, members}.Pack());
     return false;
   }
-  together_[worker] = Explored(header, *core, message.payload);
+  Subset together = Explored(header, *core, message.payload);
+  CheckValues(header, together, message.payload);
+  together_[worker] = std::move(together);
   pushed_ = header.round;
   full_ = header.full != 0;
   return true;
@@ -105,8 +108,11 @@ void SlimSlice::Finish(uint64_t round) {
   finished_();
 }
 
+// Throws Unfit for an explorer that there cannot be.
 Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
                            const Buffer& bytes) const {
+  Expect(header.explorers <= elements_ - core.members.count(),
+         "its explorer has more elements than there are outside the core");
   if (!options_.sends_indices) {
     const uint64_t stream =
         ExplorerStream(options_, static_cast<int>(header.rank), context().name.first, header.round,
@@ -114,19 +120,29 @@ Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
     return Explore(core.members, header.explorers, stream);
   }
   const size_t index_bytes = size_t{header.explorers} * sizeof(uint32_t);
-  if (bytes.size < sizeof header + index_bytes) {
-    RefuseBytes("slim_dp", std::to_string(bytes.size) + " bytes");
-  }
+  Expect(bytes.size >= sizeof header + index_bytes, "it is shorter than its explorer's indices");
   const char* from = bytes.data.get() + bytes.size - index_bytes;
   Subset together = core.members;
   for (uint32_t i = 0; i < header.explorers; ++i, from += sizeof(uint32_t)) {
     const auto element = Load<uint32_t>(from);
-    if (element >= elements_ || together.Has(element)) {
-      RefuseBytes("slim_dp", "the element " + std::to_string(element));
-    }
+    Expect(element < elements_ && !together.Has(element),
+           "its explorer has an element that there is not, or twice");
     together.Insert(element);
   }
   return together;
+}
+
+// Before anything is changed: what is added later has passed. Throws Unfit.
+void SlimSlice::CheckValues(const UpdateHeader& header, const Subset& together,
+                            const Buffer& bytes) const {
+  const size_t count = header.full != 0 ? elements_ : together.count();
+  const Buffer values = ValuesOf(header, bytes);
+  try {
+    if (values_ != nullptr) return values_->Check(count, values);
+    CheckSize("slim_dp", values, count, count * sizeof(float));
+  } catch (const std::invalid_argument& error) {
+    throw Unfit(error.what());
+  }
 }
 
 Buffer SlimSlice::ValuesOf(const UpdateHeader& header, const Buffer& bytes) const {
@@ -145,8 +161,6 @@ void SlimSlice::AddTo(float* sum, const Buffer& bytes) const {
     decoded.resize(count);
     values_->AddTo(decoded.data(), count, encoded);
     values = decoded.data();
-  } else {
-    CheckSize("slim_dp", encoded, count, count * sizeof(float));
   }
   if (header.full != 0) {
     for (size_t i = 0; i < elements_; ++i) sum[i] += values[i];
@@ -239,7 +253,11 @@ void SlimSlice::CheckMessage(size_t bytes) const {
 void SlimSlice::OnMessage(const Message& message) {
   std::lock_guard<std::mutex> lock(mutex_);
   const CoreMessage core = CoreMessage::Unpack(message);
-  if (CoreOf(core.selection) == nullptr) SetCore(core.selection, Subset(elements_, core.members));
+  const auto asked = asked_.find(message.peer);
+  Expect(asked != asked_.end() && asked->second == core.selection, "it was not asked for a core");
+  Subset members = SubsetOf(elements_, core.members);
+  asked_.erase(asked);
+  if (CoreOf(core.selection) == nullptr) SetCore(core.selection, std::move(members));
 }
 
 void SlimSlice::SetCore(uint64_t selection, Subset members) {

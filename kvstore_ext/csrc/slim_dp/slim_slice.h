@@ -67,6 +67,7 @@ class SlimSlice : public Reduction {
   std::shared_ptr<const Core> CoreOf(uint64_t selection) const;
   Subset Explored(const UpdateHeader& header, const Core& core, const Buffer& bytes) const;
   Buffer ValuesOf(const UpdateHeader& header, const Buffer& bytes) const;
+  void CheckValues(const UpdateHeader& header, const Subset& together, const Buffer& bytes) const;
 
   const SlimOptions options_;
   const size_t elements_;
@@ -83,6 +84,7 @@ class SlimSlice : public Reduction {
   int zeros_ = 0;                 // workers that count as having pushed zeros of everything
   std::vector<Subset> together_;  // by worker, in this round; empty where it pushes nothing
   std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two
+  std::map<int, uint64_t> asked_;  // by worker, the selection whose core it was asked for
   std::shared_ptr<Snapshot> snapshot_;
 };
 

@@ -158,7 +158,7 @@ void Worker::OnMessage(Message message) {
   if (!gate_.Admits(message)) return;
   if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
-  link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
+  link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
 }
 
 void Worker::OnDamage(const Damaged& damage) {

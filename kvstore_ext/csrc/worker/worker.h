@@ -26,6 +26,7 @@
 #include "transport/link.h"
 #include "transport/scheduler_link.h"
 #include "transport/transport.h"
+#include "transport/unreadable.h"
 #include "worker/operation.h"
 #include "worker/order.h"
 #include "worker/stock_operations.h"
@@ -195,8 +196,11 @@ class Worker {
   void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
   void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
+  void NoteLeft(const Round& round, const Slice& slice);
   Buffer PayloadOf(const Round& round, const Slice& slice);
   void OnResult(const Message& message);
+  static bool Awaits(const Key& key, const Header& header);
+  bool Take(Key* key, const Slice& slice, const Result& result);
   bool Receive(Key* key, const Slice& slice, const Result& result);
   void Arrived(Key* key, Encoding encoding, std::unique_lock<std::mutex>* lock);
   void TakeKept(Key* key, std::unique_lock<std::mutex>* lock);
@@ -225,6 +229,8 @@ class Worker {
   void CheckResult(const Message& message);
   void CheckOfKey(const Message& message);
   static const Slice& SliceAt(const Key& key, const Message& message);
+  void TakeIn(const Message& whole);
+  std::string Unread();
 
   // worker.cc: how a job begins, fails and ends.
   void OnMessage(Message message);
@@ -254,6 +260,7 @@ class Worker {
   std::atomic<double> noticed_{0};   // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;
+  Unreadable unreadable_;
   OrderLearner learner_;
   Statistics statistics_;
   StockOperations stock_;

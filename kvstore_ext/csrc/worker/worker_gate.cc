@@ -71,4 +71,29 @@ void Worker::CheckOfKey(const Message& message) {
   key.codec->CheckMessage(message);
 }
 
+// An encoding can be looked at only once all its parts have come.
+void Worker::TakeIn(const Message& whole) {
+  try {
+    ActUpon(whole);
+  } catch (const Unfit& error) {
+    gate_.Refuse(Described(whole), error.what());
+    unreadable_.Note(whole, error.what());
+  }
+}
+
+// An operation waits for a server that has sent what nobody can read, and nothing since.
+std::string Worker::Unread() {
+  return unreadable_.Overdue(options_.limits.silence, [this](const Message& message) {
+    const Header& header = message.header;
+    Key& key = *Find(header.key);
+    std::lock_guard<std::mutex> lock(key.mutex);
+    if (!key.busy || header.slice >= key.arrived.size()) return false;
+    const bool is_result = header.type == MessageType::kResult;
+    if (is_result && header.round + 1 != key.rounds) return false;
+    // A core is waited for before the round can leave; or after that, where it came with a refusal.
+    const bool before = !is_result && header.encoding != Encoding::kSkipped;
+    return before ? !key.admitted : !key.arrived[header.slice];
+  });
+}
+
 }  // namespace kvstore_ext

@@ -46,7 +46,8 @@ class Worker::Key : public KeyLane {
   uint64_t rounds = 0;  // begun
   bool busy = false;    // an operation is open
   Operation operation;
-  std::vector<bool> arrived;     // slices of the last round
+  std::vector<bool> left;        // slices of the last round that were given to their links
+  std::vector<bool> arrived;     // those whose results have come
   size_t missing = 0;            // slices that have not come, or are not written yet
   std::shared_ptr<Round> round;  // the last that was begun
   bool admitted = false;         // its slices are, or can be, encoded

@@ -14,6 +14,8 @@ void Worker::CheckDeadlines() {
   GiveSigns();
   const std::string lost = Lost();
   if (!lost.empty()) return Abort(lost);
+  const std::string unread = Unread();
+  if (!unread.empty()) return Abort(Named(unread));
   const double patience = options_.limits.patience;
   for (Key* key : Keys()) {
     const std::string overdue = Overdue(key);

@@ -42,6 +42,7 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
     std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
     if (!key->priority_learned) key->priority = operation.priority;
   }
+  key->left.assign(key->cut.size(), false);
   key->arrived.assign(key->cut.size(), false);
   key->missing = key->cut.size();
   if (operation.opens_round() && key->rounds > 1) statistics_.Opened(key->id, key->priority);
@@ -121,6 +122,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
   message.header.root = static_cast<uint16_t>(round.root);
   if (round.kind == Operation::Kind::kPull) {
     message.header.type = MessageType::kPull;
+    NoteLeft(round, slice);
     links_[slice.server]->SendControl(std::move(message));
     return;
   }
@@ -145,7 +147,15 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
     recorder_.Record(EventOf(EventKind::kQueued, message));
   }
   if (round.number > 0) statistics_.Queued(round.key->id, slice.index);
+  NoteLeft(round, slice);
   links_[slice.server]->Send(std::move(message));
+}
+
+// Before it leaves, since the answer may come at once. Until then there is none: an operation must
+// not end while its input is being read.
+void Worker::NoteLeft(const Round& round, const Slice& slice) {
+  std::lock_guard<std::mutex> lock(round.key->mutex);
+  if (round.number + 1 == round.key->rounds) round.key->left[slice.index] = true;
 }
 
 Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
@@ -172,8 +182,7 @@ void Worker::OnResult(const Message& message) {
   const Header& header = message.header;
   Key* key = Find(header.key);
   std::unique_lock<std::mutex> lock(key->mutex);
-  if (!key->busy || header.round + 1 != key->rounds || header.slice >= key->arrived.size() ||
-      key->arrived[header.slice]) {
+  if (!Awaits(*key, header)) {
     if (!failure_.reason().empty()) return;  // which has ended the operation
     gate_.Refuse(Described(message), "no operation waits for it");
     return;
@@ -181,12 +190,29 @@ void Worker::OnResult(const Message& message) {
   const Slice& slice = key->cut[header.slice];
   const Result result{message.payload, header.encoding};
   statistics_.Arrived(header.key, header.slice);
+  const bool written = Take(key, slice, result);
   key->arrived[slice.index] = true;
-  if (key->operation.output == nullptr) {
-    key->kept.resize(key->cut.size());
-    key->kept[slice.index] = result;
+  if (written) Arrived(key, header.encoding, &lock);
+}
+
+// Under the key's lock.
+bool Worker::Awaits(const Key& key, const Header& header) {
+  return key.busy && header.round + 1 == key.rounds && header.slice < key.left.size() &&
+         key.left[header.slice] && !key.arrived[header.slice];
+}
+
+// As Receive; throws Unfit for a result that cannot be read, of which nothing stays but what the
+// right one overwrites.
+bool Worker::Take(Key* key, const Slice& slice, const Result& result) {
+  try {
+    if (key->operation.output == nullptr) {
+      key->kept.resize(key->cut.size());
+      key->kept[slice.index] = key->codec->Keep(slice, result);
+    }
+    return Receive(key, slice, result);
+  } catch (const std::exception& error) {
+    throw Unfit(error.what());
   }
-  if (Receive(key, slice, result)) Arrived(key, header.encoding, &lock);
 }
 
 // Under the key's lock; false where a task writes the result later.

@@ -1,0 +1,41 @@
+// What a process of the job has sent as far as anybody can tell, and what cannot be read: somebody
+// else has sent it, or it was damaged on its way.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "transport/message.h"
+
+namespace kvstore_ext {
+
+// Nothing ends by such a message alone, for what is to come in its place mostly does. Where it does
+// not, the message was the one that somebody waits for, and nobody will send it again. Thread-safe.
+class Unreadable {
+ public:
+  // Whether somebody waits for such a message still.
+  using Awaited = std::function<bool(const Message&)>;
+
+  // One that has passed the gate, without its payload; and why, for people.
+  void Note(const Message& message, const std::string& why);
+
+  // Of those that nobody waits for any more forgets all; of the others the first, for an error, if
+  // so many seconds have passed since it came. Empty if there is none.
+  std::string Overdue(double seconds, const Awaited& awaited);
+
+ private:
+  struct Entry {
+    Message message;
+    std::string why;
+    double since = 0;
+  };
+  using Place = std::tuple<int, MessageType, uint64_t, uint32_t>;  // peer, type, key, slice
+
+  std::mutex mutex_;
+  std::map<Place, Entry> entries_;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,69 @@
+"""Runs a fuzz target of the core in pieces, as `make fuzz` does, and goes on where it stopped."""
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Sequence
+
+from .tally import Tally, digest_of
+
+_PIECE = 60.0  # seconds after which the runs so far are written down
+_EXECUTED = re.compile(rb"stat::number_of_executed_units:\s*(\d+)")
+
+
+def main() -> int:
+    """Returns the target's own status once it has found something."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.programs", description=__doc__)
+    parser.add_argument("program", type=Path, help="the target, as libFuzzer runs it")
+    parser.add_argument("--runs", type=int, default=10_000_000, help="earlier ones included")
+    parser.add_argument("--seconds", type=float, help="at most so many now")
+    parser.add_argument("--corpus", type=Path, action="append", default=[], help="directories")
+    options, fuzzers = parser.parse_known_args()  # what it does not know is libFuzzer's
+    tally = Tally(options.program.name, digest_of([options.program]))
+    end = None if options.seconds is None else time.monotonic() + options.seconds
+    while tally.runs < options.runs:
+        left = _PIECE if end is None else min(_PIECE, end - time.monotonic())
+        if left < 1:
+            break
+        status = _run_piece(options.program, fuzzers, options.corpus, options.runs, left, tally)
+        if status != 0:
+            print(f"{tally.said(options.runs)}; the last has found something", file=sys.stderr)
+            return status
+    print(tally.said(options.runs), flush=True)
+    return 0
+
+
+def _run_piece(
+    program: Path,
+    fuzzers: Sequence[str],
+    corpus: Sequence[Path],
+    goal: int,
+    seconds: float,
+    tally: Tally,
+) -> int:
+    """Adds what libFuzzer says that it has run. It runs what is in the corpus first, which is not
+    counted: that is the same each time."""
+    known = sum(1 for directory in corpus for _ in directory.iterdir())
+    limits = [f"-runs={goal - tally.runs + known}", f"-max_total_time={max(1, int(seconds))}"]
+    begun = time.monotonic()
+    with subprocess.Popen(
+        [str(program.resolve()), *fuzzers, *limits, "-print_final_stats=1", *map(str, corpus)],
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+    executed = _EXECUTED.search(said)
+    if executed:
+        tally.add(max(0, int(executed[1]) - known), time.monotonic() - begun)
+    if process.returncode != 0 or not executed:
+        sys.stderr.buffer.write(said)
+        return process.returncode or 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
