@@ -110,7 +110,10 @@ def replay_and_change(port: int, secret: bytes) -> None:
 
 @pytest.mark.parametrize(
     "what",
-    ["letters", *(pytest.param(what, marks=pytest.mark.all_only) for what in ("terminate",))],
+    [
+        "letters",
+        *(pytest.param(what, marks=pytest.mark.all_only) for what in ("terminate", "add_node")),
+    ],
 )
 def test_a_job_without_a_key_ends(cluster: Cluster, what: str) -> None:
     """By one message of anybody's, as docs/security.md says."""
@@ -125,10 +128,19 @@ def test_a_job_without_a_key_ends(cluster: Cluster, what: str) -> None:
 
 
 def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
-    """Through what says nothing that ps-lite would read: so many connections, and garbage."""
+    """Through what ps-lite does not get to read: so many connections, garbage, and whatever is said
+    in the name of a process that is connected; and through a word about a barrier."""
     job = cluster.start(train_until, cluster.directory, options=AT_ONCE)
     await_training(job)
+    connected = {b"worker": (b"ps1", b"ps8", b"ps10"), b"server": (b"ps1", b"ps9", b"ps11")}
+    for process in (*job.workers, *job.servers):
+        (port,) = strangers.ports_of([process.pid])
+        for name in connected[process.name.split()[0].encode()]:
+            for what in attacks.FORGED:
+                assert b"READY" in attacks.forge(port, what, name)
     ports = ports_of(job)
+    for port in ports:
+        assert b"READY" in attacks.forge(port, "barrier", b"ps99")
     half_open = attacks.HalfOpen(ports, 300)
     assert half_open.open == 300
     flood = attacks.Flood(ports)
