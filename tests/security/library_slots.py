@@ -26,8 +26,9 @@ def replaced() -> set[str]:
 
 def called() -> set[str]:
     """Those that the core itself calls."""
-    source = (_CORE / "transport" / "libmxnet.cc").read_text()
-    return {one or other for one, other in _CALLED.findall(source)}
+    sources = (_CORE / "transport" / "libmxnet.cc", _CORE / "security" / "zeromq.cc")
+    found = {names for path in sources for names in _CALLED.findall(path.read_text())}
+    return {one or other for one, other in found}
 
 
 def slots_of(library: str) -> Counter[str]:
