@@ -14,7 +14,7 @@ from . import attacks, strangers
 from .member import Member
 
 KEY = secrets.token_hex(32)
-_SECONDS = 1.0  # that the flood lasts
+_SECONDS = 1.0  # that attacks last
 
 
 def train_until(directory: str) -> None:
@@ -112,24 +112,32 @@ def replay_and_change(port: int, secret: bytes) -> None:
     "what",
     [
         "letters",
-        *(pytest.param(what, marks=pytest.mark.all_only) for what in ("terminate", "add_node")),
+        *(
+            pytest.param(what, marks=pytest.mark.all_only)
+            for what in ("terminate", "add_node", "flood")
+        ),
     ],
 )
 def test_a_job_without_a_key_ends(cluster: Cluster, what: str) -> None:
-    """By one message of anybody's, as docs/security.md says."""
+    """By one message of anybody's, as docs/security.md says, or by some of much garbage."""
     limits = {"timeout": 60, "silence": 3, "patience": 5}
     job = cluster.start(train_until, cluster.directory, servers=1, options=limits)
     await_training(job)
     (port,) = strangers.ports_of([job.workers[0].pid])
     for name in attacks.NAMES:  # this alone it survives, without a key as well
         assert b"READY" in attacks.forge(port, "wrapping", name)
-    assert b"READY" in attacks.forge(port, what, b"ps99")
+    if what == "flood":
+        flood = attacks.Flood([port])
+        job.workers[1].wait(60)
+        flood.end()
+    else:
+        assert b"READY" in attacks.forge(port, what, b"ps99")
     assert job.workers[1].wait(60) not in (0, None)
 
 
 def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
-    """Through what ps-lite does not get to read: so many connections, garbage, and whatever is said
-    in the name of a process that is connected; and through a word about a barrier."""
+    """Through what ps-lite does not get to read: so many connections, and whatever is said in the
+    name of a process that is connected; and through a word about a barrier."""
     job = cluster.start(train_until, cluster.directory, options=AT_ONCE)
     await_training(job)
     connected = {b"worker": (b"ps1", b"ps8", b"ps10"), b"server": (b"ps1", b"ps9", b"ps11")}
@@ -143,11 +151,8 @@ def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
         assert b"READY" in attacks.forge(port, "barrier", b"ps99")
     half_open = attacks.HalfOpen(ports, 300)
     assert half_open.open == 300
-    flood = attacks.Flood(ports)
     time.sleep(_SECONDS)
-    flood.end()
     half_open.close()
-    assert flood.sent > 1_000_000
     (cluster.directory / "end").touch()
     job.wait()
     for worker in job.workers:
