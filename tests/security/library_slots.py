@@ -59,5 +59,7 @@ def _readelf(what: str, library: str) -> list[str]:
 
 if __name__ == "__main__":
     missing = lacks(sys.argv[1])
-    print("\n".join(missing) or f"has all {len(called() | replaced())} symbols, and a slot of each")
+    names = len(called() | replaced())
+    said = f"has all {names} symbols, and one slot of each of {len(replaced())}"
+    print("\n".join(missing) or said)
     sys.exit(1 if missing else 0)
