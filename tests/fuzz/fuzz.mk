@@ -29,7 +29,7 @@ OPTIONS := -max_len=600 -len_control=0 -timeout=100 -rss_limit_mb=2048 -close_fd
 
 .PHONY: fuzz sanitize replay keep $(foreach way,run replay keep,$(ALL:%=$(way)-%))
 fuzz: $(ALL:%=run-%)
-# What can be done without Python.
+# What needs neither MXNet nor the package.
 sanitize: run $(TARGETS:%=run-%)
 replay: $(TARGETS:%=replay-%)
 keep: $(TARGETS:%=keep-%)
