@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.soak.legs import Leg, legs
+from tests.soak.looking import Growth, growth
 from tests.soak.running import faults, run
 from tests.support.paths import ROOT
 
@@ -18,7 +19,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1_000_000, help="of all legs")
     parser.add_argument("--workers", type=int, default=16)
-    parser.add_argument("--results", type=Path, default=ROOT / "build" / "soak" / "legs.jsonl")
+    parser.add_argument("--most", type=int, metavar="LEGS", help="that run now, others later")
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "soak" / "looks.jsonl")
     arguments = parser.parse_args()
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     found = _found(arguments.results)
@@ -30,11 +32,9 @@ def main() -> int:
     }
     for result in done.values():
         print(_line(result, done))
-    for number, leg in enumerate(wanted):
-        if leg.name in done:
-            continue
-        left = [each for each in wanted[number:] if each.name not in done]
-        print(_prospect(left, done), flush=True)
+    left = [leg for leg in wanted if leg.name not in done]
+    for number, leg in enumerate(left[: arguments.most]):
+        print(_prospect(left[number:], done), flush=True)
         done[leg.name] = run(leg, arguments.workers)
         with arguments.results.open("a") as file:
             file.write(json.dumps(done[leg.name]) + "\n")
@@ -50,11 +50,7 @@ def _found(file: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
     """The legs of earlier calls."""
     lines = file.read_text().splitlines() if file.exists() else []
     results = [json.loads(line) for line in lines]
-    return {
-        (each["leg"], each["rounds"], each["workers"]): each
-        for each in results
-        if all("heap" in process for process in each["processes"].values())
-    }
+    return {(each["leg"], each["rounds"], each["workers"]): each for each in results}
 
 
 def _prospect(left: list[Leg], done: dict[str, dict[str, Any]]) -> str:
@@ -74,8 +70,8 @@ def _prospect(left: list[Leg], done: dict[str, dict[str, Any]]) -> str:
 
 
 def _line(result: dict[str, Any], done: dict[str, dict[str, Any]]) -> str:
-    """What came of a leg: the steepest slope of each role, and what is wrong."""
-    grown = {what: ", ".join(_steepest(result["processes"], what)) for what in ("heap", "memory")}
+    """What came of a leg: the steepest growth of each role, and what is wrong."""
+    grown = {what: ", ".join(_steepest(result["looks"], what)) for what in ("heap", "memory")}
     rate = result["rounds"] / result["seconds"]
     wrong = "; ".join(faults(result, done)) or "the same sums, as many descriptors and threads"
     return (
@@ -84,13 +80,14 @@ def _line(result: dict[str, Any], done: dict[str, dict[str, Any]]) -> str:
     )
 
 
-def _steepest(processes: dict[str, Any], what: str) -> list[str]:
-    """The steepest slope of each role."""
-    slopes: dict[str, float] = {}
-    for name, process in processes.items():
+def _steepest(looks: dict[str, Any], what: str) -> list[str]:
+    """The steepest growth of each role."""
+    found: dict[str, Growth] = {}
+    for name, of_process in looks.items():
         role = name.split()[0]
-        slopes[role] = max(slopes.get(role, process[what]), process[what])
-    return [f"{role} {slope:+.1f}" for role, slope in slopes.items()]
+        grown = growth(of_process, what)
+        found[role] = max(found.get(role, grown), grown)
+    return [f"{role} {grown}" for role, grown in found.items()]
 
 
 if __name__ == "__main__":

@@ -11,24 +11,24 @@ from tests.soak import train
 from tests.soak.legs import KEYS, LOSSY, Leg
 from tests.soak.looking import Look, growth, look
 from tests.support.cluster import Cluster, Job
+from tests.support.heap import ask
 from tests.support.paths import SCRIPTS
 
 LIMIT = 3600.0  # seconds from one mark to the next
 SERVERS = 2
 _SERVER = (str(SCRIPTS / "telling_server.py"),)
-# Bytes that a process's live heap may grow by: at all, by what is under way and by ZeroMQ's queues,
-# which take 32 KiB a connection once; and by a round. The memory in which it lies may grow by more,
-# as it happens to be cut into pieces.
-_SLACK, _A_ROUND = 2 << 20, 1
-_PIECES = 16 << 20
+# Each thread would keep some of what it has freed, which glibc counts as live.
+_WITHOUT_CACHES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+# Bytes a round that a process's live heap may grow by, and the memory in which that lies, which
+# happens to be cut into pieces.
+_LIVE, _PIECES = 0.5, 8.0
 
 
 def run(leg: Leg, workers: int) -> dict[str, Any]:
     """What came of a leg, for JSON.
 
-    `checksums` has that of each mark's step, or nothing where workers differ; `processes` has of
-    each the bytes by which its heap and its memory have grown in a round, and the first and last
-    numbers of descriptors and threads.
+    `checksums` has that of each mark's step, or nothing where workers differ; `looks` has those at
+    each process, by its name.
     """
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-soak-") as directory:
         cluster = Cluster(Path(directory))
@@ -37,12 +37,13 @@ def run(leg: Leg, workers: int) -> dict[str, Any]:
             job = cluster.start(
                 train.train, directory, leg.store, KEYS, leg.steps, leg.every,
                 workers=workers, servers=SERVERS, server=_SERVER,
-                environment={"SOAK_HEAPS": directory, **(LOSSY if leg.lossy else {})},
+                environment={
+                    "SOAK_HEAPS": directory, **_WITHOUT_CACHES, **(LOSSY if leg.lossy else {}),
+                },
                 options={"timeout": 300, "deterministic": True},
             )
             looks = _watch(job, leg, directory)
             seconds = time.monotonic() - begun
-            Path(directory, "looked").touch()
             job.wait(LIMIT)
         finally:
             cluster.end()
@@ -52,23 +53,21 @@ def run(leg: Leg, workers: int) -> dict[str, Any]:
         "workers": workers,
         "seconds": round(seconds, 1),
         "checksums": _checksums(job),
-        "processes": {name: _summary(seen) for name, seen in looks.items()},
+        "looks": looks,
     }
 
 
-def _summary(looks: list[tuple[int, Look]]) -> dict[str, Any]:
-    (_, first), (_, last) = looks[0], looks[-1]
-    counts = {what: [first[what], last[what]] for what in ("descriptors", "threads")}
-    return {what: growth(looks, what) for what in ("heap", "memory")} | counts
-
-
-def _watch(job: Job, leg: Leg, heaps: str) -> dict[str, list[tuple[int, Look]]]:
-    """The looks at each process, once a worker has come to the last mark."""
-    looks: dict[str, list[tuple[int, Look]]] = {each.name: [] for each in job.processes}
+def _watch(job: Job, leg: Leg, heaps: str) -> dict[str, list[Look]]:
+    """The looks at each process, once all workers have come to the last mark. They wait at each of
+    them, so that nothing is on its way."""
+    looks: dict[str, list[Look]] = {each.name: [] for each in job.processes}
     for step in [*range(leg.every, leg.steps, leg.every), leg.steps]:
-        job.workers[0].await_output(rf"at {step} ", LIMIT)
+        for worker in job.workers:
+            worker.await_output(rf"at {step} ", LIMIT)
+        live = ask(heaps, [process.pid for process in job.processes])
         for process in job.processes:
-            looks[process.name].append((step * KEYS, look(process.pid, heaps)))
+            looks[process.name].append(look(process.pid, step * KEYS, live[process.pid]))
+        train.go_on(heaps, step)
     return looks
 
 
@@ -84,16 +83,15 @@ def faults(result: dict[str, Any], others: dict[str, dict[str, Any]]) -> list[st
     common = set(result["checksums"]) & set(whole["checksums"])
     if any(result["checksums"][step] != whole["checksums"][step] for step in common):
         found.append("sums differ from those where nothing was lost")
-    for name, process in result["processes"].items():
+    for name, looks in result["looks"].items():
         for what in ("descriptors", "threads"):
-            first, last = process[what]
+            first, last = looks[0][what], looks[-1][what]
             if last > first:
                 found.append(f"{name} has {last} {what}, {first} before")
         if "lossy" in result["leg"]:  # ps-lite remembers every message that it has got, for ever
             continue
-        rounds = result["rounds"]
-        if process["heap"] * rounds > _SLACK + _A_ROUND * rounds:
-            found.append(f"{name}'s live heap grows by {process['heap']:.0f} bytes a round")
-        if process["memory"] * rounds > _PIECES + _A_ROUND * rounds:
-            found.append(f"{name} grows by {process['memory']:.0f} bytes a round")
+        for what, limit in (("heap", _LIVE), ("memory", _PIECES)):
+            grown = growth(looks, what)
+            if grown.bytes - grown.margin > limit:
+                found.append(f"{name}'s {what} grows by {grown} bytes a round")
     return found

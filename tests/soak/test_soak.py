@@ -10,6 +10,7 @@ from tests.soak import __main__ as soak
 from tests.soak import legs as plan
 from tests.soak import running
 from tests.soak.legs import Leg, legs
+from tests.soak.looking import Look, growth
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +25,23 @@ def test_a_million_rounds_take_every_store_in_turn() -> None:
     assert [leg.store for leg in wanted if leg.lossy] == list(plan.LOSSY_STORES)
 
 
-def test_legs_run_once_and_nothing_grows(
+def test_legs_run_once_and_go_on_where_they_stopped(
     few: list[Leg], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     results = tmp_path / "legs.jsonl"
     monkeypatch.setattr(soak, "legs", lambda rounds: few)
-    monkeypatch.setattr(running, "_SLACK", 16 << 20)  # all of it is what is allocated once
-    monkeypatch.setattr(sys, "argv", ["soak", "--workers", "3", "--results", str(results)])
+    for limit in ("_LIVE", "_PIECES"):  # all of it is what is allocated once
+        monkeypatch.setattr(running, limit, 1e6)
+    arguments = ["soak", "--workers", "3", "--results", str(results)]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--most", "2"])
+    assert soak.main() == 0, capsys.readouterr().out
+    assert len(results.read_text().splitlines()) == 2
+    assert "soak: 3 legs to go" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", arguments)
     assert soak.main() == 0, capsys.readouterr().out
     output = capsys.readouterr().out
-    assert "soak: 3 legs to go" in output
+    assert "soak: 1 legs to go" in output
     assert output.count("the same sums, as many descriptors and threads") == 3
     monkeypatch.setattr(soak, "run", lambda *_: pytest.fail("it has run already"))
     assert soak.main() == 0
@@ -42,16 +49,33 @@ def test_legs_run_once_and_nothing_grows(
     assert len(results.read_text().splitlines()) == 3
 
 
+def looks_of(heap: list[int], threads: int = 9) -> list[Look]:
+    """At a process with such a heap after each 100 rounds, which has that many threads at last."""
+    counts = [9] * (len(heap) - 1) + [threads]
+    return [
+        {"round": 100 * i, "heap": live, "memory": 10 * live, "descriptors": 20, "threads": count}
+        for i, (live, count) in enumerate(zip(heap, counts))
+    ]
+
+
+def test_growth_is_that_of_the_second_half() -> None:
+    begins = [0, 90_000, 150_000, 190_000]  # what is allocated once
+    steady = growth(looks_of([*begins, 200_000, 200_040, 199_960, 200_000]), "heap")
+    assert abs(steady.bytes) <= steady.margin < 1
+    leak = growth(looks_of([*begins, 200_000, 203_100, 206_000, 209_000]), "heap")
+    assert 29 < leak.bytes - leak.margin < 30 < leak.bytes + leak.margin < 31
+
+
 def test_faults_are_named() -> None:
-    process = {"heap": 30.0, "memory": 300.0, "descriptors": [20, 21], "threads": [9, 9]}
-    result = {"leg": "p3", "rounds": 100_000, "processes": {"server 1": process}}
+    leak = {"server 1": looks_of([30 * 100 * number for number in range(8)], threads=11)}
+    result = {"leg": "p3", "rounds": 800, "looks": leak}
     assert running.faults({**result, "checksums": {}}, {}) == [
         "workers have got different sums",
-        "server 1 has 21 descriptors, 20 before",
-        "server 1's live heap grows by 30 bytes a round",
-        "server 1 grows by 300 bytes a round",
+        "server 1 has 11 threads, 9 before",
+        "server 1's heap grows by +30.00 ± 0.00 bytes a round",
+        "server 1's memory grows by +300.00 ± 0.00 bytes a round",
     ]
-    whole = {**result, "processes": {}, "checksums": {"10": "5", "20": "6"}}
+    whole = {**result, "looks": {}, "checksums": {"10": "5", "20": "6"}}
     lossy = {**whole, "leg": "p3, lossy", "checksums": {"10": "7"}}
     assert running.faults(whole, {"p3": whole}) == []
     assert running.faults(lossy, {"p3": whole}) == ["sums differ from those where nothing was lost"]

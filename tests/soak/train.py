@@ -1,10 +1,17 @@
 """What a worker of a soak runs."""
 from __future__ import annotations
 
+from pathlib import Path
+
+
+def go_on(directory: str, step: int) -> None:
+    """Has workers go on from a step at which they wait."""
+    Path(directory, f"after {step}").touch()
+
 
 def train(directory: str, store_name: str, keys: str, steps: str, every: str) -> None:
     """Pushes and pulls small keys, and says after every so many steps how far it has come, with a
-    checksum of all that it has got. Ends once the directory has a file `looked`."""
+    checksum of all that it has got. It then waits until it may go on."""
     import time
     import zlib
     from pathlib import Path
@@ -37,6 +44,6 @@ def train(directory: str, store_name: str, keys: str, steps: str, every: str) ->
                 checksum = zlib.crc32(weight.asnumpy().tobytes(), checksum)
         if step % int(every) == 0 or step == int(steps):
             print("at", step, checksum, flush=True)
-    while not Path(directory, "looked").exists():
-        time.sleep(0.05)
+            while not Path(directory, f"after {step}").exists():
+                time.sleep(0.05)
     store.close()
