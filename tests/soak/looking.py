@@ -10,18 +10,18 @@ import numpy as np
 # Of forks with what they share.
 Look = Dict[str, int]
 
-_INTERVAL = 1.96  # standard errors, of a normal distribution's 95 %
+_ERRORS = 1.96  # standard errors within which are 95 % of a normal distribution
 
 
 class Growth(NamedTuple):
-    """Bytes a round: those of the line that fits best, and how far the true ones may be from it,
-    with a confidence of 95 %."""
+    """Bytes a round, and the least and the most that they are with a confidence of 95 %."""
 
     bytes: float
-    margin: float
+    least: float
+    most: float
 
     def __str__(self) -> str:
-        return f"{self.bytes:+.2f} ± {self.margin:.2f}"
+        return f"{self.bytes:+.2f} ({self.least:+.2f} to {self.most:+.2f})"
 
 
 def look(process: int, round_: int, heap: int) -> Look:
@@ -39,10 +39,18 @@ def look(process: int, round_: int, heap: int) -> Look:
 
 def growth(looks: Sequence[Look], what: str) -> Growth:
     """How fast a process grows in the second half of its looks, when all has been allocated that is
-    allocated once."""
+    allocated once.
+
+    It is the median of the slopes between any two looks, with its interval (Sen 1968, "Estimates of
+    the regression coefficient based on Kendall's tau"). A single step, such as that of a queue
+    which has become longer than ever, does not count; what grows again and again does.
+    """
     settled = looks[len(looks) // 2 :]
     rounds, sizes = np.array([(each["round"], each[what]) for each in settled], float).T
-    slope, begin = np.polyfit(rounds, sizes, 1)
-    apart = rounds - rounds.mean()
-    variance = ((sizes - begin - slope * rounds) ** 2).sum() / max(1, len(rounds) - 2)
-    return Growth(float(slope), _INTERVAL * float(np.sqrt(variance / (apart**2).sum())))
+    early, late = np.triu_indices(len(settled), 1)
+    slopes = np.sort((sizes[late] - sizes[early]) / (rounds[late] - rounds[early]))
+    count = len(settled)
+    around = _ERRORS * np.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    least = max(0, int((len(slopes) - around) / 2))
+    most = min(len(slopes) - 1, int(np.ceil((len(slopes) + around) / 2)))
+    return Growth(float(np.median(slopes)), float(slopes[least]), float(slopes[most]))

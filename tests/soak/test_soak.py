@@ -10,7 +10,7 @@ from tests.soak import __main__ as soak
 from tests.soak import legs as plan
 from tests.soak import running
 from tests.soak.legs import Leg, legs
-from tests.soak.looking import Look, growth
+from tests.soak.looking import Growth, Look, growth
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,22 @@ def looks_of(heap: list[int], threads: int = 9) -> list[Look]:
     ]
 
 
+def grown(settled: list[int]) -> Growth:
+    """In the second half of looks whose first has what is allocated once."""
+    first = [settled[0] * i // len(settled) for i in range(len(settled))]
+    return growth(looks_of(first + settled), "heap")
+
+
 def test_growth_is_that_of_the_second_half() -> None:
-    begins = [0, 90_000, 150_000, 190_000]  # what is allocated once
-    steady = growth(looks_of([*begins, 200_000, 200_040, 199_960, 200_000]), "heap")
-    assert abs(steady.bytes) <= steady.margin < 1
-    leak = growth(looks_of([*begins, 200_000, 203_100, 206_000, 209_000]), "heap")
-    assert 29 < leak.bytes - leak.margin < 30 < leak.bytes + leak.margin < 31
+    steady = grown([200_000, 200_040, 199_960, 200_000, 200_010, 199_990])
+    assert -1 < steady.least <= 0 <= steady.most < 1
+    leak = grown([200_000 + 3000 * i + 50 * (i % 3) for i in range(12)])
+    assert 29 < leak.least <= leak.bytes <= leak.most < 31
+
+
+def test_a_single_step_is_no_growth_and_one_again_and_again_is() -> None:
+    assert grown([200_000] * 12 + [232_768] * 12).least == 0
+    assert grown([200_000 + 32_768 * (i // 6) for i in range(24)]).least > 0
 
 
 def test_faults_are_named() -> None:
@@ -72,8 +82,8 @@ def test_faults_are_named() -> None:
     assert running.faults({**result, "checksums": {}}, {}) == [
         "workers have got different sums",
         "server 1 has 11 threads, 9 before",
-        "server 1's heap grows by +30.00 ± 0.00 bytes a round",
-        "server 1's memory grows by +300.00 ± 0.00 bytes a round",
+        "server 1's heap grows by +30.00 (+30.00 to +30.00) bytes a round",
+        "server 1's memory grows by +300.00 (+300.00 to +300.00) bytes a round",
     ]
     whole = {**result, "looks": {}, "checksums": {"10": "5", "20": "6"}}
     lossy = {**whole, "leg": "p3, lossy", "checksums": {"10": "7"}}
