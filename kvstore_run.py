@@ -24,7 +24,8 @@ from typing import Any, Iterator, List, Tuple
 
 _PACKAGE = "kvstore_ext"
 # By what asks for them, as the first argument. A script of such a name is run as ./NAME.
-_PARTS = {"--check": "check", "trace": "trace", "report": "report"}
+_PARTS = {"--check": "check", "trace": "trace", "report": "report",
+          "predict": "predict"}  # fmt: skip
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         "       %(prog)s --list\n"
         "       %(prog)s trace DIR [-o FILE]\n"
         "       %(prog)s report DIR [-o FILE] [--bandwidth GBIT]\n"
+        "       %(prog)s predict (--model NAME | --trace DIR | --profile SCRIPT) ...\n"
         "       %(prog)s --check ...",
         description="Run a script or module in which mx.kv.create knows the stores of kvstore_ext. "
         "A server or scheduler, as DMLC_ROLE says, runs that in its place.",

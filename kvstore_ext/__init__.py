@@ -18,6 +18,8 @@ room whose docstring says what it promises, in which order to read it, and what 
     methods.py                             the list of methods
     ec_dnn/                                models instead of gradients, over the public store
     launcher/                              starts jobs; imports nothing of all this
+    trace/, report/                        what a job's processes record, and where its time goes
+    predict/                               how fast each store will be, before it runs
     check/                                 is this host fit? are those, and their links?
     csrc/                                  the core in C++; _core.pyi is its typed face
 

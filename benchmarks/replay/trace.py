@@ -1,102 +1,24 @@
-"""What a replay needs to know of a network: its layers, their parameters and their time."""
+"""A network's trace: `kvstore_ext.predict.network`, whose predictions are made of the same layers.
+
+It is loaded by its place. The processes of peers load it too, and kvstore_ext's own `__init__` would
+change MXNet in them.
+"""
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass, replace
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Dict, List
 
-TRACES = Path(__file__).parent / "traces"
+_FILE = Path(__file__).parents[2] / "kvstore_ext" / "predict" / "network.py"
+_NAME = "kvstore_ext.predict.network"  # where it is imported already, it is that one
 
+if _NAME not in sys.modules:
+    _spec = spec_from_file_location(_NAME, _FILE)
+    assert _spec is not None and _spec.loader is not None
+    sys.modules[_NAME] = module_from_spec(_spec)  # dataclasses look it up
+    _spec.loader.exec_module(sys.modules[_NAME])
+_module = sys.modules[_NAME]
 
-class TraceError(Exception):
-    """There is no such trace, or none can be made."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Consecutive operations of a network, the first of which has parameters.
-
-    Parameters
-    ----------
-    parameters : dict of str to int
-        Elements (float32) of the parameters by name; those first used here.
-    forward, backward : float
-        Seconds that a device takes for a batch.
-    """
-
-    parameters: Dict[str, int]
-    forward: float
-    backward: float
-
-    @property
-    def elements(self) -> int:
-        """Of all parameters."""
-        return sum(self.parameters.values())
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A network's layers in the order of the forward pass, and where their numbers come from."""
-
-    name: str
-    batch: int  # samples a worker and iteration
-    device: str
-    source: str  # the command that made it
-    layers: List[Layer]
-
-    @property
-    def elements(self) -> int:
-        """Of all parameters."""
-        return sum(layer.elements for layer in self.layers)
-
-    @property
-    def compute(self) -> float:
-        """Seconds of an iteration without communication."""
-        return sum(layer.forward + layer.backward for layer in self.layers)
-
-    def scaled(self, factor: float) -> Trace:
-        """The same network on a device that takes `factor` times as long."""
-        layers = [
-            replace(layer, forward=layer.forward * factor, backward=layer.backward * factor)
-            for layer in self.layers
-        ]
-        return replace(self, layers=layers)
-
-    def save(self, file: Path) -> None:
-        """Writes it as JSON, a line a layer."""
-        head = {key: value for key, value in asdict(self).items() if key != "layers"}
-        lines = ",\n".join("  " + json.dumps(asdict(layer)) for layer in self.layers)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f'{json.dumps(head)[:-1]}, "layers": [\n{lines}\n]}}\n')
-
-
-def load(name: str) -> Trace:
-    """The trace of one of the networks in `traces/`, or of a file.
-
-    Raises
-    ------
-    TraceError
-        Where there is none.
-    """
-    values = json.loads(_content(name))
-    return Trace(**{**values, "layers": [Layer(**layer) for layer in values["layers"]]})
-
-
-def digest(name: str) -> str:
-    """Tells a trace from others, whatever their names; raises as `load` does."""
-    return hashlib.sha256(_content(name)).hexdigest()[:16]
-
-
-def _content(name: str) -> bytes:
-    file = Path(name) if name.endswith(".json") else TRACES / f"{name}.json"
-    if not file.is_file():
-        known = ", ".join(names())
-        raise TraceError(f"there is no trace {name!r}; there are {known}, or name a file .json")
-    return file.read_bytes()
-
-
-def names() -> List[str]:
-    """Those of the networks in `traces/`."""
-    return sorted(file.stem for file in TRACES.glob("*.json"))
+TRACES = _module.NETWORKS
+Layer, Trace, TraceError = _module.Layer, _module.Network, _module.NetworkError
+load, digest, names = _module.load, _module.digest, _module.names

@@ -1,0 +1,27 @@
+"""How fast each store will be, before it runs: the command kvstore-ext predict.
+
+In reading order:
+
+    network, networks/   a network's layers, as the benchmarks replay them
+    devices              another device's times
+    cluster              hosts, links, stragglers
+    events               what happens next
+    wires, shares        links between hosts, and how connections share them
+    queues, windows      how a process hands messages to its connections
+    processors, costs    what processors do for a store
+    topology             hosts and connections: each, or one for all that are alike
+    worker               forward and backward passes
+    placement, codecs    which server has what, and in how many bytes
+    parameter_servers    the lane, and MXNet's own stores
+    ring                 an all-reduce
+    models_exchanged     EC-DNN
+    speeds, measuring    how fast a host's processors are
+    stores               all of them by name
+    simulation           one prediction
+    limits, sweep        what limits it; many of them
+    table, picture       for reading
+    job_trace, profiling the network of a job, or of a script
+    main, __main__       the command
+
+It imports trace/ and report/, and works without MXNet.
+"""

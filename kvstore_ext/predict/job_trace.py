@@ -1,0 +1,67 @@
+"""A network as the trace of a job shows it: kvstore-launch --trace."""
+from __future__ import annotations
+
+from typing import Dict, List
+
+import numpy as np
+
+from ..report.layers import keys_of_layers
+from ..trace.events import Kind
+from ..trace.reading import JobTrace
+from .network import Layer, Network, NetworkError
+
+_LEAST_STEPS = 2
+
+
+def network_of(job: JobTrace, source: str, batch: int) -> Network:
+    """Its layers, their parameters, and the time that worker 0 took for them.
+
+    A layer's event lasts from the end of the one before, what it waited for included. So its time
+    is the median of the backward passes, which wait for nothing, and of the quicker half of the
+    forward passes.
+
+    Raises
+    ------
+    NetworkError
+        Where the trace has no layers: the network was not hybridized.
+    """
+    worker = job.workers[0]
+    passes = {kind: _by_layer(worker.of_kind(kind)) for kind in (Kind.FORWARD, Kind.BACKWARD)}
+    keys = keys_of_layers(job)
+    order = _order(worker.of_kind(Kind.FORWARD))
+    if not keys or not order:
+        raise NetworkError(
+            "the trace has no layers: they are recorded where the network is hybridized"
+        )
+    layers: List[Layer] = []
+    for number in order:
+        forward = _quick(passes[Kind.FORWARD].get(number, []))
+        backward = _middle(passes[Kind.BACKWARD].get(number, []))
+        own = {job.keys[key].name: job.keys[key].elements
+               for key in keys.get(worker.layers[number], [])}  # fmt: skip
+        if own or not layers:
+            layers.append(Layer(own, forward, backward))
+        else:
+            last = layers[-1]
+            layers[-1] = Layer(last.parameters, last.forward + forward, last.backward + backward)
+    return Network("the traced job", batch, f"host {worker.host}", source, layers)
+
+
+def _by_layer(events: np.ndarray) -> Dict[int, List[float]]:
+    found: Dict[int, List[float]] = {}
+    for event in events:
+        found.setdefault(int(event["key"]), []).append((event["end"] - event["begin"]) * 1e-9)
+    return found
+
+
+def _order(forward: np.ndarray) -> List[int]:
+    """The layers, as they are first seen."""
+    return list(dict.fromkeys(int(key) for key in forward["key"]))
+
+
+def _quick(seconds: List[float]) -> float:
+    return float(np.percentile(seconds, 25)) if len(seconds) >= _LEAST_STEPS else sum(seconds)
+
+
+def _middle(seconds: List[float]) -> float:
+    return float(np.median(seconds)) if seconds else 0.0

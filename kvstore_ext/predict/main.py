@@ -1,0 +1,162 @@
+"""The command kvstore-ext predict: which store is best on a cluster, before anything runs on it."""
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, Callable, List, Tuple
+
+from ..trace.reading import TraceError, read
+from . import measuring
+from .cluster import Cluster, Stragglers
+from .devices import on
+from .job_trace import network_of
+from .models_exchanged import EcDnn
+from .network import Network, NetworkError, load, names
+from .picture import draw
+from .profiling import ProfileError, profile
+from .speeds import Speeds, SpeedsError
+from .stores import stores
+from .sweep import rows
+from .table import table
+
+_HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512]
+
+
+def main(arguments: List[str]) -> int:
+    """Returns the exit status: 1 where there is no network, or no speeds."""
+    parser = _parser()
+    found = parser.parse_args(arguments)
+    try:
+        network = _network(found)
+        speeds = _speeds(found)
+        if found.save_speeds:
+            speeds.save(found.save_speeds)
+        known = {**stores(speeds), "ec_dnn": EcDnn(tau=found.tau)}
+        unknown = [name for name in found.stores if name not in known]
+        if unknown:
+            parser.error(f"argument --stores: there is no store {unknown[0]!r}; "
+                         f"there are {', '.join(known)}")  # fmt: skip
+        chosen = {name: known[name] for name in found.stores or known if name != "ec_dnn"
+                  or found.stores}  # fmt: skip
+        predicted = list(rows(network, _cluster(found), found.bandwidth, found.hosts, chosen))
+        print(f"{network.name}: {network.elements:,} parameters, {network.batch} samples a worker "
+              f"and iteration, {network.compute:.4f} s of computing; {network.device}")  # fmt: skip
+        print("\n".join(table(predicted)))
+        if draw(predicted, found.output):
+            print(f"{found.output}: the same as a picture")
+        else:
+            print("no picture: matplotlib is not installed")
+    except (NetworkError, TraceError, SpeedsError, ProfileError, OSError) as error:
+        print(f"kvstore-ext predict: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _network(found: argparse.Namespace) -> Network:
+    if found.profile:
+        network = profile(found.profile, found.batch)
+    elif found.trace:
+        network = network_of(read(found.trace), f"kvstore-launch --trace {found.trace}",
+                             found.batch)  # fmt: skip
+    else:
+        network = load(found.model)
+    return on(network, found.device) if found.device else network
+
+
+def _speeds(found: argparse.Namespace) -> Speeds:
+    if found.speeds:
+        return Speeds.load(found.speeds)
+    try:
+        from .. import _core
+    except ImportError:
+        print("kvstore_ext is not compiled here: codecs are as fast as where it is developed")
+        return Speeds()
+    return measuring.measure(_core)
+
+
+def _cluster(found: argparse.Namespace) -> Cluster:
+    slow = Stragglers(*found.stragglers) if found.stragglers else None
+    return Cluster(
+        1, 1.0, 1.0, delay=found.latency * 1e-6, servers=found.servers, beside=not found.apart,
+        workers_per_host=found.workers_per_host, processors=found.processors, stragglers=slow,
+    )  # fmt: skip
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kvstore-ext predict",
+        usage="%(prog)s (--model NAME | --trace DIR | --profile SCRIPT) [--bandwidth GBIT,...] "
+        "[--hosts N,...] ...",
+        description="Predict how fast each store trains a network on clusters of several sizes, "
+        "and what limits it.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    network = parser.add_mutually_exclusive_group(required=True)
+    about = f"{', '.join(names())}, or a file of benchmarks.replay profile"
+    network.add_argument("--model", metavar="NAME", help=about)
+    about = "the network of a job that kvstore-launch --trace DIR has traced"
+    network.add_argument("--trace", metavar="DIR", help=about)
+    about = "run a script with one worker and one server here, and take its network"
+    network.add_argument("--profile", metavar="SCRIPT", nargs="+", help=about)
+    about = "samples a worker and iteration, of --trace and --profile; default: 32"
+    add("--batch", type=_count, default=32, metavar="N", help=about)
+    about = "what computes: a card's name, or the seconds of an iteration without communication"
+    add("--device", metavar="DEVICE", help=about)
+    about = "Gbit/s of a host's link each way; default: 1,4,10,25"
+    add("--bandwidth", type=_list(float, 1e-3), default=[1.0, 4.0, 10.0, 25.0], metavar="GBIT,...",
+        help=about)  # fmt: skip
+    about = f"default: {','.join(map(str, _HOSTS))}"
+    add("--hosts", type=_list(int, 1), default=_HOSTS, metavar="N,...", help=about)
+    about = "microseconds from a host to another, one way; default: 25"
+    add("--latency", type=_number(0), default=25.0, metavar="US", help=about)
+    add("--servers", type=_count, metavar="N", help="default: as many as hosts")
+    add("--apart", action="store_true", help="servers have hosts of their own")
+    add("--workers-per-host", type=_count, default=1, metavar="N", help="default: 1")
+    about = "of a host, for what is not computing the network; default: 4"
+    add("--processors", type=_count, default=4, metavar="N", help=about)
+    about = "so many workers compute so many times as slowly: 1,1.5"
+    add("--stragglers", type=_stragglers, metavar="N,FACTOR", help=about)
+    about = "default: all but ec_dnn, which needs fewer messages for another training"
+    add("--stores", type=lambda text: text.split(","), default=[], metavar="STORE,...", help=about)
+    about = "of ec_dnn: steps from an aggregation to the next; default: 2000"
+    add("--tau", type=_count, default=2000, metavar="STEPS", help=about)
+    about = "speeds of the hosts' processors, of --save-speeds; default: measured here"
+    add("--speeds", type=Path, metavar="FILE", help=about)
+    add("--save-speeds", type=Path, metavar="FILE", help="for --speeds, on another host")
+    about = "the picture; default: predict.svg"
+    add("-o", "--output", type=Path, default=Path("predict.svg"), metavar="FILE", help=about)
+    return parser
+
+
+def _number(least: float) -> Callable[[str], float]:
+    return lambda text: _list(float, least, 1)(text)[0]
+
+
+def _count(text: str) -> int:
+    return int(_list(int, 1, 1)(text)[0])
+
+
+def _stragglers(text: str) -> Tuple[int, float]:
+    count, factor = _list(float, 1, 2, 2)(text)
+    return int(count), factor
+
+
+def _list(kind: Any, least: float, most: int = 1000, fewest: int = 1) -> Callable[[str], List[Any]]:
+    """Reads numbers separated by commas."""
+
+    def read_list(text: str) -> List[Any]:
+        try:
+            values = [kind(each) for each in text.split(",")]
+        except ValueError:
+            values = []
+        fits = all(least <= value < float("inf") for value in values)
+        if not fewest <= len(values) <= most or not fits:
+            numbers = "whole numbers" if kind is int else "numbers"
+            raise argparse.ArgumentTypeError(
+                f"found '{text}', allowed are {numbers} of {least:g} or more, separated by commas"
+            )
+        return values
+
+    return read_list

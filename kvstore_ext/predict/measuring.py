@@ -1,0 +1,63 @@
+"""How fast this host's processor encodes, adds up and decodes: the core's codecs, timed."""
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, Callable, Dict
+
+import numpy as np
+
+from .speeds import Speeds
+
+_ELEMENTS = 50_000  # a slice of the lane's; few enough to lie in a cache, as when they have come
+_REPEATS = 21
+_WORKERS = 4
+
+SPECIFICATIONS = {
+    "terngrad": "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0",
+    "qsgd": "qsgd bits=8 bucket=512 norm=l2 seed=0 error_feedback=0",
+    "onebit": "onebit bucket=512 error_feedback=0",
+    "signsgd": "signsgd scale=1 seed=0",
+    "fp16": "fp16 error_feedback=0",
+    "2bit": "2bit threshold=0.5",
+}
+
+
+def measure(core: Any) -> Speeds:
+    """The speeds of this host, by kvstore_ext's compiled core."""
+    values = np.random.default_rng(0).standard_normal(_ELEMENTS).astype(np.float32)
+    draws = core.Draws(0, 0, 0, 1)
+    codecs = {name: _codec(core, text, values, draws) for name, text in SPECIFICATIONS.items()}
+    total = np.zeros_like(values)
+    add = _seconds(lambda: np.add(total, values, out=total))
+    copy = _seconds(lambda: np.copyto(total, values))
+    return replace(Speeds(), codecs=codecs, add=add, update=2 * add, byte=3 * copy / 4)
+
+
+def _codec(core: Any, text: str, values: np.ndarray, draws: Any) -> Dict[str, float]:
+    """Seconds of an element."""
+    codec = core.Codec(text, _WORKERS)
+    scaler = codec.scaler(values)
+    encoded = codec.encode(values, scaler, draws)
+    total = np.zeros_like(values)
+    for _ in range(_WORKERS):
+        codec.add_to(total, encoded)
+    found = {
+        "encode": _seconds(lambda: (codec.scaler(values), codec.encode(values, scaler, draws))),
+        "add": _seconds(lambda: codec.add_to(np.zeros_like(values), encoded)),
+    }
+    summed = codec.encode_sum(total, scaler, draws)
+    if summed:
+        found["encode_sum"] = _seconds(lambda: codec.encode_sum(total, scaler, draws))
+        found["decode"] = _seconds(lambda: codec.decode_sum(values.size, summed))
+    return found
+
+
+def _seconds(step: Callable[[], object]) -> float:
+    """The shortest of several times, for an element."""
+    times = []
+    for _ in range(_REPEATS):
+        began = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - began)
+    return min(times) / _ELEMENTS

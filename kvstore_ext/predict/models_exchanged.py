@@ -1,0 +1,45 @@
+"""EC-DNN: workers train by themselves, and exchange models every so many steps."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .cluster import FRAMES, Cluster
+from .network import Network
+
+
+@dataclass(frozen=True)
+class EcDnn:
+    """What a step takes with EC-DNN (Sun and Liu, Neurocomputing 2018), in the mean.
+
+    Parameters
+    ----------
+    tau : int
+        Local steps between two aggregations.
+    extra : float
+        Steps of compression after each, as a share of tau: p.
+    relabelled : float
+        Batches that the ensemble relabels for each of those steps' batches: as many examples as
+        the network then learns from.
+    """
+
+    tau: int = 2000
+    extra: float = 0.1
+    relabelled: float = 1.0
+
+    def seconds(self, network: Network, cluster: Cluster) -> float:
+        """Of a local step, with its part of aggregation, relabelling and compression.
+
+        Everybody's model reaches everybody through the servers, which have a part of each: a host
+        sends its own model and its part of all, to all others.
+        """
+        workers = cluster.workers
+        forward = sum(layer.forward for layer in network.layers)
+        model = 4 * network.elements * FRAMES
+        exchanged = 0.0
+        if cluster.hosts > 1:
+            exchanged = workers * model / min(cluster.send, cluster.receive)
+        extra = self.extra * self.tau
+        relabelling = extra * self.relabelled * workers * forward
+        slowest = cluster.stragglers.factor if cluster.stragglers else 1.0
+        computing = slowest * (self.tau * network.compute + relabelling + extra * network.compute)
+        return (computing + exchanged) / self.tau

@@ -1,0 +1,211 @@
+"""Workers push gradients to servers, which add them up and send back: the lane, and MXNet's own."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, NamedTuple, Protocol, Sequence, Tuple
+
+from .costs import Costs
+from .placement import Placement
+from .shares import segments
+from .queues import LaneQueue, SharedQueue
+from .topology import Topology
+from .wires import Connection
+from .worker import Worker
+
+_TCP_WINDOW = 4 << 20  # bytes that Linux lets a connection have under way
+
+
+class Queue(Protocol):
+    """What sends messages to one peer."""
+
+    def send(self, size: int, priority: int, then: Any, argument: Any) -> None:
+        """Sends a message of so many bytes, lower priorities first."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Of the lane: bytes of a part, and of all that may be under way to a peer."""
+
+    part: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a store's messages are like.
+
+    Parameters
+    ----------
+    placement : list
+        Of each key: servers and elements.
+    there, back : float
+        Bytes of an element on its way to a server, and of its sum.
+    queue : str
+        "lane": each peer's, by priorities, in a window. "first": as they come. "shared": stock P3's.
+    window : Window
+        Of the lane.
+    priorities : bool
+        The first layers' keys first; otherwise as gradients become ready.
+    back_by_priority : bool
+        Servers' messages too.
+    header : int
+        Bytes of a message beside its payload.
+    costs : Costs
+    wake : float
+        Seconds by which a thread comes late to what it is told.
+    answers : int
+        How many times a key's worker waits for an answer before it sends: a shared scaler's.
+    water_mark : int
+        Of a shared queue: messages that a connection takes.
+    unlike : float
+        Without a window TCP's connections do not get equal shares of a wire: by how much the
+        logarithms of the shares deviate.
+    """
+
+    placement: Placement
+    there: float = 4.0
+    back: float = 4.0
+    queue: str = "lane"
+    window: Window = Window(50_000, 50_000)
+    priorities: bool = True
+    back_by_priority: bool = True
+    header: int = 130
+    costs: Costs = Costs()
+    wake: float = 0.0
+    answers: int = 0
+    water_mark: int = 10
+    unlike: float = 0.0
+
+
+class _Slice(NamedTuple):
+    """A part of a key on a server."""
+
+    key: int
+    number: int
+    elements: int
+    server: int
+
+
+class ParameterServers:
+    """All workers' and servers' exchange of gradients."""
+
+    def __init__(self, topology: Topology, rules: Rules) -> None:
+        self._rules, self._topology = rules, topology
+        self._events = topology.workers[0].sender.events
+        self._slices = [
+            [_Slice(key, number, elements, server) for number, (server, elements) in enumerate(cut)]
+            for key, cut in enumerate(rules.placement)
+        ]
+        self._workers: List[Worker] = []
+        self._there: List[List[Queue]] = []
+        self._back: List[List[Queue]] = []
+        self._connect()
+        self._all = sum(own.count for own in topology.classes)
+        self._summed: Dict[Tuple[int, int], int] = {}  # workers, by key and slice
+        self._missing: List[Dict[int, int]] = [{} for _ in topology.classes]  # slices, by key
+
+    def begin(self, workers: Sequence[Worker]) -> None:
+        """Has the workers, one of each class, begin."""
+        self._workers = list(workers)
+        for worker in workers:
+            worker.begin(self)
+
+    def ready(self, worker: Worker, key: int) -> None:
+        """A worker has a key's gradient, which it encodes and pushes."""
+        number = self._workers.index(worker)
+        slices, rules = self._slices[key], self._rules
+        self._missing[number][key] = len(slices)
+        later = rules.answers * (2 * self._topology.delay + 2 * rules.wake)
+        if later:
+            self._events.at(self._events.now + later, self._encode, (number, slices))
+        else:
+            self._encode((number, slices))
+
+    def _encode(self, which: Tuple[int, List[_Slice]]) -> None:
+        number, slices = which
+        costs, worker = self._rules.costs, self._topology.workers[number]
+        for each in slices:
+            seconds = costs.encode * each.elements + costs.message
+            worker.processors.do(self._times(number, seconds), self._push, (number, each))
+
+    def _push(self, which: Tuple[int, _Slice]) -> None:
+        number, each = which
+        rules = self._rules
+        size = int(each.elements * rules.there) + rules.header
+        priority = each.key if rules.priorities else 0
+        self._there[number][each.server].send(size, priority, self._received, which)
+
+    def _received(self, which: Tuple[int, _Slice]) -> None:
+        number, each = which
+        costs, count = self._rules.costs, self._topology.classes[number].count
+        size = each.elements * self._rules.there
+        seconds = count * (costs.message + costs.byte * size + costs.add * each.elements)
+        self._topology.servers[each.server].processors.do(seconds, self._add, which)
+
+    def _add(self, which: Tuple[int, _Slice]) -> None:
+        number, each = which
+        place = (each.key, each.number)
+        summed = self._summed.get(place, 0) + self._topology.classes[number].count
+        if summed < self._all:
+            self._summed[place] = summed
+            return
+        self._summed[place] = 0
+        costs = self._rules.costs
+        seconds = (costs.update + costs.encode_sum) * each.elements + costs.message * self._all
+        self._topology.servers[each.server].processors.do(seconds, self._answer, each)
+
+    def _answer(self, each: _Slice) -> None:
+        rules = self._rules
+        size = int(each.elements * rules.back) + rules.header
+        priority = each.key if rules.priorities and rules.back_by_priority else 0
+        for number, queues in enumerate(self._back):
+            queues[each.server].send(size, priority, self._returned, (number, each))
+
+    def _returned(self, which: Tuple[int, _Slice]) -> None:
+        number, each = which
+        costs = self._rules.costs
+        size = each.elements * self._rules.back
+        seconds = costs.message + costs.byte * size + costs.decode * each.elements
+        processors = self._topology.workers[number].processors
+        processors.do(self._times(number, seconds), self._written, which)
+
+    def _written(self, which: Tuple[int, _Slice]) -> None:
+        number, each = which
+        missing = self._missing[number]
+        missing[each.key] -= 1
+        if not missing[each.key]:
+            self._workers[number].arrived(each.key)
+
+    def _times(self, number: int, seconds: float) -> float:
+        """What it takes all workers of a class, where these share their processors."""
+        return seconds * self._topology.classes[number].count if self._topology.shared else seconds
+
+    def _connect(self) -> None:
+        topology = self._topology
+        pushes = [self._queues() for _ in topology.workers]
+        answers = [self._queues() for _ in topology.servers]
+        for number in range(len(topology.classes)):
+            pairs = [topology.connect(number, server) for server in range(len(topology.servers))]
+            if self._rules.unlike:
+                for rank, both in enumerate(pairs):
+                    for way, connection in enumerate(both):
+                        connection.segments = segments(self._rules.unlike, number, rank, way)
+            self._there.append([pushes[number].to(there) for there, _ in pairs])
+            self._back.append([answers[rank].to(back) for rank, (_, back) in enumerate(pairs)])
+
+    def _queues(self) -> Any:
+        rules = self._rules
+        if rules.queue == "shared":
+            return SharedQueue(rules.water_mark, self._topology.delay + rules.wake)
+        window = rules.window if rules.queue == "lane" else Window(0, _TCP_WINDOW)
+        return _Queues(window, rules.wake)
+
+
+class _Queues:
+    """A process's, one for each peer."""
+
+    def __init__(self, window: Window, wake: float) -> None:
+        self._window, self._wake = window, wake
+
+    def to(self, connection: Connection) -> Queue:
+        return LaneQueue(connection, self._window.part, self._window.bytes, self._wake)

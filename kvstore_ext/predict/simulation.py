@@ -1,0 +1,108 @@
+"""One prediction: a network, on a cluster, with a store."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, List, Optional, Protocol, Sequence, Tuple
+
+from .cluster import Cluster
+from .events import Events
+from .network import Network
+from .topology import Topology, Usage
+from .worker import Worker
+
+WARM_UP = 2  # iterations that fill the wires, and do not count
+COUNTED = 3
+MOST_EACH = 8  # hosts up to which every one is simulated
+
+
+class Store(Protocol):
+    """How a store's exchange is made for a network on a cluster."""
+
+    def make(self, events: Events, topology: Topology, cluster: Cluster,
+             sizes: Sequence[int]) -> Any:  # fmt: skip
+        """An `Exchange` with `begin`, for keys of so many elements."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What an iteration is like.
+
+    Attributes
+    ----------
+    seconds : float
+        That it takes.
+    compute : float
+        That it would take without communication.
+    wire, server_wire : float
+        Shares of the time in which wires are busy: of workers' hosts on average, and the busiest of
+        servers' hosts; the busier way of each.
+    processors, server_processors : float
+        Likewise of processors.
+    sent : float
+        Bytes that leave a worker's host, on average, headers counted.
+    """
+
+    seconds: float
+    compute: float
+    wire: float
+    server_wire: float
+    processors: float
+    server_processors: float
+    sent: float
+
+    def throughput(self, samples: int) -> float:
+        """Samples a second, of so many an iteration."""
+        return samples / self.seconds
+
+    @property
+    def share_of_linear(self) -> float:
+        """Of what as many workers without communication would do."""
+        return self.compute / self.seconds
+
+
+def predict(
+    network: Network,
+    cluster: Cluster,
+    store: Store,
+    by_name: bool = False,
+    alike: Optional[bool] = None,
+) -> Prediction:
+    """Simulates some iterations and tells the mean of the last ones.
+
+    Parameters
+    ----------
+    by_name : bool
+        Keys are numbered by their sorted names, as gluon.Trainer does, not by layers.
+    alike : bool, optional
+        Hosts that are alike are simulated once; by default where they are more than MOST_EACH.
+    """
+    events = Events()
+    topology = Topology(events, cluster, cluster.hosts > MOST_EACH if alike is None else alike)
+    keys, sizes = numbered(network, by_name)
+    exchange = store.make(events, topology, cluster, sizes)
+    workers = [
+        Worker(events, network.layers, keys, WARM_UP + COUNTED, own.count, own.factor)
+        for own in topology.classes
+    ]
+    usage: List[Usage] = []
+    workers[0].at_mark = lambda: usage.append(topology.usage())
+    exchange.begin(workers)
+    events.run()
+    marks = workers[0].marks
+    took = marks[-1] - marks[-1 - COUNTED]
+    seconds = took / COUNTED
+    began, ended = usage[-1 - COUNTED], usage[-1]
+    shares = [min(1.0, (last - first) / took) for first, last in zip(began[:4], ended[:4])]
+    sent = (ended.sending - began.sending) * cluster.send / COUNTED
+    return Prediction(seconds, network.compute, *shares, sent)
+
+
+def numbered(network: Network, by_name: bool = False) -> Tuple[List[List[int]], List[int]]:
+    """The keys of each layer, and the elements of each key."""
+    names = [name for layer in network.layers for name in layer.parameters]
+    number = {name: key for key, name in enumerate(sorted(names) if by_name else names)}
+    sizes = [0] * len(names)
+    for layer in network.layers:
+        for name, elements in layer.parameters.items():
+            sizes[number[name]] = elements
+    return [[number[name] for name in layer.parameters] for layer in network.layers], sizes

@@ -1,0 +1,129 @@
+"""The stores that are compared, by the names that users give them."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Sequence
+
+from . import placement
+from .cluster import Cluster
+from .codecs import CODECS, PLAIN, Codec
+from .costs import Costs
+from .events import Events
+from .parameter_servers import ParameterServers, Rules
+from .ring import Ring, RingRules
+from .speeds import Speeds
+from .topology import Topology
+from .windows import settled
+
+_STOCK_HEADER = 150  # bytes of a stock message beside its payload
+# Fitted to dist_sync's run of docs/figures/p3-bandwidth.jsonl with ResNet-50, 4 hosts, 1 Gbit/s.
+UNLIKE = 0.6
+# Messages of stock P3 that lie beyond reach: the high-water mark's ten, and what TCP's buffer takes.
+MARK = 24
+
+
+@dataclass(frozen=True)
+class LaneStore:
+    """The lane, with a compression or without.
+
+    Parameters
+    ----------
+    speeds : Speeds
+        Of the hosts' processors.
+    codec : str
+        "" for none.
+    priorities : bool
+    updates : bool
+        Optimizers run on the servers.
+    shares : float
+        Of the elements that travel: Slim-DP's.
+    indices : float
+        Of the elements whose index travels as well, to the servers.
+    """
+
+    speeds: Speeds
+    codec: str = ""
+    priorities: bool = True
+    updates: bool = False
+    shares: float = 1.0
+    indices: float = 0.0
+    slice_bytes: int = placement.SLICE_BYTES
+
+    def make(
+        self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
+    ) -> ParameterServers:
+        """The exchange of keys of so many elements."""
+        codec = CODECS.get(self.codec, PLAIN)
+        speeds, workers = self.speeds, cluster.workers
+        there = self.shares * codec.there + self.indices * 4
+        back = self.shares * codec.back(workers)
+        rules = Rules(
+            placement.lane(sizes, cluster.server_count, self._cut(codec, workers, there, back),
+                           self.slice_bytes),
+            there, back, "lane",
+            settled(cluster, 2 * cluster.delay + speeds.wake),
+            priorities=self.priorities,
+            costs=self._costs(codec),
+            wake=speeds.wake,
+            answers=codec.answers,
+        )  # fmt: skip
+        return ParameterServers(topology, rules)
+
+    def _cut(self, codec: Codec, workers: int, there: float, back: float) -> float:
+        return codec.cut(workers) if self.shares == 1 else max(there, back)
+
+    def _costs(self, codec: Codec) -> Costs:
+        return self.speeds.costs(self.codec, self.updates)
+
+
+@dataclass(frozen=True)
+class StockStore:
+    """MXNet's own: `dist_sync`, or P3 with its launcher's option."""
+
+    speeds: Speeds
+    p3: bool = False
+
+    def make(
+        self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
+    ) -> ParameterServers:
+        """The exchange of keys of so many elements."""
+        place = placement.stock_p3 if self.p3 else placement.stock
+        rules = Rules(
+            place(sizes, cluster.server_count),
+            queue="shared" if self.p3 else "first",
+            priorities=self.p3,
+            back_by_priority=False,
+            header=_STOCK_HEADER,
+            costs=self.speeds.stock(),
+            wake=self.speeds.wake,
+            unlike=UNLIKE,
+            water_mark=MARK,
+        )
+        return ParameterServers(topology, rules)
+
+
+@dataclass(frozen=True)
+class RingStore:
+    """Horovod's ring."""
+
+    speeds: Speeds
+
+    def make(
+        self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
+    ) -> Ring:
+        """The exchange of keys of so many elements."""
+        rules = RingRules(byte=self.speeds.ring_byte, step=self.speeds.ring_step)
+        return Ring(events, topology, cluster, [4 * size for size in sizes], rules)
+
+
+def stores(speeds: Speeds) -> Dict[str, Any]:
+    """All of them."""
+    slim = {"shares": 0.3, "updates": False}
+    return {
+        "p3": LaneStore(speeds),
+        **{name: LaneStore(speeds, name) for name in CODECS},
+        "slim_dp": LaneStore(speeds, **slim),  # type: ignore[arg-type]
+        "dist_sync": StockStore(speeds),
+        "stock_p3": StockStore(speeds, p3=True),
+        "ring": RingStore(speeds),
+    }

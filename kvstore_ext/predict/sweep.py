@@ -1,0 +1,76 @@
+"""Predictions for many clusters and all stores."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+from .cluster import Cluster
+from .limits import limit
+from .models_exchanged import EcDnn
+from .network import Network
+from .simulation import predict
+
+
+@dataclass(frozen=True)
+class Row:
+    """One store on one cluster.
+
+    Attributes
+    ----------
+    gigabits : float
+    hosts : int
+    store : str
+    seconds : float
+        An iteration.
+    throughput : float
+        Samples a second, of all workers.
+    linear : float
+        The share of what as many workers without communication would do.
+    limit : str
+        What limits it.
+    """
+
+    gigabits: float
+    hosts: int
+    store: str
+    seconds: float
+    throughput: float
+    linear: float
+    limit: str
+
+
+def rows(
+    network: Network,
+    base: Cluster,
+    bandwidths: Sequence[float],
+    hosts: Sequence[int],
+    stores: Dict[str, Any],
+) -> Iterator[Row]:
+    """One for each, in the order of bandwidths, hosts and stores."""
+    for gigabits in bandwidths:
+        for count in hosts:
+            rate = Cluster.of(count, gigabits).send
+            cluster = replace(base, hosts=count, send=rate, receive=rate)
+            for name, store in stores.items():
+                seconds, limited = _one(network, cluster, store)
+                samples = network.batch * cluster.workers
+                linear = network.compute / seconds
+                yield Row(gigabits, count, name, seconds, samples / seconds, linear, limited)
+
+
+def _one(network: Network, cluster: Cluster, store: Any) -> Tuple[float, str]:
+    if isinstance(store, EcDnn):
+        return store.seconds(network, cluster), "compute"
+    found = predict(network, cluster, store)
+    return found.seconds, limit(found)
+
+
+def best(found: Sequence[Row]) -> List[Row]:
+    """Of each bandwidth and number of hosts the fastest store; the first one, of those that are
+    equal but for a per cent."""
+    chosen: Dict[Tuple[float, int], Row] = {}
+    for row in found:
+        place = (row.gigabits, row.hosts)
+        if place not in chosen or row.seconds < 0.99 * chosen[place].seconds:
+            chosen[place] = row
+    return list(chosen.values())

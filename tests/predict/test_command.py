@@ -1,0 +1,112 @@
+"""kvstore-ext predict, as a user calls it."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kvstore_ext.predict.devices import on
+from kvstore_ext.predict.job_trace import network_of
+from kvstore_ext.predict.network import NetworkError, load
+from kvstore_ext.predict.speeds import Speeds, SpeedsError
+from kvstore_ext.trace.events import EVENT, Kind
+from kvstore_ext.trace.reading import JobTrace, KeyInfo, ProcessTrace
+
+RUNNER = Path(__file__).parents[2] / "kvstore_run.py"
+
+
+def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(RUNNER), "predict", *arguments],
+        capture_output=True, text=True, check=False, cwd=directory,
+    )  # fmt: skip
+
+
+def test_it_names_the_best_store_and_what_limits_it(tmp_path):
+    ended = run("--model", "alexnet", "--hosts", "2,512", "--bandwidth", "10", "--stores",
+                "p3,dist_sync,ec_dnn", "--save-speeds", "mine.json", directory=tmp_path)  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "2 hosts, 10 Gbit/s" in ended.stdout
+    assert "512 hosts, 10 Gbit/s" in ended.stdout
+    assert "best: ec_dnn, limited by compute" in ended.stdout
+    assert "of those that train as dist_sync does: p3, limited by " in ended.stdout
+    assert set(Speeds.load(tmp_path / "mine.json").codecs) >= {"terngrad", "qsgd"}
+    pictured = (tmp_path / "predict.svg").exists()
+    assert pictured != ("no picture: matplotlib is not installed" in ended.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--model", "vgg"], 1, "there is no trace 'vgg'; there are alexnet"),
+        (["--model", "alexnet", "--device", "abacus"], 1, "there is no device 'abacus'"),
+        (["--model", "alexnet", "--stores", "p4"], 2, "there is no store 'p4'; there are p3"),
+        (["--model", "alexnet", "--hosts", "0"], 2, "allowed are whole numbers of 1 or more"),
+        (["--trace", "."], 1, "has no trace"),
+        ([], 2, "one of the arguments --model --trace --profile is required"),
+    ],
+)
+def test_mistakes_are_told(arguments, status, said, tmp_path):
+    ended = run(*arguments, directory=tmp_path)
+    assert ended.returncode == status
+    assert said in ended.stderr
+
+
+def test_speeds_of_another_host_come_from_a_file(tmp_path):
+    file = tmp_path / "speeds.json"
+    Speeds(add=1e-9, codecs={"qsgd": {"encode": 1e-8}}).save(file)
+    assert Speeds.load(file).costs("qsgd", updates=False).encode == 1e-8
+    file.write_text('{"speed": 1}')
+    with pytest.raises(SpeedsError, match="has 'speed'; speeds are message"):
+        Speeds.load(file)
+
+
+def test_a_device_takes_what_its_weaker_side_allows():
+    network = load("resnet50")
+    assert on(network, "0.1").compute == pytest.approx(0.1)
+    gained = network.compute / on(network, "v100").compute
+    assert gained == pytest.approx(15.7e12 / 5.3e12)
+
+
+def events(*passes: tuple) -> np.ndarray:
+    """Of layers, in seconds: kind, number, begin, end."""
+    found = np.zeros(len(passes), EVENT)
+    for event, (kind, key, begin, end) in zip(found, passes):
+        event["kind"], event["key"] = kind, key
+        event["begin"], event["end"] = round(begin * 1e9), round(end * 1e9)
+    return found
+
+
+def traced(layers: tuple) -> JobTrace:
+    """Two layers over four steps, of which one waited for its parameters."""
+    passes = []
+    for step in range(4):
+        waited = 0.5 if step == 2 else 0.0
+        passes += [
+            (Kind.FORWARD, 0, step, step + 0.1 + waited),
+            (Kind.FORWARD, 1, step + 0.1, step + 0.3),
+            (Kind.BACKWARD, 1, step + 0.3, step + 0.6),
+            (Kind.BACKWARD, 0, step + 0.6, step + 0.8),
+        ]
+    worker = ProcessTrace("worker", 0, "here", 1, events(*passes), layers=layers)
+    keys = {
+        number: KeyInfo(number, f"{number} ({name})", "float32", elements, "", ())
+        for number, (name, elements) in enumerate([("conv0_weight", 30), ("dense0_weight", 50)])
+    }
+    return JobTrace((worker,), keys)
+
+
+def test_a_traced_jobs_layers_are_its_network():
+    network = network_of(traced(("conv0_fwd", "dense0_fwd")), "a test", 16)
+    assert [layer.elements for layer in network.layers] == [30, 50]
+    assert [layer.forward for layer in network.layers] == pytest.approx([0.1, 0.2])
+    assert [layer.backward for layer in network.layers] == pytest.approx([0.2, 0.3])
+
+
+def test_a_trace_without_layers_says_why():
+    job = traced(())
+    bare = ProcessTrace("worker", 0, "here", 1, job.workers[0].events[:0])
+    with pytest.raises(NetworkError, match="recorded where the network is hybridized"):
+        network_of(JobTrace((bare,), job.keys), "a test", 16)

@@ -1,0 +1,150 @@
+"""Predictions where the time is known by hand, within its bounds, and in proportion."""
+from __future__ import annotations
+
+import pytest
+from benchmarks.replay.bound import least_seconds
+from kvstore_ext.predict.cluster import FRAMES, Cluster, Stragglers
+from kvstore_ext.predict.costs import Costs
+from kvstore_ext.predict.events import Events
+from kvstore_ext.predict.models_exchanged import EcDnn
+from kvstore_ext.predict.network import Layer, Network, load
+from kvstore_ext.predict.parameter_servers import ParameterServers, Rules, Window
+from kvstore_ext.predict.ring import Ring, RingRules
+from kvstore_ext.predict.simulation import Prediction, predict
+from kvstore_ext.predict.speeds import Speeds
+from kvstore_ext.predict.stores import LaneStore, StockStore, stores
+from kvstore_ext.predict.topology import Topology
+
+RATE, DELAY = 1e8, 0.001
+FREE = Speeds(message=0, byte=0, stock_message=0, stock_byte=0, add=0, update=0, wake=0)
+ONE_KEY = Network("one", 8, "none", "here", [Layer({"weight": 10_000}, 0.02, 0.04)])
+
+
+class Fixed:
+    """A store with these rules."""
+
+    def __init__(self, **rules):
+        self._rules = Rules(**{"window": Window(1 << 30, 1 << 30), "header": 0, **rules})
+
+    def make(self, _events, topology, _cluster, _sizes):
+        return ParameterServers(topology, self._rules)
+
+
+def of_one_key(cluster: Cluster, **rules) -> float:
+    return predict(ONE_KEY, cluster, Fixed(placement=[[(0, 10_000)]], **rules)).seconds
+
+
+def apart(hosts: int, **others) -> Cluster:
+    return Cluster(hosts, RATE, RATE, delay=DELAY, servers=1, beside=False, **others)
+
+
+def wire(size: float) -> float:
+    return size * FRAMES / RATE
+
+
+def test_one_key_there_and_back():
+    assert of_one_key(apart(1)) == pytest.approx(0.06 + 2 * (wire(40_000) + DELAY))
+
+
+def test_a_compressed_key_takes_the_bytes_of_each_way():
+    seconds = of_one_key(apart(1), there=1.0, back=2.0)
+    assert seconds == pytest.approx(0.06 + wire(10_000) + wire(20_000) + 2 * DELAY)
+
+
+def test_processors_come_on_top():
+    costs = Costs(encode=1e-6, add=2e-6, encode_sum=3e-6, decode=4e-6, update=5e-6)
+    seconds = of_one_key(apart(1), costs=costs)
+    assert seconds == pytest.approx(0.06 + 2 * (wire(40_000) + DELAY) + 15e-6 * 10_000)
+
+
+def test_a_server_apart_receives_all_workers_and_answers_them():
+    assert of_one_key(apart(3)) == pytest.approx(0.06 + 2 * (3 * wire(40_000) + DELAY))
+
+
+def test_a_key_on_the_workers_own_host_takes_no_wire():
+    cluster = Cluster(1, RATE, RATE, delay=DELAY)
+    assert of_one_key(cluster) == pytest.approx(0.06)
+
+
+def test_everybody_waits_for_a_straggler():
+    cluster = apart(2, stragglers=Stragglers(1, 2.0))
+    # The other's gradient has come meanwhile.
+    assert of_one_key(cluster) == pytest.approx(0.12 + 3 * wire(40_000) + 2 * DELAY)
+
+
+def test_a_ring_takes_its_steps():
+    events, cluster = Events(), Cluster(4, RATE, RATE, delay=DELAY)
+    ring = Ring(events, Topology(events, cluster, True), cluster, [40_000], RingRules(step=0.002))
+    assert ring.seconds(40_000) == pytest.approx(6 * (wire(10_000) + DELAY + 0.002))
+
+
+def test_ec_dnn_exchanges_whole_models_every_tau_steps():
+    cluster = Cluster(4, RATE, RATE)
+    step = EcDnn(tau=10, extra=0.1).seconds(ONE_KEY, cluster)
+    assert step == pytest.approx((11 * 0.06 + 4 * 0.02 + 4 * wire(40_000)) / 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "gigabits", "hosts"), [("resnet50", 4, 4), ("alexnet", 10, 2), ("googlenet", 1, 8)]
+)
+def test_no_store_of_floats_is_faster_than_any_can_be(model, gigabits, hosts):
+    network, cluster = load(model), Cluster.of(hosts, gigabits)
+    least = least_seconds(network, hosts, gigabits)
+    for name in ("p3", "dist_sync", "stock_p3", "ring"):
+        assert predict(network, cluster, stores(FREE)[name]).seconds >= least, name
+
+
+@pytest.mark.parametrize("store", [LaneStore(FREE), StockStore(FREE), StockStore(FREE, p3=True)])
+def test_what_is_sent_is_what_the_others_need(store):
+    network, cluster = load("resnet50"), Cluster.of(4, 4)
+    payload = 2 * 3 / 4 * 4 * network.elements * FRAMES
+    assert payload < predict(network, cluster, store).sent < 1.03 * payload
+
+
+def test_priorities_hide_more_than_slices_alone():
+    network, cluster = load("resnet50"), Cluster.of(4, 4)
+    by_priority = predict(network, cluster, LaneStore(FREE)).seconds
+    as_ready = predict(network, cluster, LaneStore(FREE, priorities=False)).seconds
+    assert network.compute < by_priority < 0.9 * as_ready
+
+
+@pytest.mark.parametrize("name", ["p3", "dist_sync", "stock_p3", "terngrad", "slim_dp"])
+@pytest.mark.parametrize("hosts", [4, 8])
+def test_hosts_that_are_alike_may_be_simulated_once(name, hosts):
+    network, cluster = load("inceptionv3"), Cluster.of(hosts, 2)
+    each, alike = (
+        predict(network, cluster, stores(FREE)[name], alike=way) for way in (False, True)
+    )
+    # Of dist_sync other connections happen to be the slow ones.
+    close = 0.1 if name == "dist_sync" else 0.04
+    assert alike.seconds == pytest.approx(each.seconds, rel=close)
+    assert alike.sent == pytest.approx(each.sent, rel=0.02)
+
+
+def test_stragglers_are_a_class_of_their_own():
+    cluster = Cluster.of(512, 10, stragglers=Stragglers(3, 1.5))
+    classes = Topology(Events(), cluster, True).classes
+    assert [(own.count, own.factor) for own in classes] == [(509, 1.0), (3, 1.5)]
+    found = predict(load("alexnet"), cluster, LaneStore(FREE, "signsgd"))
+    assert isinstance(found, Prediction)
+    assert found.seconds >= 1.5 * load("alexnet").compute
+
+
+def test_several_workers_of_a_host_share_its_link():
+    network = load("resnet50")
+    one, four = (
+        predict(network, Cluster.of(4, 4, workers_per_host=count), LaneStore(FREE))
+        for count in (1, 4)
+    )
+    # 16 workers on 4 hosts: each server, too, is pushed by four workers of a host.
+    assert four.sent == pytest.approx(4 * one.sent, rel=0.02)
+    assert four.seconds > 3 * one.seconds
+
+
+def test_hosts_that_share_processors_wait_for_them():
+    network, busy = load("alexnet"), Speeds(byte=4e-9)
+    own, shared = (
+        predict(network, Cluster.of(4, 40, processors=2, shared_by=hosts), LaneStore(busy)).seconds
+        for hosts in (1, 4)
+    )
+    assert shared > 1.5 * own
