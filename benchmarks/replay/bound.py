@@ -4,11 +4,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import List
 
-from benchmarks.replay.trace import Trace
-
-# Bytes of an Ethernet frame, 1500 and its header, that `tc` counts, over those of TCP's payload in
-# it, with timestamps.
-FRAMES = 1514 / 1448
+from benchmarks.replay.trace import FRAMES, Trace
 
 
 def least_seconds(trace: Trace, hosts: int, gigabits: float) -> float:

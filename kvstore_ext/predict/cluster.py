@@ -4,9 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional
 
-# Bytes of an Ethernet frame, 1500 and its header, over those of TCP's payload in it, with
-# timestamps: what a link of so many Gbit/s has to carry for each byte of a message.
-FRAMES = 1514 / 1448
+# Of a link's rate, what TCP gets. Fitted to the runs of p3 and Horovod with ResNet-50, 4 hosts and
+# 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
+REACHED = 0.975
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,6 @@ class Cluster:
         Of a host, for all that is not the network's own computing.
     shared_by : int
         Hosts that share these processors: 1, or all of a cluster that one machine plays.
-    reached : float
-        Of a link's rate, what TCP gets.
     stragglers : Stragglers, optional
     """
 
@@ -59,7 +57,6 @@ class Cluster:
     workers_per_host: int = 1
     processors: int = 4
     shared_by: int = 1
-    reached: float = 0.975
     stragglers: Optional[Stragglers] = None
 
     @property
@@ -75,5 +72,10 @@ class Cluster:
     @classmethod
     def of(cls, hosts: int, gigabits: float, **others: object) -> Cluster:
         """With links of so many Gbit/s each way."""
-        rate = gigabits * 1e9 / 8 * 0.975
+        rate = link_rate(gigabits)
         return cls(hosts, rate, rate, **others)  # type: ignore[arg-type]
+
+
+def link_rate(gigabits: float) -> float:
+    """Bytes a second that connections get of a link of so many Gbit/s, each way."""
+    return REACHED * gigabits * 1e9 / 8

@@ -1,4 +1,4 @@
-"""What a host's processors take for what a store does, by the bytes, elements and messages of it."""
+"""What a host's processors take for what a store does, by its bytes, elements and messages."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -29,3 +29,6 @@ class Costs:
     add: float = 0.0
     encode_sum: float = 0.0
     update: float = 0.0
+
+
+FREE = Costs()

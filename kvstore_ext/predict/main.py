@@ -27,6 +27,8 @@ def main(arguments: List[str]) -> int:
     """Returns the exit status: 1 where there is no network, or no speeds."""
     parser = _parser()
     found = parser.parse_args(arguments)
+    if found.profile == []:
+        parser.error("argument --profile: no script to run")
     try:
         network = _network(found)
         speeds = _speeds(found)
@@ -98,8 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     network.add_argument("--model", metavar="NAME", help=about)
     about = "the network of a job that kvstore-launch --trace DIR has traced"
     network.add_argument("--trace", metavar="DIR", help=about)
-    about = "run a script with one worker and one server here, and take its network"
-    network.add_argument("--profile", metavar="SCRIPT", nargs="+", help=about)
+    about = "the last option: a script and its arguments, which one worker and one server run here"
+    network.add_argument("--profile", metavar="SCRIPT", nargs=argparse.REMAINDER, help=about)
     about = "samples a worker and iteration, of --trace and --profile; default: 32"
     add("--batch", type=_count, default=32, metavar="N", help=about)
     about = "what computes: a card's name, or the seconds of an iteration without communication"

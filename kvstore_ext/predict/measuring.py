@@ -30,8 +30,7 @@ def measure(core: Any) -> Speeds:
     codecs = {name: _codec(core, text, values, draws) for name, text in SPECIFICATIONS.items()}
     total = np.zeros_like(values)
     add = _seconds(lambda: np.add(total, values, out=total))
-    copy = _seconds(lambda: np.copyto(total, values))
-    return replace(Speeds(), codecs=codecs, add=add, update=2 * add, byte=3 * copy / 4)
+    return replace(Speeds(), codecs=codecs, add=add, update=2 * add)
 
 
 def _codec(core: Any, text: str, values: np.ndarray, draws: Any) -> Dict[str, float]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .cluster import FRAMES, Cluster
-from .network import Network
+from .cluster import Cluster
+from .network import FRAMES, Network
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Protocol, Sequence, Tuple
 
-from .costs import Costs
+from .costs import FREE, Costs
 from .placement import Placement
-from .shares import segments
 from .queues import LaneQueue, SharedQueue
+from .shares import segments
 from .topology import Topology
 from .wires import Connection
 from .worker import Worker
@@ -30,6 +30,9 @@ class Window:
     bytes: int
 
 
+FIRST_WINDOW = Window(50_000, 50_000)
+
+
 @dataclass(frozen=True)
 class Rules:
     """What a store's messages are like.
@@ -41,7 +44,8 @@ class Rules:
     there, back : float
         Bytes of an element on its way to a server, and of its sum.
     queue : str
-        "lane": each peer's, by priorities, in a window. "first": as they come. "shared": stock P3's.
+        "lane": each peer's, by priorities, in a window. "first": as they come. "shared": stock
+        P3's.
     window : Window
         Of the lane.
     priorities : bool
@@ -66,11 +70,11 @@ class Rules:
     there: float = 4.0
     back: float = 4.0
     queue: str = "lane"
-    window: Window = Window(50_000, 50_000)
+    window: Window = FIRST_WINDOW
     priorities: bool = True
     back_by_priority: bool = True
     header: int = 130
-    costs: Costs = Costs()
+    costs: Costs = FREE
     wake: float = 0.0
     answers: int = 0
     water_mark: int = 10

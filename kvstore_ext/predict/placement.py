@@ -43,7 +43,7 @@ def lane(
 
 
 def stock(elements: Sequence[int], servers: int) -> Placement:
-    """`dist_sync`: a key lies on one server, and one of a million elements in equal parts on all."""
+    """`dist_sync`: a key lies on one server, one of a million elements in equal parts on all."""
     placed = []
     for key, count in enumerate(elements):
         if count < _BIG_ARRAY:

@@ -4,8 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Sequence
 
-from .cluster import FRAMES, Cluster
+from .cluster import Cluster
 from .events import Events
+from .network import FRAMES
 from .topology import Topology
 from .worker import Worker
 

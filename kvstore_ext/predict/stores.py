@@ -1,7 +1,7 @@
 """The stores that are compared, by the names that users give them."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Dict, Sequence
 
 from . import placement
@@ -15,10 +15,13 @@ from .speeds import Speeds
 from .topology import Topology
 from .windows import settled
 
+_SLIM = 0.3  # of the parameters, that travel with slim_dp: alpha of slim_dp/options.py
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
-# Fitted to dist_sync's run of docs/figures/p3-bandwidth.jsonl with ResNet-50, 4 hosts, 1 Gbit/s.
+# How far the shares that TCP's connections get of a wire lie apart where no window bounds them: the
+# deviation of their logarithms. Fitted to runs of dist_sync (docs/prediction.md).
 UNLIKE = 0.6
-# Messages of stock P3 that lie beyond reach: the high-water mark's ten, and what TCP's buffer takes.
+# Messages of stock P3 that can no longer be overtaken on a connection: the high-water mark's ten,
+# and what TCP's buffer takes. Fitted to runs of stock P3 (docs/prediction.md).
 MARK = 24
 
 
@@ -39,6 +42,8 @@ class LaneStore:
         Of the elements that travel: Slim-DP's.
     indices : float
         Of the elements whose index travels as well, to the servers.
+    slice_bytes : int
+        Of a slice at most, as it travels.
     """
 
     speeds: Speeds
@@ -61,7 +66,7 @@ class LaneStore:
             placement.lane(sizes, cluster.server_count, self._cut(codec, workers, there, back),
                            self.slice_bytes),
             there, back, "lane",
-            settled(cluster, 2 * cluster.delay + speeds.wake),
+            settled(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
             priorities=self.priorities,
             costs=self._costs(codec),
             wake=speeds.wake,
@@ -118,11 +123,10 @@ class RingStore:
 
 def stores(speeds: Speeds) -> Dict[str, Any]:
     """All of them."""
-    slim = {"shares": 0.3, "updates": False}
     return {
         "p3": LaneStore(speeds),
         **{name: LaneStore(speeds, name) for name in CODECS},
-        "slim_dp": LaneStore(speeds, **slim),  # type: ignore[arg-type]
+        "slim_dp": LaneStore(speeds, shares=_SLIM),
         "dist_sync": StockStore(speeds),
         "stock_p3": StockStore(speeds, p3=True),
         "ring": RingStore(speeds),

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from .cluster import Cluster
+from .cluster import Cluster, link_rate
 from .limits import limit
 from .models_exchanged import EcDnn
 from .network import Network
@@ -49,7 +49,7 @@ def rows(
     """One for each, in the order of bandwidths, hosts and stores."""
     for gigabits in bandwidths:
         for count in hosts:
-            rate = Cluster.of(count, gigabits).send
+            rate = link_rate(gigabits)
             cluster = replace(base, hosts=count, send=rate, receive=rate)
             for name, store in stores.items():
                 seconds, limited = _one(network, cluster, store)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Callable, Deque, Optional, Sequence, Tuple
 
-from .cluster import FRAMES
 from .events import Events
+from .network import FRAMES
 
 Then = Callable[[Any], None]
 SEGMENT = 65536  # bytes after which connections take turns: what the kernel cuts into packets

@@ -118,9 +118,9 @@ def _launch(command: str) -> Run | None:
 def _check(command: str) -> Run | None:
     """Only reads the command line without --all; the check's status is 1 where this host is not
     fit."""
-    reader = re.match("kvstore-ext (trace|report) ", command)
+    reader = re.match("kvstore-ext (trace|report|predict) ", command)
     if reader:
-        return Run(*[f"{reader[0]}--help"] * 2)  # tests/trace and tests/report have traces
+        return Run(*[f"{reader[0]}--help"] * 2)  # their own tests have more
     if command.startswith("python tools/report_screenshots.py "):
         return Run(*["python tools/report_screenshots.py --help"] * 2)
     found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)

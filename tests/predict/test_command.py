@@ -17,7 +17,7 @@ from kvstore_ext.trace.reading import JobTrace, KeyInfo, ProcessTrace
 RUNNER = Path(__file__).parents[2] / "kvstore_run.py"
 
 
-def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, str(RUNNER), "predict", *arguments],
         capture_output=True, text=True, check=False, cwd=directory,
@@ -25,8 +25,9 @@ def run(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_names_the_best_store_and_what_limits_it(tmp_path):
-    ended = run("--model", "alexnet", "--hosts", "2,512", "--bandwidth", "10", "--stores",
-                "p3,dist_sync,ec_dnn", "--save-speeds", "mine.json", directory=tmp_path)  # fmt: skip
+    clusters = ["--hosts", "2,512", "--bandwidth", "10", "--stores", "p3,dist_sync,ec_dnn"]
+    speeds = ["--save-speeds", "mine.json"]
+    ended = run("--model", "alexnet", *clusters, *speeds, directory=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert "2 hosts, 10 Gbit/s" in ended.stdout
     assert "512 hosts, 10 Gbit/s" in ended.stdout

@@ -21,7 +21,9 @@ def test_stock_stores_deal_large_keys():
     assert placement.stock([10, 1_000_001], 4) == [
         [(0, 10)], [(0, 250_000), (1, 250_000), (2, 250_001), (3, 250_000)]
     ]  # fmt: skip
-    assert placement.stock_p3([10, 100_000], 2) == [[(0, 10)], [(1, 40_000), (0, 40_000), (1, 20_000)]]
+    assert placement.stock_p3([10, 100_000], 2) == [
+        [(0, 10)], [(1, 40_000), (0, 40_000), (1, 20_000)]
+    ]  # fmt: skip
 
 
 def test_loads_add_up():

@@ -2,18 +2,19 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.replay.bound import least_seconds
-from kvstore_ext.predict.cluster import FRAMES, Cluster, Stragglers
+from kvstore_ext.predict.cluster import Cluster, Stragglers
 from kvstore_ext.predict.costs import Costs
 from kvstore_ext.predict.events import Events
 from kvstore_ext.predict.models_exchanged import EcDnn
-from kvstore_ext.predict.network import Layer, Network, load
+from kvstore_ext.predict.network import FRAMES, Layer, Network, load
 from kvstore_ext.predict.parameter_servers import ParameterServers, Rules, Window
 from kvstore_ext.predict.ring import Ring, RingRules
 from kvstore_ext.predict.simulation import Prediction, predict
 from kvstore_ext.predict.speeds import Speeds
 from kvstore_ext.predict.stores import LaneStore, StockStore, stores
 from kvstore_ext.predict.topology import Topology
+
+from benchmarks.replay.bound import least_seconds
 
 RATE, DELAY = 1e8, 0.001
 FREE = Speeds(message=0, byte=0, stock_message=0, stock_byte=0, add=0, update=0, wake=0)

@@ -1,0 +1,13 @@
+"""Are predictions true? Those of kvstore-ext predict beside what the replay has measured.
+
+    python -m benchmarks.prediction
+
+reads what `benchmarks/figures/` has measured (docs/figures/*.jsonl), predicts each setting, and
+writes docs/prediction.md. It measures nothing.
+
+fitted.py    what was used to fit constants, and does not count
+settings.py  what was measured, by settings
+arms.py      how an arm of the replay is predicted
+document.py  the table and what stands around it
+__main__.py  the command
+"""

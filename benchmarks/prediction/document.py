@@ -1,0 +1,133 @@
+"""The document: a table of all settings, and what it says."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Dict, List, Sequence
+
+from kvstore_ext.predict.table import markdown
+
+from benchmarks.prediction.fitted import FITS, was_fitted
+from benchmarks.prediction.settings import Measured
+
+GOAL_MEDIAN, GOAL_WORST, GOAL_SETTINGS = 0.05, 0.10, 60
+_HEAD = ("setting", "measured, s", "range", "predicted, s", "difference")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A setting's runs beside its prediction, in seconds of an iteration."""
+
+    measured: Measured
+    predicted: float
+
+    @property
+    def difference(self) -> float:
+        """Of the prediction from the median, as a share of that."""
+        return self.predicted / self.measured.middle - 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether it was not looked at for a constant."""
+        own = self.measured.setting
+        return not was_fitted(own.arm, own.trace, own.hosts, own.gigabits)
+
+
+def document(found: Sequence[Compared], left_out: Sequence[str], written: str) -> str:
+    """All of it, as Markdown.
+
+    Parameters
+    ----------
+    left_out : sequence of str
+        Arms that are not predicted.
+    written : str
+        What stands below the summary: where predictions miss, and why.
+    """
+    counted = [each for each in found if each.counts]
+    used = [each for each in found if not each.counts]
+    lines = [
+        "# Predicted and measured", "",
+        "What [kvstore-ext predict](predict.md) says beside what the replay of "
+        "[figures](figures.md) has measured. Made by `python -m benchmarks.prediction`, from "
+        "`docs/figures/*.jsonl`; it measures nothing.", "",
+        *_summary(counted), "", *_by_arm(counted), "", written.strip(), "",
+        "## Constants that were fitted", "", *_constants(), "",
+        "## Settings that count", "", *_table(counted), "",
+        "## Runs that constants were fitted to", "", *_table(used), "",
+    ]  # fmt: skip
+    if left_out:
+        lines += [f"Not predicted: {', '.join(left_out)}.", ""]
+    return "\n".join(lines)
+
+
+def summary(found: Sequence[Compared]) -> str:
+    """One line: how many settings, the median and the worst."""
+    off = [abs(each.difference) for each in found]
+    return (f"{len(off)} settings: {100 * median(off):.1f} % off in the median, "
+            f"{100 * max(off):.1f} % at worst, {sum(each > GOAL_WORST for each in off)} "
+            f"of them by more than {100 * GOAL_WORST:.0f} %")  # fmt: skip
+
+
+def _summary(counted: Sequence[Compared]) -> List[str]:
+    own = [each.measured.setting for each in counted]
+    networks, hosts = {each.trace for each in own}, sorted({each.hosts for each in own})
+    rates = sorted({each.gigabits for each in own})
+    off = [abs(each.difference) for each in counted]
+    reached = [len(own) >= GOAL_SETTINGS, median(off) <= GOAL_MEDIAN, max(off) <= GOAL_WORST]
+    words = ["reached" if each else "not reached" for each in reached]
+    yet = "all" if len(networks) >= 7 and {2, 16} <= set(hosts) else "not all"
+    return [
+        f"{summary(counted)}. They are of {len(networks)} networks, {', '.join(map(str, hosts))} "
+        f"hosts, {rates[0]:g} to {rates[-1]:g} Gbit/s and {len({each.arm for each in own})} arms.",
+        "",
+        f"The goal is {GOAL_SETTINGS} settings ({words[0]}), {100 * GOAL_MEDIAN:.0f} % in the "
+        f"median ({words[1]}) and {100 * GOAL_WORST:.0f} % at worst ({words[2]}), of 7 networks "
+        f"and 2 to 16 hosts ({yet} of them measured yet).",
+    ]  # fmt: skip
+
+
+def _by_arm(counted: Sequence[Compared]) -> List[str]:
+    arms: Dict[str, List[float]] = {}
+    for each in counted:
+        arms.setdefault(each.measured.setting.arm, []).append(each.difference)
+    rows = []
+    for arm, off in sorted(arms.items()):
+        sizes = [abs(each) for each in off]
+        rows.append((arm, str(len(off)), _per_cent(median(off)), f"{100 * median(sizes):.1f} %",
+                     f"{100 * max(sizes):.1f} %"))  # fmt: skip
+    head = ("arm", "settings", "in the middle", "off in the median", "at worst")
+    return markdown(head, rows)
+
+
+def _constants() -> List[str]:
+    rows = []
+    for fit in FITS:
+        settings = ", ".join(f"{name} {rate:g}" for name, rate in fit.settings)
+        rows.append((f"`{fit.constant}`", fit.meaning, f"{fit.value:g}",
+                     f"{' and '.join(fit.arms)}: {settings} Gbit/s, 4 hosts"))  # fmt: skip
+    return markdown(("constant", "what it is", "value", "runs"), rows)
+
+
+def _table(found: Sequence[Compared]) -> List[str]:
+    rows = []
+    for each in sorted(found, key=lambda each: name_of(each.measured)):
+        seconds = each.measured.seconds
+        spread = f"{min(seconds):.4f} to {max(seconds):.4f}" if len(seconds) > 1 else ""
+        rows.append((name_of(each.measured), f"{each.measured.middle:.4f}", spread,
+                     f"{each.predicted:.4f}", _per_cent(each.difference)))  # fmt: skip
+    return markdown(_HEAD, rows)
+
+
+def name_of(found: Measured) -> str:
+    """A setting in words."""
+    own = found.setting
+    more = [f"{own.slice_elements} elements a slice"] if own.slice_elements else []
+    more += [] if own.computes else ["no computing"]
+    more += ["Trainer's order"] if own.by_name else []
+    parts = [own.trace, f"{own.hosts:2} hosts", f"{own.gigabits:4g} Gbit/s", own.arm, *more,
+             f"{own.dilation:g} times slower"]  # fmt: skip
+    return ", ".join(" ".join(part.split()) for part in parts)
+
+
+def _per_cent(share: float) -> str:
+    return f"{100 * share:+.1f} %"

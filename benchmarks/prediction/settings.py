@@ -1,0 +1,63 @@
+"""What has been measured, by settings: runs of an arm that differ in their repeat alone."""
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Dict, List
+
+_DEFAULTS = {"slice_elements": 0, "computes": True, "by_name": False}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An arm under some settings.
+
+    Attributes
+    ----------
+    source : str
+        The figure whose results have it.
+    arm, trace : str
+    hosts : int
+    gigabits, dilation : float
+    slice_elements : int
+    computes, by_name : bool
+    """
+
+    source: str
+    arm: str
+    trace: str
+    hosts: int
+    gigabits: float
+    dilation: float
+    slice_elements: int
+    computes: bool
+    by_name: bool
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of an iteration, by run."""
+
+    setting: Setting
+    seconds: List[float]
+
+    @property
+    def middle(self) -> float:
+        """Their median."""
+        return median(self.seconds)
+
+
+def measured(directory: Path) -> List[Measured]:
+    """All of the replay's in a directory of .jsonl files, in their order."""
+    found: Dict[Setting, List[float]] = {}
+    for file in sorted(directory.glob("*.jsonl")):
+        for line in file.read_text().splitlines():
+            values: Dict[str, Any] = {**_DEFAULTS, **json.loads(line)}
+            if "trace" not in values or "seconds" not in values or "dilation" not in values:
+                continue
+            names = (name for name in Setting.__dataclass_fields__ if name != "source")
+            setting = Setting(file.stem, **{name: values[name] for name in names})
+            found.setdefault(setting, []).append(values["seconds"])
+    return [Measured(setting, seconds) for setting, seconds in found.items()]

@@ -1,0 +1,60 @@
+"""benchmarks.prediction: predictions beside what the replay has measured."""
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from kvstore_ext.predict.network import load
+from kvstore_ext.predict.speeds import Speeds
+
+from benchmarks.prediction import __main__ as command
+from benchmarks.prediction.fitted import FITS, was_fitted
+
+
+def line(arm: str, gigabits: float, seconds: float, **others) -> str:
+    values = {
+        "arm": arm, "trace": "alexnet", "hosts": 2, "gigabits": gigabits, "dilation": 2.0,
+        "by_name": False, "seconds": seconds, **others,
+    }  # fmt: skip
+    return json.dumps(values)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    compute = load("alexnet").compute
+    (tmp_path / "some.jsonl").write_text("\n".join([
+        line("terngrad", 100, compute), line("terngrad", 100, compute * 1.02),
+        line("signsgd", 100, compute / 2),
+        line("dist_sync", 1, 1.0, trace="resnet50", hosts=4),
+        line("p3_snapshots", 1, 1.0), json.dumps({"key": "what the replay has not measured"}),
+    ]))  # fmt: skip
+    Speeds().save(tmp_path / "speeds.json")
+    return tmp_path
+
+
+def test_every_setting_stands_beside_its_prediction(results, monkeypatch, capsys):
+    written = results / "prediction.md"
+    monkeypatch.setattr(sys, "argv", [
+        "prediction", "--results", str(results), "--output", str(written),
+        "--speeds", str(results / "speeds.json"),
+    ])  # fmt: skip
+    command.main()
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("2 settings: ")
+    assert said.endswith("1 of them by more than 10 %")
+    counted, _, fitted = written.read_text().partition("## Runs that constants were fitted to")
+    rows = [row for row in counted.splitlines() if row.startswith("| alexnet")]
+    assert len(rows) == 2
+    assert "| alexnet, 2 hosts, 100 Gbit/s, signsgd, 2 times slower |" in rows[0]
+    assert "| resnet50, 4 hosts, 1 Gbit/s, dist_sync, 2 times slower |" in fitted
+    assert "Not predicted: p3_snapshots." in fitted
+
+
+def test_runs_that_a_constant_comes_from_do_not_count():
+    for fit in FITS:
+        for arm in fit.arms:
+            assert all(was_fitted(arm, trace, 4, rate) for trace, rate in fit.settings)
+    assert not was_fitted("dist_sync", "resnet50", 8, 1.0)
+    assert not was_fitted("slicing", "resnet50", 4, 1.0)
