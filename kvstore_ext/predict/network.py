@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Dict, List
 
-# Bytes of an Ethernet frame, 1500 and its header, that `tc` counts, over those of TCP's payload in it,
-# with timestamps: what a link of so many Gbit/s has to carry for each byte of a message.
+# Bytes of an Ethernet frame, 1500 and its header, that `tc` counts, over those of TCP's payload in
+# it, with timestamps: what a link of so many Gbit/s has to carry for each byte of a message.
 FRAMES = 1514 / 1448
 
 NETWORKS = Path(__file__).parent / "networks"
