@@ -8,6 +8,7 @@ cluster/        hosts on slow links: network namespaces of this machine
 replay/         a network's training on them, by every store and its peers
 training/       real trainings on them
 figures/        the documents' pictures and tables of that
+prediction/     whether kvstore-ext predict is right about what figures/ has measured
 ensembles/      what ec_dnn_accuracy.py trains and tells
 simulations/    all workers of a job in one process, for the accuracies
 extra.py        what to install where a package is missing

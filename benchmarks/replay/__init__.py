@@ -10,9 +10,9 @@ network namespaces. So communication hides exactly where it could hide behind a 
 are slowed down alike, by a dilation, so that two processors carry the whole cluster; what the
 result depends on is their ratio.
 
-trace.py         a network's layers, parameters and times; traces/ has the papers' networks
+trace.py         a network's layers, parameters and times: those of kvstore_ext/predict/network.py
 costs.py         times of operations on a device, from a network's graph
-published.py     makes traces/
+published.py     makes the papers' networks
 profile.py       makes the trace of a network of one's own
 worker.py        replays a trace, by the waits of waits.py, the sums of exchanges.py
 traffic.py       what a host sends and receives meanwhile

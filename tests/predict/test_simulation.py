@@ -96,7 +96,7 @@ def test_ec_dnn_exchanges_whole_models_every_tau_steps():
 
 
 @pytest.mark.parametrize(
-    ("model", "gigabits", "hosts"), [("resnet50", 4, 4), ("alexnet", 10, 2), ("googlenet", 1, 8)]
+    ("model", "gigabits", "hosts"), [("resnet50", 4, 4), ("alexnet", 10, 2)]
 )
 def test_no_store_of_floats_is_faster_than_any_can_be(model, gigabits, hosts):
     network, cluster = load(model), Cluster.of(hosts, gigabits)
@@ -119,8 +119,10 @@ def test_priorities_hide_more_than_slices_alone():
     assert network.compute < by_priority < 0.9 * as_ready
 
 
-@pytest.mark.parametrize("name", ["p3", "dist_sync", "stock_p3", "terngrad", "slim_dp"])
-@pytest.mark.parametrize("hosts", [4, 8])
+@pytest.mark.parametrize(
+    ("name", "hosts"),
+    [("p3", 8), ("dist_sync", 4), ("stock_p3", 4), ("terngrad", 8), ("slim_dp", 4)],
+)
 def test_hosts_that_are_alike_may_be_simulated_once(name, hosts):
     network, cluster = load("inceptionv3"), Cluster.of(hosts, 2)
     each, alike = (
@@ -143,13 +145,12 @@ def test_stragglers_are_a_class_of_their_own():
 
 def test_several_workers_of_a_host_share_its_link():
     network = load("resnet50")
-    one, four = (
-        predict(network, Cluster.of(4, 4, workers_per_host=count), LaneStore(FREE))
-        for count in (1, 4)
+    one, two = (
+        predict(network, Cluster.of(2, 1, workers_per_host=count), LaneStore(FREE))
+        for count in (1, 2)
     )
-    # 16 workers on 4 hosts: each server, too, is pushed by four workers of a host.
-    assert four.sent == pytest.approx(4 * one.sent, rel=0.02)
-    assert four.seconds > 3 * one.seconds
+    assert two.sent == pytest.approx(2 * one.sent, rel=0.02)
+    assert two.seconds > 1.8 * one.seconds
 
 
 def test_hosts_that_share_processors_wait_for_them():
