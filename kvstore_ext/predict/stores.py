@@ -7,7 +7,6 @@ from typing import Any, Dict, Sequence
 from . import placement
 from .cluster import Cluster
 from .codecs import CODECS, PLAIN, Codec
-from .costs import Costs
 from .events import Events
 from .parameter_servers import ParameterServers, Rules
 from .ring import Ring, RingRules
@@ -68,7 +67,7 @@ class LaneStore:
             there, back, "lane",
             settled(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
             priorities=self.priorities,
-            costs=self._costs(codec),
+            costs=speeds.costs(self.codec, self.updates),
             wake=speeds.wake,
             answers=codec.answers,
         )  # fmt: skip
@@ -76,9 +75,6 @@ class LaneStore:
 
     def _cut(self, codec: Codec, workers: int, there: float, back: float) -> float:
         return codec.cut(workers) if self.shares == 1 else max(there, back)
-
-    def _costs(self, codec: Codec) -> Costs:
-        return self.speeds.costs(self.codec, self.updates)
 
 
 @dataclass(frozen=True)

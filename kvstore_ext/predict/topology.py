@@ -8,6 +8,7 @@ beside it does.
 """
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import List, NamedTuple, Optional, Tuple
 
 from .cluster import Cluster
@@ -16,7 +17,8 @@ from .processors import Processors
 from .wires import Connection, Sender, Traffic, Wire
 
 
-class Class(NamedTuple):
+@dataclass(frozen=True)
+class Class:
     """Workers that are alike."""
 
     count: int
