@@ -1,6 +1,7 @@
 """kvstore-ext predict, as a user calls it."""
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,8 +32,10 @@ def test_it_names_the_best_store_and_what_limits_it(tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert "2 hosts, 10 Gbit/s" in ended.stdout
     assert "512 hosts, 10 Gbit/s" in ended.stdout
-    assert "best: ec_dnn, limited by compute" in ended.stdout
-    assert "of those that train as dist_sync does: p3, limited by " in ended.stdout
+    found = re.findall(r"^  best: (\w+), limited by ", ended.stdout, re.MULTILINE)
+    assert len(found) == 2
+    assert set(found) <= {"signsgd", "ec_dnn"}  # p3 sends 32 times as much
+    assert ended.stdout.count("of those that train as dist_sync does: p3, limited by ") == 2
     assert set(Speeds.load(tmp_path / "mine.json").codecs) >= {"terngrad", "qsgd"}
     pictured = (tmp_path / "predict.svg").exists()
     assert pictured != ("no picture: matplotlib is not installed" in ended.stdout)
