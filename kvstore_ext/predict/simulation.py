@@ -92,9 +92,13 @@ def predict(
     took = marks[-1] - marks[-1 - COUNTED]
     seconds = took / COUNTED
     began, ended = usage[-1 - COUNTED], usage[-1]
-    shares = [min(1.0, (last - first) / took) for first, last in zip(began[:4], ended[:4])]
+    wire, server_wire, processors, server_processors = (
+        min(1.0, (last - first) / took) for first, last in zip(began[:4], ended[:4])
+    )
     sent = (ended.sending - began.sending) * cluster.send / COUNTED
-    return Prediction(seconds, network.compute, *shares, sent)
+    return Prediction(
+        seconds, network.compute, wire, server_wire, processors, server_processors, sent
+    )
 
 
 def numbered(network: Network, by_name: bool = False) -> Tuple[List[List[int]], List[int]]:

@@ -1,7 +1,6 @@
 """How fast a host's processors do what a store asks of them, and what was fitted.
 
-Defaults are those of a host on which this project is developed (2 cores of a Xeon with AVX-512);
-`measuring.py` measures another's.
+Defaults are rough; `measuring.py` measures a host's codecs and additions.
 """
 from __future__ import annotations
 

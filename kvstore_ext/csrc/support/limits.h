@@ -22,8 +22,9 @@ struct Limits {
   // After which a wait for a living process is told, and told again.
   double Notice() const { return std::min(60.0, 2 * silence); }
 
-  // Of a worker's waits, since a server that waits as long knows better who is missing.
-  static double Later(double limit) { return 1.1 * limit; }
+  // Of a worker's waits, since a server that waits as long knows better who is missing, and on a
+  // busy host takes its time to say so.
+  static double Later(double limit) { return limit + std::max(1.0, 0.1 * limit); }
 
   // The last part of a notice.
   std::string Prospect() const {
