@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import re
 import socket
@@ -49,6 +50,8 @@ def cut_connections(process: int) -> int:
             if not str(descriptor.readlink()).startswith("socket:"):
                 continue
             taken = libc.syscall(_PIDFD_GETFD, handle, int(descriptor.name), 0)
+            if taken < 0 and ctypes.get_errno() == errno.EBADF:
+                continue  # it has been closed meanwhile
             assert taken >= 0, os.strerror(ctypes.get_errno())
             with socket.socket(fileno=taken) as connection:
                 if connection.family == socket.AF_INET and connection.getpeername():
