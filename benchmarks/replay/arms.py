@@ -139,10 +139,10 @@ ARMS: Dict[str, Arm] = {
 
 def environment_of(arm: Arm, limit: float) -> Dict[str, str]:
     """Variables of all processes of an arm's job that do not depend on the cluster; our stores wait
-    so many seconds at most."""
+    so many seconds at most, or one, which is the least that they take."""
     variables = {**ENVIRONMENT, **arm.environment}
     if arm.runtime is OURS:
-        limits = {"timeout": limit, "silence": limit, "patience": limit}
+        limits = dict.fromkeys(("timeout", "silence", "patience"), max(limit, 1.0))
         variables["KVSTORE_EXT_OPTIONS"] = json.dumps({**limits, **arm.options})
     return variables
 

@@ -7,6 +7,7 @@ process that started it, however that ends. tests/support/forked.py starts its p
 """
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -22,13 +23,14 @@ import traceback
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from benchmarks.cluster import Host
 
 LIMIT = 120.0  # seconds that an answer may take; importing mxnet takes two of them
 ROOT = Path(__file__).resolve().parents[2]
 _NAMESPACES = Path("/run/netns")  # where iproute2 keeps those with names
+_UNTIL_THE_END = {"builtins", "sys", "__main__"}  # which Python itself uses after all the others
 _CLONE_NEWNET, _CLONE_NEWUTS, _PR_SET_PDEATHSIG = 0x40000000, 0x04000000, 1
 
 
@@ -174,9 +176,14 @@ class Fork:
 
 def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
     """What the interpreter does. Returns in no process."""
+    imported: Set[str] = set()
+    atexit.register(_forget, imported)  # which comes after whatever else is registered
     for module in modules:
         importlib.import_module(module)
-    gc.freeze()  # or every fork would take all of it apart as it ends
+    # Or every fork would take all of it apart as it ends, in memory of its own.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
+    imported.update(set(sys.modules) - _UNTIL_THE_END)
+    gc.freeze()
     requests, answers = connection.makefile("r"), connection.makefile("w")
     running: List[int] = []
     home = Path(f"/proc/self/fd/{os.open('/proc/self/ns/net', os.O_RDONLY)}")
@@ -213,6 +220,11 @@ def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     os._exit(0)
+
+
+def _forget(imported: Set[str]) -> None:
+    for name in imported:
+        sys.modules.pop(name, None)
 
 
 def _answer(stream: Any, value: Any) -> None:

@@ -14,7 +14,7 @@ from tests.support.cluster import Cluster, Job, Process
 from tests.support.paths import SCRIPTS
 
 MEGABYTE = 1 << 20
-KEYS = 40  # of a megabyte each
+KEYS = 20  # of a megabyte each
 SLACK = 12 * MEGABYTE  # of a process that does what it has not done before
 
 
@@ -35,7 +35,7 @@ def train_large_keys(dtype: str, devices: str) -> None:
     def arrays() -> list:
         return [mx.nd.ones(shape, mx.cpu(i), dtype) for i in range(int(devices))]
 
-    keys = range(40)
+    keys = range(20)
     weights, gradients = [arrays() for _ in keys], [arrays() for _ in keys]
     mx.nd.waitall()
     before = status("VmRSS")
