@@ -28,8 +28,8 @@ ENGINE_VARIABLES = {
     "MXNET_OPTIMIZER_AGGREGATION_SIZE": "1",
 }
 
-# What mxnet imports for FeedForward, which trains, and for quantization, and knows how to do without.
-# They are a quarter of what importing it takes.
+# What mxnet imports for FeedForward, which trains, and for quantization, and knows how to do
+# without. They are a quarter of what importing it takes.
 UNUSED = ("sklearn", "scipy.stats")
 
 
@@ -109,17 +109,18 @@ def serves_scheduler() -> bool:
 
 
 def import_mxnet() -> Any:
-    """MXNet. A scheduler gets the part that finds its library, a server the whole, but as soon."""
+    """MXNet: for a scheduler what finds its library, for a server without operators' functions."""
     alone = serves_scheduler()
     serves = os.environ.get("DMLC_ROLE") == "server"
     with hidden_role():
         if not (alone or serves) or "mxnet" in sys.modules:
             return importlib.import_module("mxnet")
         found = importlib.util.find_spec("mxnet")
-        assert found is not None and found.loader is not None
+        assert found is not None
+        assert found.loader is not None
         package: Any = importlib.util.module_from_spec(found)
         sys.modules["mxnet"] = package
-        base = importlib.import_module("mxnet.base")
+        base: Any = importlib.import_module("mxnet.base")
         package.libinfo = importlib.import_module("mxnet.libinfo")
         package.__version__ = package.libinfo.__version__
         if serves:

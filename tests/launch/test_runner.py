@@ -241,7 +241,6 @@ def test_steps_between_snapshots_are_checked(arguments: list[str], words: str) -
     [
         (["kvstore_run.py", "--serve"], "scheduler", False),
         (["kvstore-ext", "--serve", "--trust", "mine"], "scheduler", False),
-        (["kvstore_run.py", "--serve"], "server", True),
         (["train.py", "--serve"], "scheduler", True),
     ],
 )
@@ -255,3 +254,20 @@ def test_a_scheduler_is_there_without_most_of_mxnet(
     )
     ended = run_python("-c", script, environment={"DMLC_ROLE": role})
     assert ended.stdout == f"1.9.1 {whole} {whole}\n"
+
+
+def test_a_server_makes_an_operator_when_it_is_called() -> None:
+    script = """
+import sys
+
+import kvstore_ext
+import mxnet as mx
+
+print(hasattr(kvstore_ext, "P3Worker"), "sklearn" in sys.modules, "scipy.stats" in sys.modules)
+two = mx.nd.array([2])
+print(mx.nd.sgd_update(two, two, lr=0.5).asscalar(), mx.nd.op.sgd_update.__name__)
+print((mx.np.array([1]) + 2).item(), (mx.sym.var("x") + 1).list_arguments())
+import scipy.stats
+"""
+    ended = run_python("-c", script, environment={"DMLC_ROLE": "server"})
+    assert ended.stdout == "True False False\n1.0 sgd_update\n3.0 ['x']\n"

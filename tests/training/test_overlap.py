@@ -1,4 +1,4 @@
-"""Communication overlaps with the backward and the forward pass of a real ResNet-50.
+"""Communication overlaps with the backward and the forward pass of ResNet-50.
 
 No times are compared. The scripts hold something back until they have seen what overlap makes
 possible, so that a job which overlaps ends, and one which does not waits until its timeout.
@@ -114,7 +114,10 @@ def test_each_block_of_a_module_waits_for_its_own_parameters(ended: Ended) -> No
 
 @pytest.mark.parametrize(
     "command",
-    [("forward_gluon.py", "hybrid"), pytest.param(FORWARD_MODULE, marks=pytest.mark.all_only)],
+    [
+        ("forward_gluon.py", "thin", "hybrid"),
+        pytest.param(FORWARD_MODULE, marks=pytest.mark.all_only),
+    ],
     ids=" ".join,
 )
 def test_layers_joined_by_mxnet_wait_for_each_others_parameters(
@@ -126,7 +129,7 @@ def test_layers_joined_by_mxnet_wait_for_each_others_parameters(
         OVERLAP / script,
         *arguments,
         servers=1,
-        options={"silence": 20, "patience": 20},
+        options={"silence": 10, "patience": 10},
         environment={"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "15"},
     )
     for process in job.workers:

@@ -11,13 +11,18 @@ import sys
 import threading
 from typing import Any, Callable
 
-import gluon_models
 import kvstore_ext  # noqa: F401
 import mxnet as mx
 from mxnet import autograd, gluon
 
 from tests.support.happened import Happenings
-from tests.support.workers.overlap.watched import CLASSES, IMAGES, LABELS, blocks_of, parameters_of
+from tests.support.workers.overlap.watched import (
+    IMAGES,
+    LABELS,
+    blocks_of,
+    parameters_of,
+    thin_resnet50,
+)
 
 LIMIT = 60  # seconds that a gate stays closed
 ROUNDS = 8  # five iterations teach the order, the next one ends the last of them
@@ -48,11 +53,11 @@ def register_gate(name: str, wait: Callable[[], None]) -> None:
 
 
 class Gated(gluon.HybridBlock):
-    """ResNet-50 with a gate after its first layers and one at its end."""
+    """A thin ResNet-50 with a gate after its first layers and one at its end."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = gluon_models.get_model("resnet50_v1", classes=CLASSES)
+        self.net = thin_resnet50()
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         first, *others = blocks_of(self.net)

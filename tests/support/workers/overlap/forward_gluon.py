@@ -12,12 +12,26 @@ import sys
 
 import kvstore_ext  # noqa: F401
 import mxnet as mx
+from gluon_models.resnet50 import ResNet50
 from mxnet import autograd, gluon
 
-from tests.support.workers.overlap.watched import IMAGES, LABELS, Watched, blocks_of, parameters_of
+from tests.support.workers.overlap.watched import (
+    CLASSES,
+    IMAGES,
+    LABELS,
+    Watched,
+    blocks_of,
+    parameters_of,
+    thin_resnet50,
+)
 
 store = mx.kv.create("p3")
-net = Watched()
+modes = sys.argv[1:]
+if "thin" in modes:
+    modes.remove("thin")
+    net = Watched(thin_resnet50())
+else:
+    net = Watched(ResNet50(CLASSES))
 net.initialize(mx.init.Xavier())
 loss = gluon.loss.SoftmaxCrossEntropyLoss()
 trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01}, kvstore=store)
@@ -57,7 +71,7 @@ def train(mode: str) -> None:
     return None
 
 
-for mode in sys.argv[1:]:
+for mode in modes:
     train(mode)
     mx.nd.waitall()
 names = [parameter.name for parameter in trainer._params]

@@ -6,8 +6,10 @@ import json
 
 import kvstore_ext  # noqa: F401
 import mxnet as mx
+from gluon_models.resnet50 import ResNet50
 
 from tests.support.workers.overlap.watched import (
+    CLASSES,
     IMAGES,
     LABELS,
     SHAPE,
@@ -17,7 +19,7 @@ from tests.support.workers.overlap.watched import (
 )
 
 store = mx.kv.create("p3")
-net = Watched()
+net = Watched(ResNet50(CLASSES))
 *outputs, logits = net(mx.sym.var("data"))
 seen = [mx.sym.BlockGrad(output) for output in outputs]
 symbol = mx.sym.Group([*seen, mx.sym.SoftmaxOutput(logits, name="softmax")])
