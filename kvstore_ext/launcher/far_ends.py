@@ -7,11 +7,13 @@ from typing import Sequence
 
 # By its path, which is the same on all hosts: by the package's name MXNet would be imported.
 ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+# Without what is installed there, whose own commands at the start of every Python take their time.
+_ALONE = "-S"
 
 
 def supervisor_command(python: str) -> list[str]:
     """Returns the command that runs a supervisor."""
-    return [python, ENTRY, "--supervise"]
+    return [python, _ALONE, ENTRY, "--supervise"]
 
 
 def agent_command(
@@ -22,5 +24,5 @@ def agent_command(
     `launcher` is "mpi" or "slurm", `addresses` are those of the launcher, "host:port" each.
     `secure`: the task's process gets the job's key.
     """
-    command = [python, ENTRY, "--join", launcher, ",".join(addresses)]
+    command = [python, _ALONE, ENTRY, "--join", launcher, ",".join(addresses)]
     return [*command, "--secure"] if secure else command

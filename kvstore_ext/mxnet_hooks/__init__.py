@@ -3,6 +3,7 @@
 What this room promises: all that is changed of MXNet is changed here. In reading order:
 
     before_import.py        engine settings, and what newer Pythons lack
+    operators.py            MXNet's operators, whose functions are made when they are called
     after_import.py         what Trainer and Module have to know of stores that are not MXNet's
     registry.py             the names by which mx.kv.create makes stores
     networks.py             which layer is the last of a network that they train
@@ -14,5 +15,6 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     automatic_snapshots.py  snapshots of such scripts
     as_main.py              runs a script as if the interpreter had been started on it
 
-before_import.py and as_main.py import nothing of kvstore_ext; the others may import everything.
+before_import.py, operators.py and as_main.py import nothing else of kvstore_ext; the others may
+import everything.
 """

@@ -6,14 +6,14 @@ the package's, by which kvstore_run.py tells it from the errors of other imports
 from __future__ import annotations
 
 import builtins
-import functools
 import importlib
 import importlib.util
-import inspect
 import os
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator, Optional
+
+from . import operators
 
 NEEDED_MXNET = "1.9.1"
 # Those that mxnet itself can be imported with; Python 3.12 begins at NumPy 1.26, where only
@@ -109,11 +109,11 @@ def serves_scheduler() -> bool:
 
 
 def import_mxnet() -> Any:
-    """MXNet: for a scheduler what finds its library, for a server without operators' functions."""
+    """MXNet: for a scheduler what finds its library, for others of a job with stand-ins for the
+    functions of operators."""
     alone = serves_scheduler()
-    serves = os.environ.get("DMLC_ROLE") == "server"
-    with hidden_role():
-        if not (alone or serves) or "mxnet" in sys.modules:
+    with hidden_role() as role:
+        if role is None or "mxnet" in sys.modules:
             return importlib.import_module("mxnet")
         found = importlib.util.find_spec("mxnet")
         assert found is not None
@@ -123,46 +123,16 @@ def import_mxnet() -> Any:
         base: Any = importlib.import_module("mxnet.base")
         package.libinfo = importlib.import_module("mxnet.libinfo")
         package.__version__ = package.libinfo.__version__
-        if serves:
-            base._init_op_module = making_when_called(base._init_op_module)
-            base._init_np_op_module = making_when_called(base._init_np_op_module)
+        if not alone:
+            for name in ("_init_op_module", "_init_np_op_module"):
+                setattr(base, name, operators.making_when_called(getattr(base, name)))
             found.loader.exec_module(package)
         return package
 
 
-def making_when_called(register: Callable[..., None]) -> Callable[..., None]:
-    """MXNet's registration of operators, but each one's function is made when it is called.
-
-    MXNet writes and compiles one for each of 1,000 operators in each of six modules, which is
-    half of what importing it takes; a server calls a few.
-    """
-
-    def making(make: Callable[..., Any]) -> Callable[..., Any]:
-        def stand_in(*operator: Any) -> Callable[..., Any]:
-            made = functools.lru_cache(maxsize=None)(lambda: make(*operator))
-
-            def function(*args: Any, **kwargs: Any) -> Any:
-                return made()(*args, **kwargs)
-
-            function.__name__ = operator[-1]
-            function.__doc__ = ""
-            return function
-
-        return stand_in
-
-    signature = inspect.signature(register)
-
-    def registering(*args: Any, **kwargs: Any) -> None:
-        bound = signature.bind(*args, **kwargs)
-        bound.arguments["make_op_func"] = making(bound.arguments["make_op_func"])
-        register(*bound.args, **bound.kwargs)
-
-    return registering
-
-
 @contextmanager
-def hidden_role() -> Iterator[None]:
-    """Takes DMLC_ROLE away, since importing mxnet with it runs the stock server and exits.
+def hidden_role() -> Iterator[Optional[str]]:
+    """Takes DMLC_ROLE away, and gives it: importing mxnet with it runs the stock server and exits.
 
     A server, or scheduler, goes without UNUSED meanwhile.
     """
@@ -172,7 +142,7 @@ def hidden_role() -> Iterator[None]:
     for name in hidden:
         sys.modules[name] = None  # type: ignore[assignment] # whose import fails then
     try:
-        yield
+        yield role
     finally:
         for name in hidden:
             del sys.modules[name]

@@ -37,7 +37,7 @@ def test_this_host(job: Job) -> None:
         "  scheduler: DMLC_ROLE=scheduler",
         "",
         "started by:",
-        f"  {sys.executable} {ENTRY} --supervise",
+        f"  {sys.executable} -S {ENTRY} --supervise",
     ]
 
 
