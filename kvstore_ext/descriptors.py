@@ -7,15 +7,21 @@ import resource
 from .config import Job
 from .errors import ClusterError
 
-# For each process that it talks to: one connection each way, and what ZeroMQ wakes a socket by.
-# `make figure-growth` counts them.
+# Descriptors for each process that it talks to: one connection each way, and what ZeroMQ wakes a
+# socket by. `make figure-growth` counts them.
 _A_PEER = 3
 _OTHERS = 512  # that scripts, their data loaders and libraries may have open beside
 
 
 def make_room(job: Job) -> None:
     """Raises this process's own limit as far as the job's connections need it and the system's
-    allows it: 1024, as it mostly is, are enough for 160 hosts.
+    allows it. 1024, as it mostly is, are enough for the scheduler of 168 hosts, each with a worker
+    and a server (`make figure-growth`).
+
+    Parameters
+    ----------
+    job
+        The one that this process is about to join: its role, and how many workers and servers.
 
     Raises
     ------

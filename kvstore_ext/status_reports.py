@@ -32,8 +32,18 @@ def keep_reporting(
 ) -> Optional[threading.Thread]:
     """Begins to report what `look` returns, from a thread of its own, until `over` is set.
 
-    Returns the thread, to be waited for before Python is wound down; None where no launcher
-    listens, so that nothing is reported.
+    Parameters
+    ----------
+    look
+        Called once a second from that thread: the figures of one report, but for `at`.
+    over
+        Ends the thread, within the time that one report takes.
+
+    Returns
+    -------
+    threading.Thread or None
+        The thread, to be waited for before Python is wound down; None where no launcher listens, so
+        that nothing is reported.
     """
     if launcher_reports() is None:
         return None

@@ -56,7 +56,19 @@ class _Way:
 
 
 def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
-    """The same with all times on the clock of the first: worker 0's, where that has a trace."""
+    """The same with all times on the clock of the first: worker 0's, where that has a trace.
+
+    Parameters
+    ----------
+    processes
+        At least one, with `begin` and `end` of events in nanoseconds of each process's own clock.
+
+    Returns
+    -------
+    list of ProcessTrace
+        In the same order. The times of those that no way leads to stay as they are, with a
+        `clock.error` that is infinite.
+    """
     ways = _ways(processes)
     # How clocks become the first one's, way after way: the most exact that is known so far. The
     # clock that is known best is next to lead to others, as Dijkstra goes through a graph.

@@ -40,7 +40,13 @@ _GRADIENTS = (int(Message.INIT), int(Message.PUSH))
 
 
 def write_merged(job: JobTrace, file: TextIO) -> int:
-    """Writes the file; returns how many events it has."""
+    """Writes the file, as JSON; returns how many events it has.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be written.
+    """
     about = json.dumps({process.name: _about(process) for process in job.processes})
     file.write(f'{{"displayTimeUnit": "ms", "otherData": {about}, "traceEvents": [')
     count = 0

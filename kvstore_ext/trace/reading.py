@@ -53,7 +53,7 @@ class ProcessTrace:
     role, rank
         "worker" or "server", and its rank among them.
     host, pid
-        Where it ran.
+        Where it ran; "" and 0 where that is not known.
     events
         Records of `EVENT`, shape (n,), in the order of `begin`. Times are nanoseconds on the job's
         one clock, worker 0's.
@@ -64,7 +64,8 @@ class ProcessTrace:
     options
         The store's options by name; empty at a server.
     layers
-        Names of layers, by the numbers that are FORWARD's and BACKWARD's `key`.
+        Names of layers, by the numbers that are FORWARD's and BACKWARD's `key`; empty where the
+        process was killed before it could write them.
     round_trips
         Of a worker: seconds of the shortest ping to a server, by the server's rank.
     complete
@@ -117,6 +118,16 @@ class JobTrace:
 
 def read(directory: Union[str, Path]) -> JobTrace:
     """Reads a trace, whose processes may have ended as they would.
+
+    Parameters
+    ----------
+    directory
+        Where the files of all processes lie, in it or below it.
+
+    Returns
+    -------
+    JobTrace
+        With all times on one clock, in nanoseconds.
 
     Raises
     ------

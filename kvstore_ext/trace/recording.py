@@ -74,8 +74,15 @@ class Recording:
         self._say(process=process)
 
     def end(self, keys: Sequence[Key] = (), layers: Sequence[str] = ()) -> None:
-        """Closes the files, with what is known of keys, as `Worker.declared` has it, and the names
-        of layers."""
+        """Closes the files.
+
+        Parameters
+        ----------
+        keys
+            What is known of the keys, as `Worker.declared` of the core has it.
+        layers
+            Their names, in the order of their numbers.
+        """
         self._recorder.close()
         with contextlib.suppress(OSError):  # of a disk that is full by now
             for identity, name, dtype, elements, method, slices in keys:
