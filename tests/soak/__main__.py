@@ -12,7 +12,7 @@ from tests.soak.looking import Growth, growth
 from tests.soak.running import faults, run
 from tests.support.paths import ROOT
 
-_LOSSY_SLOWER = 20  # than a whole leg, until one has run
+_LOSSY_SLOWER = 20  # times, than a leg that loses nothing: a guess until a lossy one has run
 
 
 def main() -> int:

@@ -9,8 +9,9 @@ STORES = ("p3", *TYPES)
 LOSSY_STORES = ("p3", "terngrad")
 KEYS = 100  # of a step, each with one round
 MARKS = 50  # of a leg: how often its processes are looked at
-_LOSSY_MARKS = 5  # after so many a lossy leg ends: it mostly waits for what is sent again
-# ps-lite then loses all that arrives in a tenth of the seconds, and sends it again a second later.
+_LOSSY_MARKS = 5  # of a lossy leg, which is shorter: it mostly waits for what is sent again
+# ps-lite draws by the clock's second: it loses all that arrives in a tenth of the seconds, and
+# sends it again a second later.
 LOSSY = {"PS_RESEND": "1", "PS_RESEND_TIMEOUT": "1000", "PS_DROP_MSG": "10"}
 
 

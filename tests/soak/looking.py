@@ -6,8 +6,8 @@ from typing import Dict, NamedTuple, Sequence
 
 import numpy as np
 
-# After which round; bytes of the live heap, and of anonymous memory; open descriptors and threads.
-# Of forks with what they share.
+# After which round; bytes of the live heap, and of anonymous memory, with what a fork shares with
+# its parent; open descriptors and threads.
 Look = Dict[str, int]
 
 _ERRORS = 1.96  # standard errors within which are 95 % of a normal distribution
@@ -25,7 +25,7 @@ class Growth(NamedTuple):
 
 
 def look(process: int, round_: int, heap: int) -> Look:
-    """A process as Linux shows it now, and with what it tells of its heap."""
+    """A process as Linux shows it now, after this round; `heap` are bytes that it tells itself."""
     directory = Path("/proc", str(process))
     lines = dict(line.split(":", 1) for line in (directory / "status").read_text().splitlines())
     return {
@@ -44,6 +44,13 @@ def growth(looks: Sequence[Look], what: str) -> Growth:
     It is the median of the slopes between any two looks, with its interval (Sen 1968, "Estimates of
     the regression coefficient based on Kendall's tau"). A single step, such as that of a queue
     which has become longer than ever, does not count; what grows again and again does.
+
+    Parameters
+    ----------
+    looks
+        In the order of their rounds, three or more.
+    what
+        "heap" or "memory".
     """
     settled = looks[len(looks) // 2 :]
     rounds, sizes = np.array([(each["round"], each[what]) for each in settled], float).T
