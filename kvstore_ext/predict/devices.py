@@ -20,8 +20,17 @@ DEVICES: Dict[str, Tuple[float, float]] = {
 def on(network: Network, device: str) -> Network:
     """A network on another device: as much faster as that gains least, in arithmetic or memory.
 
-    `device` is one of DEVICES, or the seconds that an iteration takes without communication. Raises
-    NetworkError for another word.
+    Parameters
+    ----------
+    network : Network
+        With times of the first of DEVICES, unless `device` says how long an iteration takes.
+    device : str
+        One of DEVICES, or the seconds that an iteration takes without communication.
+
+    Raises
+    ------
+    NetworkError
+        For another word.
     """
     try:
         return network.scaled(float(device) / network.compute)

@@ -20,6 +20,15 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     is the median of the backward passes, which wait for nothing, and of the quicker half of the
     forward passes.
 
+    Parameters
+    ----------
+    job : JobTrace
+        With at least one worker.
+    source : str
+        The command that made it.
+    batch : int
+        Samples of a worker in an iteration, which a trace does not tell.
+
     Raises
     ------
     NetworkError

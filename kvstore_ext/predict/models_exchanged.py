@@ -27,7 +27,7 @@ class EcDnn:
     relabelled: float = 1.0
 
     def seconds(self, network: Network, cluster: Cluster) -> float:
-        """Of a local step, with its part of aggregation, relabelling and compression.
+        """Seconds of a local step, with its part of aggregation, relabelling and compression.
 
         Everybody's model reaches everybody through the servers, which have a part of each: a host
         sends its own model and its part of all, to all others.

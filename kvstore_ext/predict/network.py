@@ -83,6 +83,11 @@ class Network:
 def load(name: str) -> Network:
     """One of those in `networks/`, or one of a file .json.
 
+    Parameters
+    ----------
+    name : str
+        A network's name, or the path of a file that `save` has written.
+
     Raises
     ------
     NetworkError

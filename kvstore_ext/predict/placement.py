@@ -23,7 +23,20 @@ def lane(
     slice_bytes: int = SLICE_BYTES,
     alignment: int = 1,
 ) -> Placement:
-    """As csrc/keys/slicer.cc cuts and deals keys that are numbered from 0."""
+    """As csrc/keys/slicer.cc cuts and deals keys that are numbered from 0.
+
+    Parameters
+    ----------
+    elements : sequence of int
+        Of each key.
+    servers : int
+    element_bytes : float
+        Bytes that an element takes as it travels.
+    slice_bytes : int
+        Of a slice at most, as it travels.
+    alignment : int
+        Slices begin at multiples of so many elements.
+    """
     placed = []
     for key, count in enumerate(elements):
         units = -(-count // alignment)

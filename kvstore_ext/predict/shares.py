@@ -21,6 +21,11 @@ def segments(deviation: float, *connection: int) -> List[int]:
         Of the logarithms of shares.
     *connection : int
         What tells it from others.
+
+    Returns
+    -------
+    list of int
+        Of the first 1009 turns; then it begins again.
     """
     found = []
     for number in range(_MESSAGES):

@@ -71,6 +71,9 @@ def predict(
 
     Parameters
     ----------
+    network : Network
+    cluster : Cluster
+    store : Store
     by_name : bool
         Keys are numbered by their sorted names, as gluon.Trainer does, not by layers.
     alike : bool, optional

@@ -46,7 +46,19 @@ def rows(
     hosts: Sequence[int],
     stores: Dict[str, Any],
 ) -> Iterator[Row]:
-    """One for each, in the order of bandwidths, hosts and stores."""
+    """One for each, in the order of bandwidths, hosts and stores.
+
+    Parameters
+    ----------
+    network : Network
+    base : Cluster
+        All but how many hosts there are, and how fast their links.
+    bandwidths : sequence of float
+        Gbit/s of a host's link each way.
+    hosts : sequence of int
+    stores : dict of str to Store or EcDnn
+        By the names that rows have.
+    """
     for gigabits in bandwidths:
         for count in hosts:
             rate = link_rate(gigabits)

@@ -12,8 +12,16 @@ _MOST_SLICES = 64
 
 
 def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
-    """Where all links of a host are busy at a time, with so many seconds from a message without
-    data to its answer, for slices of so many bytes at most."""
+    """Where all links of a host are busy at a time.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    round_trip : float
+        Seconds from a message without data to its answer.
+    slice_bytes : int
+        Of a slice at most.
+    """
     peers = cluster.server_count * cluster.workers_per_host
     if cluster.beside:
         peers += cluster.workers * max(1, cluster.server_count // cluster.hosts)
