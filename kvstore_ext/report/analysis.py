@@ -114,7 +114,8 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     job
         As `kvstore_ext.trace.reading.read` has it.
     gigabits
-        What each process's link can carry each way, Gbit/s; None takes the most that was seen.
+        What a link can carry each way, Gbit/s: a host's, where the job has several hosts, otherwise
+        a process's. None takes the most that was seen.
 
     Raises
     ------

@@ -90,7 +90,7 @@ def _sums(names: np.ndarray, seconds: np.ndarray) -> Dict[int, float]:
 
 
 def causes_of(job: JobTrace, names: Names, waits: np.ndarray) -> Causes:
-    """Of waits of any workers."""
+    """Of waits of any workers: records of `WAIT`, shape (n,), whose order may change."""
     chain = _Chain(job, names)
     parts = [chain.of(waits[waits["worker"] == worker]) for worker in range(len(job.workers))]
     return Causes(

@@ -98,10 +98,12 @@ def links_of(
 
     Parameters
     ----------
+    job, names
+        The trace, and its names.
     counted
         The time that counts, as spans that do not touch, nanoseconds, shape (n, 2).
     gigabits
-        What a link can carry each way, where that is known.
+        What a link can carry each way, Gbit/s, where that is known.
     """
     transfers = list(all_transfers(job, names))
     samples = _Samples(counted)
