@@ -41,7 +41,7 @@ class Cluster:
     beside : bool
         Servers run on the workers' hosts, in turn; otherwise each has a host of its own.
     workers_per_host : int
-    processors : float
+    processors : int
         Of a host, for all that is not the network's own computing.
     shared_by : int
         Hosts that share these processors: 1, or all of a cluster that one machine plays.
