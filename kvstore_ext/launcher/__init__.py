@@ -57,7 +57,8 @@ A supervisor lives as long as its input is open. The kernel closes that input ho
 ends, by SIGKILL too, so no process outlives the job and no list of process ids has to be kept.
 
 A process of kvstore_ext tells its supervisor by launch_reports.py that it joins, that it has
-joined, how much it has sent, and why it ends. Other programs tell nothing, and run as well.
+joined, what it does meanwhile, which files of a trace it writes, how much it has sent, and why it
+ends. Other programs tell nothing, and run as well.
 
 These files import the standard library and, with a dot, each other; never kvstore_ext or mxnet.
 So the launcher works where neither can be imported, and a supervisor starts fast and stays small.
