@@ -41,7 +41,7 @@ def enter_job(job: Job, timeout: float) -> None:
         For a malformed key.
     ClusterError
         Where this process cannot encrypt, or the scheduler does not admit it within `timeout`
-        seconds: at once where it has another key, or none.
+        seconds: after 3 where it answers as one does that has another key, or none.
     """
     key = JobKey.from_environment()
     if key is None:
