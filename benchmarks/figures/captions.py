@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Sequence
 
+from benchmarks.replay.processors import described
+
 Lines = List[Dict[str, Any]]
 
 
@@ -16,12 +18,14 @@ def head(title: str, name: str, what: str) -> Iterator[str]:
 
 
 def slower(lines: Lines) -> str:
-    """By how much the cluster was slowed down."""
+    """By how much the cluster was slowed down, and how busy the machine still was."""
     dilations = sorted({line["dilation"] for line in lines})
     ends = f"{dilations[0]:g}"
     if len(dilations) > 1:
         ends += f" to {dilations[-1]:g}"
-    return f"everything, links and waits, was {ends} times slower than stated"
+    found = f"everything, links and waits, was {ends} times slower than stated"
+    busy = described(lines)
+    return f"{found}, and this machine's {busy}" if busy else found
 
 
 def processors(lines: Lines) -> str:

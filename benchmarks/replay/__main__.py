@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, List, Tuple
 
 from benchmarks.cluster import ClusterError
-from benchmarks.replay import arms, measurement, summary, trace
+from benchmarks.replay import arms, measurement, processors, summary, trace
 from benchmarks.replay.forking import InterpreterError
 from benchmarks.replay.job import Settings
 
@@ -53,7 +53,9 @@ def run(arguments: argparse.Namespace) -> None:
     lines = measurement.lines_of(runs, arguments.results)
     # Above the table too, which somebody may paste without what stands below.
     doubts = summary.doubts(lines, os.cpu_count() or 1)
-    _print([*doubts, *summary.table(lines), *doubts])
+    busy = processors.described(lines)
+    said = [f"This machine's {busy}."] if busy else []
+    _print([*doubts, *summary.table(lines), *said, *doubts])
     if failures:
         sys.exit("\n".join(failures))
 

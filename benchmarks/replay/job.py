@@ -62,7 +62,8 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     -------
     dict
         `seconds` an iteration, the mean of workers and iterations; `series`, those of worker 0,
-        warm-up included; `sent` and `received`, bytes a host and iteration; with samples `traffic`,
+        warm-up included; `sent` and `received`, bytes a host and iteration; `busy`, the share of
+        this machine's processors that computed meanwhile, whatever it was; with samples `traffic`,
         the first host's, as `traffic.Sampler.rates` has it.
 
     Raises
@@ -87,5 +88,6 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
         "series": [round(each / settings.dilation, 4) for each in found[0]["seconds"]],
         "sent": round(average("sent")),
         "received": round(average("received")),
+        "busy": found[0]["busy"],
         **({"traffic": sampled[0]} if sampled else {}),
     }

@@ -12,6 +12,7 @@ from typing import Any, Dict, List
 import mxnet as mx
 
 from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
+from benchmarks.replay.processors import Ticks
 from benchmarks.replay.trace import Layer, load
 from benchmarks.replay.traffic import Sampler, mark
 from benchmarks.replay.waits import Arrival, Device, Wait
@@ -39,7 +40,8 @@ class _ReplayedLayer:
 
 
 def work(settings: str, result: str) -> None:
-    """Runs the iterations and writes seconds and bytes of each as JSON; see `job.py`."""
+    """Runs the iterations and writes seconds and bytes of each as JSON; see `job.py`. At least one
+    of them counts."""
     how = json.loads(settings)
     trace = load(how["trace"]).scaled(how["dilation"] if how["computes"] else 0)
     names = [name for layer in trace.layers for name in layer.parameters]
@@ -67,7 +69,9 @@ def work(settings: str, result: str) -> None:
     samples = how["sample"] and how["host"] == 0
     sampler = Sampler(how["sample"], how["dilation"]) if samples else None
     marks = [mark()]
-    for _ in range(how["warm_up"] + how["iterations"]):
+    for iteration in range(how["warm_up"] + how["iterations"]):
+        if iteration == how["warm_up"]:
+            ticks = Ticks.now()
         last = _compute(layers)
         for parameter in parameters:
             exchange.step(*parameter)
@@ -77,13 +81,14 @@ def work(settings: str, result: str) -> None:
         # As a script that reads the loss: it waits for the backward pass, not for communication.
         last.wait_to_read()
         marks.append(mark())
+    busy = Ticks.now().busy_since(ticks)
     traffic = sampler.rates(marks[how["warm_up"]][0]) if sampler else None
     mx.nd.waitall()
     seconds, sent, received = ([after - before for before, after in zip(series, series[1:])]
                                for series in zip(*marks))
     found: Dict[str, Any] = {
         "rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received,
-        "traffic": traffic,
+        "traffic": traffic, "busy": round(busy, 3),
     }
     Path(result).write_text(json.dumps(found))
 

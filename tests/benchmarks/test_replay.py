@@ -11,7 +11,7 @@ from typing import Any, Iterator
 import pytest
 from mxnet.gluon import nn
 
-from benchmarks.replay import forking, job, measurement, published, summary
+from benchmarks.replay import forking, job, measurement, processors, published, summary
 from benchmarks.replay.arms import ARMS, OURS, Arm
 from benchmarks.replay.bound import FRAMES, least_seconds
 from benchmarks.replay.costs import Device, layers_of
@@ -65,6 +65,7 @@ def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Inter
     found = job.run(ARMS[name], many, interpreters, limit=120)
     assert len(found["series"]) == 31
     assert found["seconds"] > TOY.compute
+    assert 0 < found["busy"] <= 1
     # Of two hosts, each has half of the servers.
     both_ways = 2 * 4 * TOY.elements * 0.5
     if ARMS[name].dense:
@@ -150,6 +151,15 @@ def test_a_measurement_goes_on_where_it_ended(
     table = list(summary.table(measurement.lines_of(runs, file)))
     assert table[0] == "| samples/s | 1 Gbit/s | 4 Gbit/s |"
     assert "| p3 | 19 (6 to 32) |" in table[2]
+
+
+def test_how_busy_processors_were_is_said_where_it_is_known() -> None:
+    assert processors.described([{"arm": "p3"}]) == ""
+    lines = [{"arm": "p3"}, {"busy": 0.414}, {"busy": 0.6}]
+    assert processors.described(lines) == "processors were busy for 41 to 60 % of the iterations"
+    before = processors.Ticks(busy=100, all=1000)
+    assert processors.Ticks(busy=130, all=1040).busy_since(before) == 0.75
+    assert 0 < processors.Ticks.now().busy < processors.Ticks.now().all
 
 
 def test_results_of_a_busy_machine_or_of_few_runs_are_doubted() -> None:
