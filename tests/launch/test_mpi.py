@@ -99,7 +99,7 @@ def test_mpirun_that_fails(job: Job) -> None:
 def test_commands() -> None:
     hosts = [Host("one"), Host("two")]
     join = agent_command("py", "mpi", ["10.0.0.1:4000", "10.1.0.1:4000"], secure=True)
-    assert join == ["py", ENTRY, "--join", "mpi", "10.0.0.1:4000,10.1.0.1:4000", "--secure"]
+    assert join == ["py", "-S", ENTRY, "--join", "mpi", "10.0.0.1:4000,10.1.0.1:4000", "--secure"]
     assert mpirun_command(5, hosts, ["--quiet"], join, open_mpi=True) == [
         *["mpirun", "-n", "5", "--map-by", "node:OVERSUBSCRIBE", "--bind-to", "none"],
         *["-x", "KVSTORE_EXT_LAUNCH_TOKEN", "--host", "one,two", "--quiet", *join],

@@ -75,6 +75,6 @@ def test_command() -> None:
         *["srun", "--ntasks=5", "--distribution=cyclic", "--overcommit", "--cpu-bind=none"],
         *["--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--input=none"],
         *["--nodes=2", "--nodelist=one,two", "--partition=gpu"],
-        *["py", ENTRY, "--join", "slurm", "10.0.0.1:4000,10.1.0.1:4000"],
+        *["py", "-S", ENTRY, "--join", "slurm", "10.0.0.1:4000,10.1.0.1:4000"],
     ]
     assert "--nodelist=" not in " ".join(srun_command(5, [], [], join))
