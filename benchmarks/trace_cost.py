@@ -10,18 +10,16 @@ computes for 32 images as long as on a Quadro P4000.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any, List, Tuple
 
 import kvstore_ext  # noqa: F401
 import mxnet as mx
+from kvstore_ext.predict.network import load
 from kvstore_ext.trace.reading import read
 
-NETWORK = Path(__file__).resolve().parent / "replay" / "traces" / "resnet50.json"
 ROUNDS = 3  # between two looks at the clock
 
 Keys = List[Tuple[mx.nd.NDArray, mx.nd.NDArray]]
@@ -31,8 +29,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=20)
     repeats = parser.parse_args().repeats
-    layers = json.loads(NETWORK.read_text())["layers"]
-    sizes = [size for layer in layers for size in layer["parameters"].values()]
+    network = load("resnet50")
+    sizes = [size for layer in network.layers for size in layer.parameters.values()]
     store = mx.kv.create("p3")
     keys = [(mx.nd.ones((size,)), mx.nd.ones((size,))) for size in sizes]
     for number, (value, _) in enumerate(keys):
@@ -47,7 +45,7 @@ def main() -> None:
             store.stop_trace()
             events = sum(len(process.events) for process in read(directory).processes) / ROUNDS
     more = median(traced) - median(plain)
-    step = sum(layer["forward"] + layer["backward"] for layer in layers)
+    step = network.compute
     print(f"{len(sizes)} keys, {events:.0f} events a round, of worker and server together")
     print(f"a round takes {1e3 * median(plain):.1f} ms of processor time, and traced "
           f"{1e3 * median(traced):.1f} ms: {1e9 * more / events:.0f} ns an event")

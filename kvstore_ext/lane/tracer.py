@@ -56,7 +56,7 @@ class Tracer:
         if self._rank == 0:
             begin = {"directory": directory, "first": steps.first, "last": steps.last}
             self._ask({"begin": begin})
-        networks.watch(self._worker.watch_layers)
+        networks.watch(self._worker)
 
     def end(self, servers_too: bool) -> None:
         """Ends the recording, and, if this is rank 0, the servers'; else they end with the job."""

@@ -8,6 +8,10 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     registry.py             the names by which mx.kv.create makes stores
     networks.py             which layer is the last of a network that they train
     trained_parameters.py   what they have of a run, for its snapshots and for store.join
+    traced_networks.py      when the layers of a network run, for a trace: of a hybridized one,
+    traced_executors.py     of Module's,
+    traced_blocks.py        and of others, for which
+    traced_graphs.py        names the layers of those that are compiled
     store_names.py          refuses names of no store, and says which one was meant
     listing.py              what kvstore-ext --list prints
     runner.py               kvstore-ext: scripts as they are

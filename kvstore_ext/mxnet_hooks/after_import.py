@@ -8,7 +8,7 @@ from mxnet.kvstore import KVStoreBase
 
 from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
-from .layers import telling_of_compiled
+from ..trace.networks import networks
 from .networks import (
     last_layer_of_module,
     last_layer_of_trainer,
@@ -16,6 +16,9 @@ from .networks import (
     remembering_network,
 )
 from .store_names import check_name
+from .traced_blocks import TracedBlocks
+from .traced_executors import TracedExecutors
+from .traced_networks import TracedNetworks
 from .trained_parameters import ModuleParameters, TrainerParameters
 
 
@@ -40,7 +43,7 @@ def adopt(store_class: type) -> None:
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
-    mx.gluon.HybridBlock._build_cache = telling_of_compiled(mx.gluon.HybridBlock._build_cache)
+    _let_traces_know_networks()
     mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
     mx.gluon.Trainer.__init__ = _introducing_made_trainer(
         remembering_declaration(mx.gluon.Trainer.__init__), store_class
@@ -51,6 +54,14 @@ def adopt(store_class: type) -> None:
     mx.module.Module.init_optimizer = _introducing_module(
         mx.module.Module.init_optimizer, store_class
     )
+
+
+def _let_traces_know_networks() -> None:
+    compiled, executors = TracedNetworks(), TracedExecutors()
+    compiled.install()
+    executors.install()
+    for look in (compiled.look, executors.look, TracedBlocks().look):
+        networks.add(look)
 
 
 def _creating_state_for_copies(create: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     Raises
     ------
     NetworkError
-        Where the trace has no layers: the network was not hybridized.
+        Where the trace has no layers.
     """
     worker = job.workers[0]
     passes = {kind: _by_layer(worker.of_kind(kind)) for kind in (Kind.FORWARD, Kind.BACKWARD)}
@@ -40,7 +40,8 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     order = _order(worker.of_kind(Kind.FORWARD))
     if not keys or not order:
         raise NetworkError(
-            "the trace has no layers: they are recorded where the network is hybridized"
+            "the trace of worker 0 has no layers: they are recorded of networks of Gluon's blocks, "
+            "and of Module's"
         )
     layers: List[Layer] = []
     for number in order:

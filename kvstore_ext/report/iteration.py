@@ -4,9 +4,9 @@ The event of a layer lasts from the end of the one before to its own, what it wa
 Until the results of its keys are there a forward pass waits; then it computes. So time counts as
 waiting, too, in which the script had not begun the pass yet, while it loads data say.
 
-Without layers, of a network that is not hybridized, only so much is certain: the key whose gradient
-was ready last belongs to the first layer of the next forward pass (P3, section 3), and nothing is
-computed from then until its result is there. Other layers may wait as well.
+Without layers, of a network that neither Gluon's blocks nor Module run, only so much is certain:
+the key whose gradient was ready last belongs to the first layer of the next forward pass (P3,
+section 3), and nothing is computed from then until its result is there. Others may wait as well.
 """
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which keys a layer needs: by their names, or by when their gradients are ready.
 
-Gluon calls the parameters of the operator "conv0_fwd" "conv0_weight" and "conv0_bias". Where names
-do not tell, it is the operator whose backward pass has ended last when a key's gradient is ready.
+Gluon calls the parameters of the operator "conv0_fwd" "conv0_weight" and "conv0_bias"; with Module
+the operator is "conv0", and keys are named as parameters are. Where names do not tell, it is the
+operator whose backward pass has ended last when a key's gradient is ready.
 """
 from __future__ import annotations
 
@@ -46,9 +47,10 @@ def stem_of(layer: str) -> str:
 
 
 def _named(name: str, layers: Iterable[str]) -> Optional[str]:
-    """The layer of a key such as "3 (conv1_weight)"; None where its name tells none."""
+    """The layer of a key such as "3 (conv1_weight)" or "'conv1_weight'"; None where its name tells
+    none."""
     told = re.search(r"\((.+)\)$", name)
-    parameter = told[1] if told else name
+    parameter = (told[1] if told else name).strip("'")
     fitting = [layer for layer in layers if f"{parameter}_".startswith(f"{stem_of(layer)}_")]
     return max(fitting, key=lambda layer: len(stem_of(layer))) if fitting else None
 

@@ -37,9 +37,9 @@ def time_section(found: Analysis) -> Section:
     )
     if not found.layers_known:
         about += (
-            " The network's layers are not in the trace, as it was not hybridized. So only the "
-            "wait for the first layer is certain, and the most that it can be is the time from "
-            "the last gradient to the last result."
+            " The network's layers are not in the trace. So only the wait for the first layer is "
+            "certain, and the most that it can be is the time from the last gradient to the last "
+            "result."
         )
     counted = [one.steps.seconds for one in found.iterations if len(one.steps.numbers)]
     whole = max(float(np.mean(seconds)) for seconds in counted)

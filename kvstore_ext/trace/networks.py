@@ -1,33 +1,28 @@
-"""The networks of this process whose layers a trace can tell of: those that are hybridized."""
+"""Who looks at this process's networks while it is traced: mxnet_hooks, which tells this room."""
 from __future__ import annotations
 
-import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
+
+Look = Callable[[Optional[Any]], None]
 
 
 class Networks:
-    """Knows each network once MXNet has compiled it, and tells a watcher of all of them."""
+    """Has everybody who knows networks of one kind look at them for the worker that is traced."""
 
     def __init__(self) -> None:
-        self._blocks: weakref.WeakSet = weakref.WeakSet()
-        self._watch: Optional[Callable[[int], None]] = None
+        self._looks: List[Look] = []
 
-    def compiled(self, block: Any) -> None:
-        """A Gluon block has a new CachedOp, in `_cached_op`."""
-        self._blocks.add(block)
-        self._tell(block)
+    def add(self, look: Look) -> None:
+        """Has look(worker) called when a worker is traced, and look(None) when that ends.
 
-    def watch(self, watch: Optional[Callable[[int], None]]) -> None:
-        """Has watch(handle) called with the CachedOp of every network, now and later; None ends
-        that."""
-        self._watch = watch
-        for block in list(self._blocks):
-            self._tell(block)
+        The worker, `_core.Worker`, takes what is seen: watch_network, watch_executor, mark_layer.
+        """
+        self._looks.append(look)
 
-    def _tell(self, block: Any) -> None:
-        operator = getattr(block, "_cached_op", None)
-        if self._watch is not None and operator is not None:
-            self._watch(operator.handle.value)
+    def watch(self, worker: Optional[Any]) -> None:
+        """Begins, or ends with None."""
+        for look in self._looks:
+            look(worker)
 
 
 networks = Networks()

@@ -112,5 +112,5 @@ def test_a_traced_jobs_layers_are_its_network():
 def test_a_trace_without_layers_says_why():
     job = traced(())
     bare = ProcessTrace("worker", 0, "here", 1, job.workers[0].events[:0])
-    with pytest.raises(NetworkError, match="recorded where the network is hybridized"):
+    with pytest.raises(NetworkError, match="recorded of networks of Gluon's blocks"):
         network_of(JobTrace((bare,), job.keys), "a test", 16)

@@ -153,6 +153,13 @@ def test_keys_are_found_at_their_layers_by_name_and_by_time() -> None:
         assert found.layers == {100: layers[0], 101: layers[1]}
 
 
+def test_modules_keys_are_found_at_the_operators_of_its_symbol() -> None:
+    made = Made([Key("'conv1_weight'"), Key("'conv10_weight'")]).trace()
+    workers = [replace(worker, layers=("conv10", "conv1")) for worker in made.workers]
+    found = analyse(JobTrace((*workers, *made.servers), made.keys))
+    assert found.layers == {100: "conv1", 101: "conv10"}
+
+
 def test_the_order_is_that_of_the_priorities_beside_that_of_the_forward_pass() -> None:
     order = found_in("UNEVEN").order
     assert [place.name for place in order.places] == ["conv1", "conv2", "dense1", "dense2"]

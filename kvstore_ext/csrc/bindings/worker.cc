@@ -5,6 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "engine/engine.h"
+#include "engine/layer_mark.h"
 #include "engine/layer_watch.h"
 
 namespace kvstore_ext {
@@ -28,6 +29,12 @@ void BindStatistics(py::module_* module) {
       .def_readonly("plain_bytes", &Totals::plain_bytes)
       .def_readonly("encoded_bytes", &Totals::encoded_bytes)
       .def_readonly("non_finite", &Totals::non_finite);
+}
+
+std::vector<NDArrayHandle> ToHandles(const std::vector<uintptr_t>& addresses) {
+  std::vector<NDArrayHandle> handles;
+  for (const uintptr_t address : addresses) handles.push_back(ToHandle(address));
+  return handles;
 }
 
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
@@ -148,10 +155,23 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
       .def("refused", &Worker::refused, WithoutGil())
       .def("order", &Worker::order, WithoutGil())
       .def("declared", &Declared)
-      .def("watch_layers",
+      .def("watch_network",
            [](std::shared_ptr<Worker> self, uintptr_t network) {
-             WatchLayers(std::move(self), ToHandle(network));
+             WatchNetwork(std::move(self), ToHandle(network));
            })
+      .def("watch_executor",
+           [](std::shared_ptr<Worker> self, uintptr_t executor) {
+             WatchExecutor(std::move(self), ToHandle(executor));
+           })
+      .def(
+          "mark_layer",
+          [](const std::shared_ptr<Worker>& self, const std::string& layer, bool backward,
+             const std::vector<uintptr_t>& reads, const std::vector<uintptr_t>& writes) {
+            const EventKind pass = backward ? EventKind::kBackward : EventKind::kForward;
+            MarkLayer(self, layer, pass, ToHandles(reads), ToHandles(writes));
+          },
+          py::arg("layer"), py::kw_only(), py::arg("backward"),
+          py::arg("reads") = std::vector<uintptr_t>{}, py::arg("writes") = std::vector<uintptr_t>{})
       .def("recorder", &Worker::recorder, py::return_value_policy::reference_internal);
 }
 

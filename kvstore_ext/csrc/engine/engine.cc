@@ -24,15 +24,11 @@ struct DmlcError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-void Check(int status) {
-  if (status != 0) throw std::runtime_error(LibMXNet::Get().last_error());
-}
-
 // An array that stays alive until the operation on it has ended.
 class Array {
  public:
   explicit Array(NDArrayHandle handle) {
-    if (handle != nullptr) Check(LibMXNet::Get().shallow_copy(handle, &handle_));
+    if (handle != nullptr) LibMXNet::Check(LibMXNet::Get().shallow_copy(handle, &handle_));
   }
   ~Array() {
     if (handle_ != nullptr) LibMXNet::Get().array_free(handle_);
@@ -60,7 +56,7 @@ class Array {
       mx.chunk_reorder(Chunk(handle_));
       status = mx.to_dlpack(handle_, &tensor);
     }
-    Check(status);
+    LibMXNet::Check(status);
     char* data = *static_cast<char**>(tensor);  // DLTensor's first member
     mx.free_dlpack(tensor);
     return data;
@@ -126,7 +122,7 @@ void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHa
   const bool in_place =
       input != nullptr && output != nullptr && Array::Chunk(input) == Array::Chunk(output);
   if (output != nullptr && !in_place) writes[count++] = output;
-  Check(LibMXNet::Get().engine_push(
+  LibMXNet::Check(LibMXNet::Get().engine_push(
       Begin, call.get(), [](void* param) { delete static_cast<Call*>(param); }, &kCpu, nullptr, 0,
       writes, count, &kCpuPrioritized, priority, "kvstore_ext", false));
   call.release();
@@ -138,7 +134,7 @@ void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action) 
     bool done;
   };
   auto call = std::unique_ptr<Action>(new Action{std::move(action), false});
-  Check(LibMXNet::Get().engine_push(
+  LibMXNet::Check(LibMXNet::Get().engine_push(
       [](void*, void* on_complete, void* param) {
         const OnComplete complete = *static_cast<OnComplete*>(on_complete);
         auto* action = static_cast<Action*>(param);
@@ -162,8 +158,8 @@ void MakeRoomForFailures(NDArrayHandle array) {
   };
   // One more than a power of two has doubled the vector, which may be empty, once more.
   for (int i = 0; i <= kFailures; ++i) {
-    Check(LibMXNet::Get().engine_push(fail, nullptr, nullptr, &kCpu, nullptr, 0, &array, 1, &kAsync,
-                                      0, "kvstore_ext makes room", false));
+    LibMXNet::Check(LibMXNet::Get().engine_push(fail, nullptr, nullptr, &kCpu, nullptr, 0, &array,
+                                                1, &kAsync, 0, "kvstore_ext makes room", false));
     LibMXNet::Get().wait_to_read(array);  // raises the failure, which is over with that
   }
 }

@@ -1,10 +1,11 @@
 #include "engine/layer_watch.h"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 
+#include "engine/layer_mark.h"
 #include "transport/libmxnet.h"
 
 namespace kvstore_ext {
@@ -20,39 +21,25 @@ class Watch {
     worker_ = std::move(worker);
   }
 
-  // The worker, if it is traced and the operator has not just been seen: one with several outputs
-  // comes several times. It runs later, perhaps at another step.
+  // The worker, unless the operator has just been seen: one with several outputs comes several
+  // times.
   std::shared_ptr<Worker> Seen(const std::string& node) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto worker = worker_.lock();
-    if (worker == nullptr || !worker->recorder().is_open() || node == last_) return nullptr;
+    if (node == last_) return nullptr;
     last_ = node;
-    return worker;
-  }
-
-  // Puts the operator that ends now behind the last.
-  void SetTimes(Event* event) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    event->begin = last_end_;
-    event->end = last_end_ = NowInNanoseconds();
+    return worker_.lock();
   }
 
  private:
   std::mutex mutex_;  // of all below
   std::weak_ptr<Worker> worker_;
   std::string last_;
-  int64_t last_end_ = 0;  // 0 before the first, whose event has no length
 };
 
 Watch& OfThisProcess() {
   static Watch watch;
   return watch;
 }
-
-struct Mark {
-  std::shared_ptr<Worker> worker;
-  Event event;
-};
 
 // "conv0_fwd_output" is an output of conv0_fwd, and "conv0_fwd_backward_0" one of its backward
 // operator's. Returns whether it is that, and cuts the name to the node's. What adds gradients up,
@@ -67,42 +54,34 @@ bool CutToNode(std::string* name) {
   return true;
 }
 
-// The engine calls it once the output is computed.
-void End(void*, void* on_complete, void* param) {
-  const OnComplete complete = *static_cast<OnComplete*>(on_complete);
-  const auto* mark = static_cast<Mark*>(param);
-  Event event = mark->event;
-  OfThisProcess().SetTimes(&event);
-  mark->worker->recorder().Record(event);
-  complete.callback(complete.engine, complete.param, nullptr);
-}
-
-void OnOperator(const char* name, const char*, NDArrayHandle output) {
-  const LibMXNet& mx = LibMXNet::Get();
+// MXNet has been given the operator; the output is the callee's.
+void OnOperator(const char* name, NDArrayHandle output) {
   std::string node = name;
   const bool backward = CutToNode(&node);
-  const std::string seen = backward ? node + kBackward : node;
-  if (auto worker = OfThisProcess().Seen(seen)) {
-    auto mark = std::make_unique<Mark>();
-    mark->event.kind = backward ? EventKind::kBackward : EventKind::kForward;
-    mark->event.key = worker->recorder().NumberOf(node);
-    mark->worker = std::move(worker);
-    constexpr int kCpu[] = {1, 0}, kCpuPrioritized = 3;  // as in engine.cc
-    const int status = mx.engine_push(
-        End, mark.get(), [](void* param) { delete static_cast<Mark*>(param); }, kCpu, &output, 1,
-        nullptr, 0, &kCpuPrioritized, 0, "kvstore_ext layer", false);
-    if (status == 0) mark.release();
+  if (const auto worker = OfThisProcess().Seen(backward ? node + kBackward : node)) {
+    const EventKind pass = backward ? EventKind::kBackward : EventKind::kForward;
+    try {
+      MarkLayer(worker, node, pass, {output}, {});
+    } catch (const std::exception&) {  // in the midst of MXNet's C code; the trace lacks it then
+    }
   }
-  mx.array_free(output);
+  LibMXNet::Get().array_free(output);
 }
 
 }  // namespace
 
-void WatchLayers(std::shared_ptr<Worker> worker, void* network) {
+void WatchNetwork(std::shared_ptr<Worker> worker, void* network) {
   OfThisProcess().Follow(std::move(worker));
-  if (LibMXNet::Get().watch_operators(network, OnOperator, false) != 0) {
-    throw std::runtime_error(LibMXNet::Get().last_error());
-  }
+  const auto tell = [](const char* name, const char*, NDArrayHandle output) {
+    OnOperator(name, output);
+  };
+  LibMXNet::Check(LibMXNet::Get().watch_operators(network, tell, false));
+}
+
+void WatchExecutor(std::shared_ptr<Worker> worker, void* executor) {
+  OfThisProcess().Follow(std::move(worker));
+  const auto tell = [](const char* name, NDArrayHandle output, void*) { OnOperator(name, output); };
+  LibMXNet::Check(LibMXNet::Get().watch_executor(executor, tell, nullptr, false));
 }
 
 }  // namespace kvstore_ext

@@ -1,4 +1,4 @@
-// When each layer of a network ran, for a trace.
+// When each operator of a network ran, for a trace, where MXNet tells of operators.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,17 @@
 
 namespace kvstore_ext {
 
-// Has a worker's recorder told when each operator of a network has computed its output, in the
-// forward pass and in the backward one. `network` is the handle of MXNet's CachedOp, which a
-// hybridized Gluon network is. An event lasts from the end of the layer before, whichever pass that
-// was of, to this one's: what it waited for is in it. Throws std::runtime_error where MXNet
-// refuses.
-void WatchLayers(std::shared_ptr<Worker> worker, void* network);
+// Have a worker's recorder told when each operator of a network has computed its output, in the
+// forward pass and in the backward one, under the name that it has in the network's graph. What is
+// watched stays so, and tells the worker that was given last. Both throw std::runtime_error where
+// MXNet refuses.
+
+// `network` is the handle of MXNet's CachedOp, which a hybridized Gluon network is. Of one with
+// fixed shapes MXNet tells only a few operators.
+void WatchNetwork(std::shared_ptr<Worker> worker, void* network);
+
+// `executor` is the handle of MXNet's Executor, of which a Module has one for each device. It has
+// room for one who watches: nobody else may.
+void WatchExecutor(std::shared_ptr<Worker> worker, void* executor);
 
 }  // namespace kvstore_ext

@@ -72,6 +72,8 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
   bind("MXGetLastError", &mx->last_error);
   bind("MXEnginePushAsyncND", &mx->engine_push);
   bind("MXCachedOpRegisterOpHook", &mx->watch_operators);
+  bind("MXExecutorSetMonitorCallbackEX", &mx->watch_executor);
+  bind("MXNDArrayGetContext", &mx->array_context);
   bind("MXNDArrayWaitToRead", &mx->wait_to_read);
   bind("MXShallowCopyNDArray", &mx->shallow_copy);
   bind("MXNDArrayFree", &mx->array_free);
@@ -87,6 +89,10 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
 const LibMXNet& LibMXNet::Get() {
   if (!loaded) throw std::logic_error("libmxnet.so has not been loaded yet");
   return *loaded;
+}
+
+void LibMXNet::Check(int status) {
+  if (status != 0) throw std::runtime_error(Get().last_error());
 }
 
 }  // namespace kvstore_ext

@@ -43,6 +43,10 @@ struct LibMXNet {
   int (*watch_operators)(void* cached_op,
                          void (*watcher)(const char* name, const char* type, NDArrayHandle output),
                          bool inputs_too);
+  int (*watch_executor)(void* executor,
+                        void (*watcher)(const char* name, NDArrayHandle output, void* param),
+                        void* param, bool inputs_too);
+  int (*array_context)(NDArrayHandle array, int* device, int* number);  // 0, without memory
   int (*wait_to_read)(NDArrayHandle array);
   int (*shallow_copy)(NDArrayHandle array, NDArrayHandle* copy);
   int (*array_free)(NDArrayHandle array);
@@ -55,6 +59,9 @@ struct LibMXNet {
 
   // The library that Load found; throws std::logic_error before.
   static const LibMXNet& Get();
+
+  // Throws std::runtime_error with MXNet's message unless a call's status is 0.
+  static void Check(int status);
 };
 
 }  // namespace kvstore_ext

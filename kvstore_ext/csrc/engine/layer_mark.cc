@@ -1,0 +1,71 @@
+#include "engine/layer_mark.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace kvstore_ext {
+namespace {
+
+struct Mark {
+  std::shared_ptr<Worker> worker;
+  Event event;
+};
+
+// Puts the layer that ends now behind the last one of this process.
+void SetTimes(Event* event) {
+  static std::mutex mutex;
+  static int64_t last_end = 0;  // 0 before the first, whose event has no length
+  std::lock_guard<std::mutex> lock(mutex);
+  event->begin = last_end;
+  event->end = last_end = NowInNanoseconds();
+}
+
+// The engine calls it once the arrays are computed.
+void End(void*, void* on_complete, void* param) {
+  const OnComplete complete = *static_cast<OnComplete*>(on_complete);
+  const auto* mark = static_cast<Mark*>(param);
+  Event event = mark->event;
+  SetTimes(&event);
+  mark->worker->recorder().Record(event);
+  complete.callback(complete.engine, complete.param, nullptr);
+}
+
+// MXNet's number of the device on which an array lies; 0 without memory, of which an operator has
+// an output that nobody needs.
+int DeviceOf(NDArrayHandle array) {
+  int device = 0, number = 0;
+  LibMXNet::Check(LibMXNet::Get().array_context(array, &device, &number));
+  return device;
+}
+
+}  // namespace
+
+void MarkLayer(const std::shared_ptr<Worker>& worker, const std::string& layer, EventKind pass,
+               std::vector<NDArrayHandle> reads, std::vector<NDArrayHandle> writes) {
+  if (!worker->recorder().is_open()) return;
+  constexpr int kCpu[] = {1, 0}, kCpuPrioritized = 3;  // as in engine.cc
+  // The property with which the engine frees variables. The thread that has just computed an array
+  // takes such an operation next; to wake another one would cost more than all else here.
+  constexpr int kNext = 5;
+  int property = kNext;
+  for (auto* arrays : {&reads, &writes}) {
+    const auto unknown_to_engine = [&](NDArrayHandle array) {
+      const int device = DeviceOf(array);
+      if (device > kCpu[0]) property = kCpuPrioritized;
+      return device == 0;
+    };
+    arrays->erase(std::remove_if(arrays->begin(), arrays->end(), unknown_to_engine), arrays->end());
+  }
+  if (reads.empty() && writes.empty()) return;
+  auto mark = std::make_unique<Mark>();
+  mark->worker = worker;
+  mark->event.kind = pass;
+  mark->event.key = worker->recorder().NumberOf(layer);
+  LibMXNet::Check(LibMXNet::Get().engine_push(
+      End, mark.get(), [](void* param) { delete static_cast<Mark*>(param); }, kCpu, reads.data(),
+      static_cast<int>(reads.size()), writes.data(), static_cast<int>(writes.size()), &property, 0,
+      "kvstore_ext layer", false));
+  mark.release();
+}
+
+}  // namespace kvstore_ext
