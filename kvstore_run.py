@@ -65,8 +65,8 @@ def main() -> None:
 def _run_part(part: str) -> None:
     """Runs a part of the package that needs neither its core nor mxnet."""
     del sys.argv[1]
-    entry = os.path.join(_HERE, _PACKAGE, part, "__main__.py")
-    runpy.run_path(entry, run_name="__main__")
+    run = runpy.run_path(os.path.join(_HERE, _PACKAGE, "by_place.py"))["run"]
+    run(f"{part}.main", sys.argv[1:])
 
 
 @contextmanager

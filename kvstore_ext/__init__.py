@@ -6,6 +6,7 @@ room whose docstring says what it promises, in which order to read it, and what 
     errors.py, config.py, spelling.py,     what everything stands on
     stock_store.py, version.py, copies.py
     launch_reports.py                      what a process tells its launcher
+    by_place.py                            commands that do without MXNet
     security/                              a job that keeps strangers out
     keys/, protocol/                       keys at a worker; what workers and servers say
     compression/, optimizer/               methods that make gradients small; who updates parameters

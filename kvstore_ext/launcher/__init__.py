@@ -60,6 +60,7 @@ A process of kvstore_ext tells its supervisor by launch_reports.py that it joins
 joined, what it does meanwhile, which files of a trace it writes, how much it has sent, and why it
 ends. Other programs tell nothing, and run as well.
 
-These files import the standard library and, with a dot, each other; never kvstore_ext or mxnet.
-So the launcher works where neither can be imported, and a supervisor starts fast and stays small.
+These files import the standard library and, with a dot, each other; never mxnet. The package's own
+`__init__`, which does, is passed over (by_place.py). So the launcher works where neither can be
+imported, and a supervisor starts fast and stays small.
 """

@@ -21,7 +21,7 @@ In reading order:
     limits, sweep        what limits it; many of them
     table, picture       for reading
     job_trace, profiling the network of a job, or of a script
-    main, __main__       the command
+    main                 the command
 
 It imports trace/ and report/, and works without MXNet.
 """

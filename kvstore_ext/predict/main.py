@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
+from ..trace.command import errors_in_one_line
 from ..trace.reading import TraceError, read
 from . import measuring
 from .cluster import Cluster, Stragglers
@@ -24,12 +24,12 @@ _HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
 def main(arguments: List[str]) -> int:
-    """Returns the exit status: 1 where there is no network, or no speeds."""
+    """Returns 0; exits with status 1 where there is no network, or no speeds."""
     parser = _parser()
     found = parser.parse_args(arguments)
     if found.profile == []:
         parser.error("argument --profile: no script to run")
-    try:
+    with errors_in_one_line("predict", NetworkError, TraceError, SpeedsError, ProfileError):
         network = _network(found)
         speeds = _speeds(found)
         if found.save_speeds:
@@ -49,9 +49,6 @@ def main(arguments: List[str]) -> int:
             print(f"{found.output}: the same as a picture")
         else:
             print("no picture: matplotlib is not installed")
-    except (NetworkError, TraceError, SpeedsError, ProfileError, OSError) as error:
-        print(f"kvstore-ext predict: {error}", file=sys.stderr)
-        return 1
     return 0
 
 

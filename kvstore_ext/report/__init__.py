@@ -19,7 +19,7 @@ In reading order:
     section, time_sections, link_sections, key_sections, process_sections, sections
                     the parts of the page
     page, page.html the page
-    main, __main__  the command
+    main            the command
 
 It imports trace/ alone, and works without MXNet.
 """

@@ -2,10 +2,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from typing import List
 
+from ..trace.command import errors_in_one_line, output_of, parser_of
 from ..trace.reading import TraceError, read
 from . import words
 from .advice import advise
@@ -15,16 +14,13 @@ from .rules import RULES
 
 
 def main(arguments: List[str]) -> int:
-    """Returns the exit status: 1 where there is no trace, or the page cannot be written."""
+    """Returns 0; exits with status 1 where there is no trace, or the page cannot be written."""
     found = _parser().parse_args(arguments)
-    output = found.output or os.path.join(found.directory, "report.html")
-    try:
+    output = output_of(found)
+    with errors_in_one_line("report", TraceError, NoStepError):
         analysis = analyse(read(found.directory), found.bandwidth)
         with open(output, "w", encoding="utf-8") as file:
             file.write(page(analysis))
-    except (TraceError, NoStepError, OSError) as error:
-        print(f"kvstore-ext report: {error}", file=sys.stderr)
-        return 1
     waiting = words.per_cent(analysis.share_waiting)
     if not analysis.layers_known:
         waiting = f"{waiting} to {words.per_cent(analysis.share_at_most)}"
@@ -36,14 +32,11 @@ def main(arguments: List[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="kvstore-ext report",
-        description="Write a page that says where the time of a job's steps goes, from its trace.",
-        allow_abbrev=False,
+    parser = parser_of(
+        "report",
+        "Write a page that says where the time of a job's steps goes, from its trace.",
+        writes="report.html",
     )
-    parser.add_argument("directory", metavar="DIR", help="what kvstore-launch --trace was given")
-    about = "default: DIR/report.html"
-    parser.add_argument("-o", "--output", metavar="FILE", help=about)
     about = "what a host's link can carry each way; default: the most that one was seen to carry"
     parser.add_argument("--bandwidth", type=_gigabits, metavar="GBIT", help=about)
     return parser

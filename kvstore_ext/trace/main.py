@@ -1,35 +1,29 @@
 """The command kvstore-ext trace: makes one file of what the processes of a job have recorded."""
 from __future__ import annotations
 
-import argparse
 import gzip
-import os
-import sys
 from typing import List, TextIO
 
+from .command import errors_in_one_line, output_of, parser_of
 from .merging import write_merged
 from .reading import JobTrace, TraceError, read
 
 
 def main(arguments: List[str]) -> int:
-    """Returns the exit status: 1 where there is no trace, or the file cannot be written."""
-    parser = argparse.ArgumentParser(
-        prog="kvstore-ext trace",
-        description="Make one file of a job's trace for https://ui.perfetto.dev, chrome://tracing "
-        "or https://speedscope.app.",
+    """Returns 0; exits with status 1 where there is no trace, or the file cannot be written."""
+    parser = parser_of(
+        "trace",
+        "Make one file of a job's trace for https://ui.perfetto.dev, chrome://tracing or "
+        "https://speedscope.app.",
+        writes="trace.json",
+        about="one that ends with .gz is compressed",
     )
-    parser.add_argument("directory", metavar="DIR", help="what kvstore-launch --trace was given")
-    about = "default: DIR/trace.json; one that ends with .gz is compressed"
-    parser.add_argument("-o", "--output", metavar="FILE", help=about)
     found = parser.parse_args(arguments)
-    output = found.output or os.path.join(found.directory, "trace.json")
-    try:
+    output = output_of(found)
+    with errors_in_one_line("trace", TraceError):
         job = read(found.directory)
         with _opened(output) as file:
             count = write_merged(job, file)
-    except (TraceError, OSError) as error:
-        print(f"kvstore-ext trace: {error}", file=sys.stderr)
-        return 1
     for line in described(job):
         print(line)
     print(f"{output}: {count} events; open it in https://ui.perfetto.dev or chrome://tracing")
