@@ -47,8 +47,8 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     for number in order:
         forward = _quick(passes[Kind.FORWARD].get(number, []))
         backward = _middle(passes[Kind.BACKWARD].get(number, []))
-        own = {job.keys[key].name: job.keys[key].elements
-               for key in keys.get(worker.layers[number], [])}  # fmt: skip
+        named = [job.keys[key] for key in keys.get(worker.layers[number], [])]
+        own = {key.name: key.elements for key in named}
         if own or not layers:
             layers.append(Layer(own, forward, backward))
         else:

@@ -20,6 +20,7 @@ from .stores import stores
 from .sweep import rows
 from .table import table
 
+_RATES = [1.0, 4.0, 10.0, 25.0]
 _HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
@@ -37,13 +38,12 @@ def main(arguments: List[str]) -> int:
         known = {**stores(speeds), "ec_dnn": EcDnn(tau=found.tau)}
         unknown = [name for name in found.stores if name not in known]
         if unknown:
-            parser.error(f"argument --stores: there is no store {unknown[0]!r}; "
-                         f"there are {', '.join(known)}")  # fmt: skip
-        chosen = {name: known[name] for name in found.stores or known if name != "ec_dnn"
-                  or found.stores}  # fmt: skip
+            allowed = f"there are {', '.join(known)}"
+            parser.error(f"argument --stores: there is no store {unknown[0]!r}; {allowed}")
+        wanted = found.stores or [name for name in known if name != "ec_dnn"]
+        chosen = {name: known[name] for name in wanted}
         predicted = list(rows(network, _cluster(found), found.bandwidth, found.hosts, chosen))
-        print(f"{network.name}: {network.elements:,} parameters, {network.batch} samples a worker "
-              f"and iteration, {network.compute:.4f} s of computing; {network.device}")  # fmt: skip
+        print(_described(network))
         print("\n".join(table(predicted)))
         if draw(predicted, found.output):
             print(f"{found.output}: the same as a picture")
@@ -52,12 +52,17 @@ def main(arguments: List[str]) -> int:
     return 0
 
 
+def _described(network: Network) -> str:
+    size = f"{network.elements:,} parameters, {network.batch} samples a worker and iteration"
+    return f"{network.name}: {size}, {network.compute:.4f} s of computing; {network.device}"
+
+
 def _network(found: argparse.Namespace) -> Network:
     if found.profile:
         network = profile(found.profile, found.batch)
     elif found.trace:
-        network = network_of(read(found.trace), f"kvstore-launch --trace {found.trace}",
-                             found.batch)  # fmt: skip
+        source = f"kvstore-launch --trace {found.trace}"
+        network = network_of(read(found.trace), source, found.batch)
     else:
         network = load(found.model)
     return on(network, found.device) if found.device else network
@@ -77,9 +82,16 @@ def _speeds(found: argparse.Namespace) -> Speeds:
 def _cluster(found: argparse.Namespace) -> Cluster:
     slow = Stragglers(*found.stragglers) if found.stragglers else None
     return Cluster(
-        1, 1.0, 1.0, delay=found.latency * 1e-6, servers=found.servers, beside=not found.apart,
-        workers_per_host=found.workers_per_host, processors=found.processors, stragglers=slow,
-    )  # fmt: skip
+        1,
+        1.0,
+        1.0,
+        delay=found.latency * 1e-6,
+        servers=found.servers,
+        beside=not found.apart,
+        workers_per_host=found.workers_per_host,
+        processors=found.processors,
+        stragglers=slow,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,9 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch", type=_count, default=32, metavar="N", help=about)
     about = "what computes: a card's name, or the seconds of an iteration without communication"
     add("--device", metavar="DEVICE", help=about)
-    about = "Gbit/s of a host's link each way; default: 1,4,10,25"
-    add("--bandwidth", type=_list(float, 1e-3), default=[1.0, 4.0, 10.0, 25.0], metavar="GBIT,...",
-        help=about)  # fmt: skip
+    about = f"Gbit/s of a host's link each way; default: {','.join(f'{each:g}' for each in _RATES)}"
+    add("--bandwidth", type=_list(float, 1e-3), default=_RATES, metavar="GBIT,...", help=about)
     about = f"default: {','.join(map(str, _HOSTS))}"
     add("--hosts", type=_list(int, 1), default=_HOSTS, metavar="N,...", help=about)
     about = "microseconds from a host to another, one way; default: 25"

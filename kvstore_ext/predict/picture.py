@@ -24,8 +24,9 @@ def draw(rows: Sequence[Row], file: Path) -> bool:
     for panel, gigabits in zip(panels[0], bandwidths):
         for store in dict.fromkeys(row.store for row in rows):
             own = [row for row in rows if row.gigabits == gigabits and row.store == store]
-            panel.plot([row.hosts for row in own], [100 * row.linear for row in own],
-                       marker="o", markersize=3, label=store)  # fmt: skip
+            hosts = [row.hosts for row in own]
+            shares = [100 * row.linear for row in own]
+            panel.plot(hosts, shares, marker="o", markersize=3, label=store)
         panel.set(title=f"{gigabits:g} Gbit/s", xlabel="hosts", xscale="log", ylim=(0, 105))
         panel.set_xscale("log", base=2)
     panels[0][0].set_ylabel("% of linear")

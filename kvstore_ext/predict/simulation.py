@@ -18,8 +18,9 @@ MOST_EACH = 8  # hosts up to which every one is simulated
 class Store(Protocol):
     """How a store's exchange is made for a network on a cluster."""
 
-    def make(self, events: Events, topology: Topology, cluster: Cluster,
-             sizes: Sequence[int]) -> Any:  # fmt: skip
+    def make(
+        self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
+    ) -> Any:
         """An `Exchange` with `begin`, for keys of so many elements."""
 
 

@@ -52,10 +52,14 @@ class Speeds:
         """Of the lane with a compression, or "" for none."""
         own = self.codecs.get(codec, {})
         return Costs(
-            message=self.message, byte=self.byte, encode=own.get("encode", 0.0),
-            decode=own.get("decode", 0.0), add=own.get("add", self.add),
-            encode_sum=own.get("encode_sum", 0.0), update=self.update if updates else 0.0,
-        )  # fmt: skip
+            message=self.message,
+            byte=self.byte,
+            encode=own.get("encode", 0.0),
+            decode=own.get("decode", 0.0),
+            add=own.get("add", self.add),
+            encode_sum=own.get("encode_sum", 0.0),
+            update=self.update if updates else 0.0,
+        )
 
     def stock(self) -> Costs:
         """Of MXNet's own servers."""

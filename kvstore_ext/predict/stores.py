@@ -61,16 +61,18 @@ class LaneStore:
         speeds, workers = self.speeds, cluster.workers
         there = self.shares * codec.there + self.indices * 4
         back = self.shares * codec.back(workers)
+        cut = self._cut(codec, workers, there, back)
         rules = Rules(
-            placement.lane(sizes, cluster.server_count, self._cut(codec, workers, there, back),
-                           self.slice_bytes),
-            there, back, "lane",
+            placement.lane(sizes, cluster.server_count, cut, self.slice_bytes),
+            there,
+            back,
+            "lane",
             settled(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
             priorities=self.priorities,
             costs=speeds.costs(self.codec, self.updates),
             wake=speeds.wake,
             answers=codec.answers,
-        )  # fmt: skip
+        )
         return ParameterServers(topology, rules)
 
     def _cut(self, codec: Codec, workers: int, there: float, back: float) -> float:

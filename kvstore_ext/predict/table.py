@@ -17,15 +17,15 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         yield f"  {_HEAD}"
         for row in own:
             mark = "*" if row is chosen[gigabits, hosts] else " "
-            yield (f"{mark} {row.store:<12} {row.seconds:>12.4f} {row.throughput:>11.0f} "
-                   f"{100 * row.linear:>8.0f} %  {row.limit}")  # fmt: skip
+            figures = f"{row.seconds:>12.4f} {row.throughput:>11.0f} {100 * row.linear:>8.0f} %"
+            yield f"{mark} {row.store:<12} {figures}  {row.limit}"
         winner = chosen[gigabits, hosts]
         yield f"  best: {winner.store}, limited by {winner.limit}"
         exact = [row for row in own if row.store in EXACT]
         if exact and winner.store not in EXACT:
             other = best(exact)[0]
-            yield (f"  best of those that train as dist_sync does: {other.store}, "
-                   f"limited by {other.limit}")  # fmt: skip
+            found = f"{other.store}, limited by {other.limit}"
+            yield f"  best of those that train as dist_sync does: {found}"
         yield ""
 
 

@@ -99,9 +99,18 @@ class Connection:
     """
 
     __slots__ = (
-        "back", "delay", "parts", "received", "receiver", "segments", "sender", "sent",
-        "turn", "waits", "wire",
-    )  # fmt: skip
+        "back",
+        "delay",
+        "parts",
+        "received",
+        "receiver",
+        "segments",
+        "sender",
+        "sent",
+        "turn",
+        "waits",
+        "wire",
+    )
 
     def __init__(
         self,
