@@ -1,10 +1,10 @@
-"""Throughput of 1 to 512 GPUs by TernGrad's performance model: its figure 5.
+"""Throughput of 1 to 512 GPUs by TernGrad's performance model, and by events: its figure 5.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from gluon_models import get_model
 
@@ -12,6 +12,8 @@ from benchmarks.figures import captions, style
 from benchmarks.figures.captions import Lines
 from benchmarks.replay.costs import Device, layers_of
 from benchmarks.replay.measurement import Measurable
+from benchmarks.replay.trace import Trace
+from benchmarks.simulations import terngrad_events
 from benchmarks.simulations.terngrad_model import (
     Machines,
     bits_of_sum,
@@ -67,7 +69,21 @@ MODELS = (
 # Of the paper: panel, model, GPUs, and how much faster TernGrad is.
 _WORDS = ((0, "alexnet", 8, "3.04 times"), (1, "vgg11", 512, "about 2 times"))
 
-Sizes = Dict[Tuple[int, str], Tuple[float, int]]  # seconds of computing, and elements
+@dataclass(frozen=True)
+class Kind:
+    """What travels: floats, or TernGrad's values."""
+
+    name: str
+    codec: str  # of the event model
+    bits: float  # of the equations
+    filled: bool  # its markers
+
+
+KINDS = (Kind("floats", "", _FLOAT, False), Kind("TernGrad", "terngrad", _TERNARY, True))
+_EQUATIONS, _EVENTS = ":", "-"  # lines
+
+Networks = Dict[Tuple[int, str], Trace]  # by panel and model, with the times of one GPU
+Simulated = Dict[Tuple[int, str, int, str], float]  # images/s, by GPUs and codec, too
 
 
 def runs(quick: bool = False) -> List[Measurable]:
@@ -77,15 +93,30 @@ def runs(quick: bool = False) -> List[Measurable]:
 
 def draw(lines: Lines, directory: Path) -> None:
     """Writes terngrad-scaling.svg and terngrad-scaling.md."""
-    sizes = _sizes()
-    drawn, axes = style.figure(7.2, 3.6, 1, len(PANELS))
+    networks = _networks()
+    simulated = {
+        (number, model.name, count, kind.codec): terngrad_events.throughput(
+            panel.machines, count, networks[number, model.name], kind.codec
+        )
+        for number, panel in enumerate(PANELS)
+        for model in MODELS
+        for kind in KINDS
+        for count in GPUS
+    }
+    _draw(networks, simulated, directory / f"{NAME}.svg")
+    (directory / f"{NAME}.md").write_text("\n".join(_text(networks, simulated)) + "\n")
+
+
+def _draw(networks: Networks, simulated: Simulated, file: Path) -> None:
+    drawn, axes = style.figure(7.2, 3.9, 1, len(PANELS))
     for number, (place, panel) in enumerate(zip(axes, PANELS)):
         for model in MODELS:
-            for bits, dashes in ((_FLOAT, ":"), (_TERNARY, "-")):
-                how = {**style.line(model.like), "linestyle": dashes}
-                kind = "floats" if bits == _FLOAT else "TernGrad"
-                values = [_throughput(sizes, number, model, count, bits) for count in GPUS]
-                place.plot(GPUS, values, label=f"{model.title}, {kind}", **how)
+            for kind in KINDS:
+                how = _line(model, kind)
+                values = [_throughput(networks, number, model, count, kind.bits) for count in GPUS]
+                place.plot(GPUS, values, **{**how, "linestyle": _EQUATIONS})
+                values = [simulated[number, model.name, count, kind.codec] for count in GPUS]
+                place.plot(GPUS, values, **{**how, "linestyle": _EVENTS})
         place.set_xscale("log", base=2)
         place.set_yscale("log")
         place.set_xticks(_SAID, [str(count) for count in _SAID])
@@ -93,74 +124,93 @@ def draw(lines: Lines, directory: Path) -> None:
         place.set_xlabel("GPUs")
         place.grid()
     axes[0].set_ylabel("images/s")
-    handles, labels = axes[0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False,
-                 fontsize="small")
-    style.save(drawn, directory / f"{NAME}.svg")
-    (directory / f"{NAME}.md").write_text("\n".join(_text(sizes)) + "\n")
+    for model in MODELS:
+        axes[0].plot([], [], label=model.title, **{**_line(model, KINDS[1]), "linestyle": ""})
+    plain = {"color": "black", "marker": "o", "markersize": 5, "linewidth": 1.4}
+    for kind in KINDS:
+        fill = "black" if kind.filled else "white"
+        axes[0].plot([], [], label=kind.name, markerfacecolor=fill, **{**plain, "linestyle": ""})
+    for dashes, method in ((_EQUATIONS, "the paper's equations"), (_EVENTS, "event model")):
+        axes[0].plot([], [], label=method, **{**plain, "marker": "", "linestyle": dashes})
+    drawn.legend(loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    style.save(drawn, file)
 
 
-def _sizes() -> Sizes:
-    sizes: Sizes = {}
+def _line(model: Model, kind: Kind) -> Dict[str, Any]:
+    how = style.line(model.like)
+    return {**how, "markerfacecolor": how["color"] if kind.filled else "white"}
+
+
+def _networks() -> Networks:
+    found: Networks = {}
     for model in MODELS:
         for number, panel in enumerate(PANELS):
             shape = {"data": (model.batch, 3, 224, 224)}
             layers = layers_of(get_model(model.name), shape, panel.device)
-            seconds = sum(layer.forward + layer.backward for layer in layers)
-            sizes[number, model.name] = seconds, sum(layer.elements for layer in layers)
-    return sizes
+            found[number, model.name] = Trace(
+                model.title, model.batch, panel.device.name, "benchmarks.replay.costs", layers
+            )
+    return found
 
 
-def _throughput(sizes: Sizes, panel: int, model: Model, gpus: int, bits: float) -> float:
-    compute, elements = sizes[panel, model.name]
-    machines = PANELS[panel].machines
-    return weak_scaling(machines, gpus, elements * bits / 8, model.batch, compute)
+def _throughput(networks: Networks, panel: int, model: Model, gpus: int, bits: float) -> float:
+    network, machines = networks[panel, model.name], PANELS[panel].machines
+    return weak_scaling(machines, gpus, network.elements * bits / 8, model.batch, network.compute)
 
 
-def _speedup(sizes: Sizes, panel: int, model: Model, gpus: int, bits: float) -> float:
-    ternary = _throughput(sizes, panel, model, gpus, bits)
-    return ternary / _throughput(sizes, panel, model, gpus, _FLOAT)
+def _speedup(networks: Networks, panel: int, model: Model, gpus: int, bits: float) -> float:
+    ternary = _throughput(networks, panel, model, gpus, bits)
+    return ternary / _throughput(networks, panel, model, gpus, _FLOAT)
 
 
-def _text(sizes: Sizes) -> Iterator[str]:
+def _text(networks: Networks, simulated: Simulated) -> Iterator[str]:
     yield from captions.head(
-        "Throughput against GPUs, by TernGrad's model", NAME,
-        "TernGrad's figure 5, by equations 29 and 30 of its appendix B. Nothing is measured.",
+        "Throughput against GPUs, by TernGrad's model and by events", NAME,
+        "TernGrad's figure 5, by equations 29 and 30 of its appendix B and by the event model of "
+        "`kvstore-ext predict`. Nothing is measured.",
     )
-    yield (f"An element of a gradient is {_FLOAT} bits, and with TernGrad {_TERNARY} on every way. "
-           "The last column has as many as an element of the sum needs, whichever way it goes: "
-           "the paper's servers send sums of so many.")
-    words = {(panel, name, gpus): text for panel, name, gpus, text in _WORDS}
+    yield (f"By the equations an element of a gradient is {_FLOAT} bits, and with TernGrad "
+           f"{_TERNARY} on every way; `with sums' bits` has as many as an element of the sum "
+           "needs, whichever way it goes: the paper's servers send sums of so many. By events a "
+           "machine's GPUs add up floats and are one worker of `p3` or `terngrad`, on hosts with "
+           f"{terngrad_events.PROCESSORS} processors.")
+    words = {(panel, name, count): text for panel, name, count, text in _WORDS}
     for number, panel in enumerate(PANELS):
         yield from ["", f"## {panel.machines.name}", ""]
         yield ("| | GPUs | images/s, floats | images/s, TernGrad | times as fast | in the paper | "
-               "with sums' bits |")
-        yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+               "with sums' bits | by events: floats | TernGrad | times as fast |")
+        yield f"| --- |{' ---: |' * 9}"
         for model in MODELS:
-            for gpus in _SAID:
+            for count in (each for each in _SAID if each in GPUS):
+                sums = max(_TERNARY, bits_of_sum(count))
+                floats, ternary = (
+                    simulated[number, model.name, count, kind.codec] for kind in KINDS
+                )
                 cells = [
-                    model.title, str(gpus),
-                    *(f"{_throughput(sizes, number, model, gpus, bits):.0f}"
-                      for bits in (_FLOAT, _TERNARY)),
-                    f"{_speedup(sizes, number, model, gpus, _TERNARY):.2f}",
-                    words.get((number, model.name, gpus), ""),
-                    f"{_speedup(sizes, number, model, gpus, max(_TERNARY, bits_of_sum(gpus))):.2f}",
+                    model.title, str(count),
+                    *(f"{_throughput(networks, number, model, count, kind.bits):.0f}"
+                      for kind in KINDS),
+                    f"{_speedup(networks, number, model, count, _TERNARY):.2f}",
+                    words.get((number, model.name, count), ""),
+                    f"{_speedup(networks, number, model, count, sums):.2f}",
+                    f"{floats:.0f}", f"{ternary:.0f}", f"{ternary / floats:.2f}",
                 ]
                 yield f"| {' | '.join(cells)} |"
     yield ""
-    yield _implied(sizes)
+    yield _implied(networks)
 
 
-def _implied(sizes: Sizes) -> str:
+def _implied(networks: Networks) -> str:
     """What the paper's 3.04 says of its computing."""
     (panel, name, gpus, _), speedup = _WORDS[0], 3.04
     model = next(each for each in MODELS if each.name == name)
-    compute, elements = sizes[panel, name]
+    network = networks[panel, name]
     floats, ternary = (
-        communication(PANELS[panel].machines, gpus, elements * bits / 8)
+        communication(PANELS[panel].machines, gpus, network.elements * bits / 8)
         for bits in (_FLOAT, _TERNARY)
     )
     needed = implied_compute(speedup, floats, ternary)
+    compute = network.compute
     return (
         f"With these equations and {gpus} GPUs, {model.title} is {speedup} times as fast where a "
         f"GPU computes for {needed:.2f} s a step, {model.batch / needed:.0f} images a second. By "

@@ -4,11 +4,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Sequence
 
-from . import placement
 from .cluster import Cluster
 from .codecs import CODECS, PLAIN, Codec
 from .events import Events
 from .parameter_servers import ParameterServers, Rules
+from .placement import SLICE_BYTES, lane, stock, stock_p3
 from .ring import Ring, RingRules
 from .speeds import Speeds
 from .topology import Topology
@@ -51,7 +51,7 @@ class LaneStore:
     updates: bool = False
     shares: float = 1.0
     indices: float = 0.0
-    slice_bytes: int = placement.SLICE_BYTES
+    slice_bytes: int = SLICE_BYTES
 
     def make(
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
@@ -63,7 +63,7 @@ class LaneStore:
         back = self.shares * codec.back(workers)
         cut = self._cut(codec, workers, there, back)
         rules = Rules(
-            placement.lane(sizes, cluster.server_count, cut, self.slice_bytes),
+            lane(sizes, cluster.server_count, cut, self.slice_bytes),
             there,
             back,
             "lane",
@@ -90,7 +90,7 @@ class StockStore:
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
     ) -> ParameterServers:
         """The exchange of keys of so many elements."""
-        place = placement.stock_p3 if self.p3 else placement.stock
+        place = stock_p3 if self.p3 else stock
         rules = Rules(
             place(sizes, cluster.server_count),
             queue="shared" if self.p3 else "first",
