@@ -37,6 +37,7 @@ SYMBOLS = (
     "MXNDArrayToDLPack",
     "MXNDArrayCallDLPackDeleter",
     "MXCachedOpRegisterOpHook",
+    "MXExecutorSetMonitorCallbackEX",
 )
 FORGETFUL = """
 #include <stdlib.h>
