@@ -6,10 +6,11 @@ The wrong ones are modules named mxnet with a shared library of a few lines for 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
-from tests.support.paths import python_path
+from tests.support.paths import ROOT, python_path
 from tests.support.processes import run_python
 
 PACKAGE = """
@@ -24,21 +25,12 @@ libinfo = types.SimpleNamespace(find_lib_path=lambda: [library])
 """
 
 # What the core looks for. The two functions that translate a message forget all of it.
-SYMBOLS = (
-    "_ZN2ps10Postoffice3GetEv",
-    "_ZN2ps3Van4SendERKNS_7MessageE",
-    "_ZN2ps8CustomerC1EiiRKSt8functionIFvRKNS_7MessageEEE",
-    "_ZN2ps8CustomerD1Ev",
-    "MXGetLastError",
-    "MXEnginePushAsyncND",
-    "MXNDArrayWaitToRead",
-    "MXShallowCopyNDArray",
-    "MXNDArrayFree",
-    "MXNDArrayToDLPack",
-    "MXNDArrayCallDLPackDeleter",
-    "MXCachedOpRegisterOpHook",
-    "MXExecutorSetMonitorCallbackEX",
-)
+CORE = ROOT / "kvstore_ext" / "csrc" / "transport" / "libmxnet.cc"
+SYMBOLS = [
+    symbol
+    for symbol in re.findall(r'bind\("(\w+)"', CORE.read_text())
+    if "PackMeta" not in symbol and "UnpackMeta" not in symbol
+]
 FORGETFUL = """
 #include <stdlib.h>
 void _ZN2ps3Van8PackMetaERKNS_4MetaEPPcPi(void* van, void* meta, char** buffer, int* size) {
