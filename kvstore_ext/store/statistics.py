@@ -22,6 +22,7 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
         "non_finite": totals.non_finite,
         "refused": worker.refused(),
         "strangers": _core.strangers(),
+        "foreign": _core.foreign_messages(),
         "encode": totals.encode,
         "queue": totals.queue,
         "wire": totals.wire,

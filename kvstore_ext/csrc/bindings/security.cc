@@ -1,6 +1,7 @@
 // What Python sees of a job's encryption.
 #include "bindings/bindings.h"
 #include "security/encryption.h"
+#include "security/foreign_messages.h"
 #include "security/strangers.h"
 
 namespace kvstore_ext {
@@ -11,6 +12,7 @@ void BindSecurity(py::module_* module) {
     return Encrypt(path, secret);
   });
   module->def("strangers", &Strangers);
+  module->def("foreign_messages", &ForeignMessages);
 }
 
 }  // namespace kvstore_ext

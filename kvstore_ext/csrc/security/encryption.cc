@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "security/foreign_messages.h"
 #include "security/job_sockets.h"
 #include "security/message_cipher.h"
 #include "security/sealed_messages.h"
@@ -28,12 +29,14 @@ void* Open(const std::string& path) {
 
 void Harden(const std::string& path) {
   void* library = Open(path);
-  try {
-    ZeroMQ::Load(library);
-    Slots slots(library);
-    BoundSockets(&slots);
-    slots.Write();
-  } catch (const std::runtime_error&) {
+  for (const auto harden : {&BoundSockets, &DropForeignMessages}) {
+    try {
+      ZeroMQ::Load(library);
+      Slots slots(library);
+      harden(&slots);
+      slots.Write();
+    } catch (const std::runtime_error&) {
+    }
   }
 }
 

@@ -1,8 +1,9 @@
 // A job of its own: what ps-lite's processes say to each other is sealed with the job's key.
 //
 // Read in this order: slots, zeromq, job_sockets (who may connect), message_cipher and
-// sealed_messages (what is sent), strangers (who was refused). This room knows no message of the
-// lane: MXNet's own store and ps-lite's commands are sealed likewise.
+// sealed_messages (what is sent), strangers (who was refused); and for every job: pslite_meta,
+// expected_messages, foreign_messages (what ps-lite does not get to read). This room knows no
+// message of the lane: MXNet's own store and ps-lite's commands are sealed likewise.
 #pragma once
 
 #include <string>
@@ -10,8 +11,9 @@
 namespace kvstore_ext {
 
 // Has the libmxnet.so at `path`, which is loaded, end a connection by which anybody could write
-// into this process's memory. For every process, with a key or without one; a library in which the
-// place is not found may have another ZeroMQ, and stays as it is.
+// into this process's memory, and keep from ps-lite what it cannot read. For every process, with a
+// key or without one; a library in which a place is not found may have another ZeroMQ, and stays as
+// it is there. Call it before ps-lite starts.
 void Harden(const std::string& path);
 
 // Has the libmxnet.so at `path`, which is loaded, seal all it sends and refuse what is not sealed.

@@ -12,11 +12,13 @@ struct ZmqMessage {
 };
 
 // Options of sockets, and flags of messages.
+constexpr int kZmqIdentity = 5;
 constexpr int kZmqMaxMessageSize = 22;
 constexpr int kZmqCurveServer = 47;
 constexpr int kZmqCurvePublicKey = 48;
 constexpr int kZmqCurveSecretKey = 49;
 constexpr int kZmqCurveServerKey = 50;
+constexpr unsigned char kZmqMore = 1;
 constexpr unsigned char kZmqMoreOrCommand = 3;
 
 // As NaCl has its boxes: plain bytes begin with 32 zeros; sealed ones with 16, and a tag of 16.

@@ -1,0 +1,140 @@
+#include "security/expected_messages.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+namespace kvstore_ext {
+namespace {
+
+constexpr int32_t kScheduler = 1;
+constexpr int32_t kFirstServer = 8;  // then every second number
+constexpr int32_t kFirstWorker = 9;
+constexpr int32_t kEverybody = 7;  // groups are sums of 1, 2 and 4
+constexpr int32_t kMXNetApp = 0;
+constexpr int32_t kLaneApp = 1;
+constexpr size_t kLongestName = 11;   // of a number that fits
+constexpr size_t kStockKeyBytes = 8;  // of MXNet's keys, and of the length of one's values
+constexpr size_t kLengthBytes = 4;
+
+bool IsServer(int32_t id) { return id >= kFirstServer && id % 2 == 0; }
+bool IsWorker(int32_t id) { return id >= kFirstWorker && id % 2 == 1; }
+
+int FromEnvironmentOr0(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::max(0, std::atoi(text));
+}
+
+bool HasAddress(const PsLiteNode& node) {
+  return node.hostname_bytes > 0 && node.port > 0 && node.port < 65536;
+}
+
+// MXNet's own servers and workers look for keys, values, and perhaps lengths.
+const char* WhyNoData(const PsLiteMeta& meta, const std::vector<size_t>& data) {
+  if (meta.app != kMXNetApp && meta.app != kLaneApp) return "it is for nobody";
+  if (meta.timestamp == kPsLiteNone) return "it has no timestamp";
+  if (data.size() != meta.data_types) return "it has other parts than it says";
+  if (meta.app == kLaneApp) return data.size() > 1 ? "it has too many parts" : nullptr;
+  if (data.empty()) return nullptr;
+  if (data.size() == 1 || data.size() > 3) return "it has other parts than keys and values";
+  if (data[0] == 0 || data[0] % kStockKeyBytes != 0) return "its keys have another size";
+  if (data.size() == 2) return nullptr;
+  if (data[2] % kLengthBytes != 0) return "its lengths have another size";
+  const bool agree = data[2] / kLengthBytes == data[0] / kStockKeyBytes;
+  return meta.request && !agree ? "it has other lengths than keys" : nullptr;
+}
+
+}  // namespace
+
+int32_t PsLiteId(std::string_view name) {
+  if (name.size() < 3 || name.size() > kLongestName || name.substr(0, 2) != "ps") {
+    return kPsLiteNone;
+  }
+  int32_t id = 0;
+  for (const char digit : name.substr(2)) {
+    if (digit < '0' || digit > '9') return kPsLiteNone;
+    id = id * 10 + (digit - '0');
+  }
+  return id;
+}
+
+ExpectedMessages ExpectedMessages::FromEnvironment() {
+  const char* name = std::getenv("DMLC_ROLE");
+  const std::string role = name == nullptr ? "" : name;
+  const PsLiteRole found = role == "server"      ? PsLiteRole::kServer
+                           : role == "worker"    ? PsLiteRole::kWorker
+                           : role == "scheduler" ? PsLiteRole::kScheduler
+                                                 : PsLiteRole::kUnknown;
+  return {found, FromEnvironmentOr0("DMLC_NUM_WORKER"), FromEnvironmentOr0("DMLC_NUM_SERVER")};
+}
+
+const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) const {
+  const int32_t sender = PsLiteId(frames.name);
+  if (sender != kPsLiteNone && !Sends(sender, own)) return "nobody of that number sends to here";
+  PsLiteMeta meta;
+  if (!meta.Read(frames.meta)) return "its fixed part cannot be read";
+  if (meta.command == PsLiteCommand::kNone) {
+    return sender == kPsLiteNone ? "its sender has no number" : WhyNoData(meta, frames.data);
+  }
+  if (!frames.data.empty() || meta.data_types > 0) return "a command has no other parts";
+  return WhyNoCommand(meta, sender, own);
+}
+
+bool ExpectedMessages::IsOfJob(int32_t id) const {
+  if (IsWorker(id)) return workers_ == 0 || (id - kFirstWorker) / 2 < workers_;
+  if (IsServer(id)) return servers_ == 0 || (id - kFirstServer) / 2 < servers_;
+  return id == kScheduler;
+}
+
+// ps-lite connects processes of different roles, and each with itself.
+bool ExpectedMessages::Sends(int32_t sender, int32_t own) const {
+  if (!IsOfJob(sender)) return false;
+  if (sender == own || sender == kScheduler) return true;
+  if (role_ == PsLiteRole::kWorker) return IsServer(sender);
+  return role_ != PsLiteRole::kServer || IsWorker(sender);
+}
+
+const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sender,
+                                           int32_t own) const {
+  const bool schedules = role_ == PsLiteRole::kScheduler || role_ == PsLiteRole::kUnknown;
+  if (meta.command == PsLiteCommand::kAddNode) {
+    const bool tells = sender == kScheduler;
+    if (tells && role_ == PsLiteRole::kScheduler) return "the scheduler is there already";
+    return tells || schedules ? WhyNoNodes(meta, sender) : "only the scheduler adds processes";
+  }
+  if (sender == kPsLiteNone) return "its sender has no number";
+  switch (meta.command) {
+    case PsLiteCommand::kTerminate:
+      return sender == own ? nullptr : "a process ends by its own command alone";
+    case PsLiteCommand::kBarrier:
+      // ps-lite leaves an answer's group as its memory was.
+      if (!meta.request) {
+        return sender == kScheduler ? nullptr : "only the scheduler ends a barrier";
+      }
+      if (meta.barrier_group < 1 || meta.barrier_group > kEverybody)
+        return "there is no such group";
+      return schedules ? nullptr : "only the scheduler counts who waits";
+    case PsLiteCommand::kHeartbeat: {
+      const bool its_own = std::all_of(meta.nodes.begin(), meta.nodes.end(),
+                                       [&](const PsLiteNode& node) { return node.id == sender; });
+      return its_own ? nullptr : "a heartbeat is the sender's own";
+    }
+    case PsLiteCommand::kAcknowledge: return nullptr;
+    default: return "there is no such command";
+  }
+}
+
+// A process without a number asks the scheduler for one, which tells everybody of everybody.
+const char* ExpectedMessages::WhyNoNodes(const PsLiteMeta& meta, int32_t sender) const {
+  for (const PsLiteNode& node : meta.nodes) {
+    if (!HasAddress(node)) return "a process without an address";
+    if (sender == kScheduler && !IsOfJob(node.id)) return "there is no such process";
+  }
+  if (sender == kScheduler) return meta.nodes.empty() ? "it adds nobody" : nullptr;
+  if (meta.nodes.size() != 1 || meta.nodes.front().id != sender) {
+    return "a process can add itself alone";
+  }
+  return nullptr;
+}
+
+}  // namespace kvstore_ext

@@ -1,0 +1,50 @@
+// Which messages ps-lite can read in a process of a job. It ends the process, or writes elsewhere,
+// by most others.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "security/pslite_meta.h"
+
+namespace kvstore_ext {
+
+// A message as ZeroMQ has brought it: who has sent it, its fixed part, and the parts that follow.
+struct PsLiteFrames {
+  std::string_view name;
+  std::string_view meta;
+  std::vector<size_t> data;  // bytes of each
+};
+
+enum class PsLiteRole { kServer, kWorker, kScheduler, kUnknown };
+
+// The number that a name of ps-lite's says: "ps9" is worker 0, "ps8" server 0, "ps1" the scheduler.
+// kPsLiteNone for others'.
+int32_t PsLiteId(std::string_view name);
+
+class ExpectedMessages {
+ public:
+  // Of a process of this role, in a job of so many; 0 where that is not known.
+  ExpectedMessages(PsLiteRole role, int workers, int servers)
+      : role_(role), workers_(workers), servers_(servers) {}
+
+  // As the environment of launchers has it (DMLC_ROLE, DMLC_NUM_WORKER, DMLC_NUM_SERVER).
+  static ExpectedMessages FromEnvironment();
+
+  // Why ps-lite must not read a message, in a few words, or null where it may. `own` is the number
+  // that this process has by now, or kPsLiteNone.
+  const char* WhyNot(const PsLiteFrames& frames, int32_t own) const;
+
+ private:
+  bool IsOfJob(int32_t id) const;
+  bool Sends(int32_t sender, int32_t own) const;
+  const char* WhyNoCommand(const PsLiteMeta& meta, int32_t sender, int32_t own) const;
+  const char* WhyNoNodes(const PsLiteMeta& meta, int32_t sender) const;
+
+  PsLiteRole role_;
+  int workers_;
+  int servers_;
+};
+
+}  // namespace kvstore_ext

@@ -1,0 +1,161 @@
+// What ps-lite gets to read, and what would end its process.
+#include "security/expected_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace kvstore_ext {
+namespace {
+
+std::string Varint(uint64_t value) {
+  std::string text;
+  for (; value >= 128; value /= 128) text += static_cast<char>(value % 128 + 128);
+  return text + static_cast<char>(value);
+}
+
+std::string Field(int number, uint64_t value) { return Varint(number * 8) + Varint(value); }
+
+std::string Field(int number, const std::string& text) {
+  return Varint(number * 8 + 2) + Varint(text.size()) + text;
+}
+
+std::string Node(uint64_t id, int role = 0, const std::string& host = "10.0.0.1",
+                 uint64_t port = 9000) {
+  return Field(2, Field(1, role) + Field(2, id) + Field(3, host) + Field(4, port) + Field(5, 0) +
+                      Field(10, 0));
+}
+
+std::string Command(int number, const std::string& more = "", bool request = false) {
+  return Field(1, 0) + Field(3, Field(1, number) + more) + Field(4, request) + Field(10, 0);
+}
+
+// As PackMeta writes one with so many parts.
+std::string Data(uint64_t app, size_t parts, bool request = true) {
+  return Field(1, 7) + Field(2, "text") + Field(4, request) + Field(5, 1) + Field(6, 0) +
+         Field(7, app) + Field(8, 12345) + Field(9, std::string(parts, '\1')) + Field(10, 0) +
+         Field(12, 0) + Field(13, ~uint64_t{0});
+}
+
+constexpr int kTerminate = 1;
+constexpr int kAddNode = 2;
+constexpr int kBarrier = 3;
+constexpr int kAcknowledge = 4;
+constexpr int kHeartbeat = 5;
+constexpr uint64_t kNone = kPsLiteNone;
+
+// In a job of three workers and two servers: of worker 1, server 1 and the scheduler.
+class Expected : public testing::Test {
+ protected:
+  static bool Reads(PsLiteRole role, int32_t own, const std::string& name, const std::string& meta,
+                    const std::vector<size_t>& data = {}) {
+    return ExpectedMessages(role, 3, 2).WhyNot({name, meta, data}, own) == nullptr;
+  }
+  static bool Worker(const std::string& name, const std::string& meta,
+                     const std::vector<size_t>& data = {}) {
+    return Reads(PsLiteRole::kWorker, 11, name, meta, data);
+  }
+  static bool Server(const std::string& name, const std::string& meta,
+                     const std::vector<size_t>& data = {}) {
+    return Reads(PsLiteRole::kServer, 10, name, meta, data);
+  }
+  static bool Scheduler(const std::string& name, const std::string& meta) {
+    return Reads(PsLiteRole::kScheduler, 1, name, meta);
+  }
+};
+
+TEST_F(Expected, AreThoseOfTheJobsProcesses) {
+  EXPECT_TRUE(Worker("ps8", Data(1, 1), {1000}));
+  EXPECT_TRUE(Worker("ps10", Data(0, 2, false), {8, 4000}));
+  EXPECT_TRUE(Worker("ps10", Data(0, 0, false)));
+  EXPECT_TRUE(Server("ps13", Data(0, 3), {16, 4000, 8}));
+  EXPECT_TRUE(Server("ps1", Data(1, 0)));
+  EXPECT_TRUE(Scheduler("ps9", Data(1, 0)));
+  EXPECT_TRUE(Worker("ps11", Command(kTerminate)));
+  EXPECT_TRUE(Worker("ps1", Command(kBarrier, Field(3, ~uint64_t{0})))) << "of any group";
+  EXPECT_TRUE(Scheduler("ps1", Command(kBarrier, Field(3, 7), true)));
+  EXPECT_TRUE(Server("ps9", Command(kAcknowledge, Field(4, ~uint64_t{0}))));
+  EXPECT_TRUE(Scheduler("ps8", Command(kHeartbeat, Node(8))));
+  EXPECT_TRUE(Server("ps1", Command(kHeartbeat, Node(1, 2))));
+  EXPECT_TRUE(Scheduler("stranger", Command(kAddNode, Node(kNone))));
+  EXPECT_TRUE(Scheduler("ps9", Command(kAddNode, Node(9, 1)))) << "for one more store";
+  EXPECT_TRUE(Reads(PsLiteRole::kWorker, kPsLiteNone, "ps1",
+                    Command(kAddNode, Node(8) + Node(10) + Node(9, 1) + Node(11, 1) + Node(1, 2))));
+}
+
+TEST_F(Expected, OfOthersAreNone) {
+  const std::string harmless = Data(1, 0);
+  for (const char* name : {"ps9", "ps13", "ps12", "ps15", "ps99", "ps7", "ps0", "ps", "stranger",
+                           "ps8x", "ps-8", "ps4294967304", ""}) {
+    EXPECT_FALSE(Worker(name, harmless)) << name;
+  }
+  for (const char* name : {"ps8", "ps15", "ps99"}) EXPECT_FALSE(Server(name, harmless)) << name;
+  EXPECT_FALSE(Scheduler("ps15", harmless));
+  EXPECT_FALSE(Scheduler("stranger", harmless));
+}
+
+TEST_F(Expected, CannotBeAnyBytes) {
+  EXPECT_FALSE(Worker("ps8", std::string(64, 'A'), {64}));
+  EXPECT_FALSE(Worker("ps8", ""));
+  const std::string good = Data(1, 1);
+  ASSERT_TRUE(Worker("ps8", good, {5}));
+  EXPECT_FALSE(Worker("ps8", good + Field(14, 0), {5})) << "no such field";
+  EXPECT_FALSE(Worker("ps8", good + Field(7, 1), {5})) << "twice";
+  EXPECT_FALSE(Worker("ps8", good + Varint(11 * 8 + 1) + "12345678", {5})) << "of another kind";
+  EXPECT_FALSE(Worker("ps8", good + Varint(11 * 8) + std::string(10, '\x80'), {5})) << "too long";
+  EXPECT_FALSE(Worker("ps8", good + Varint(2 * 8 + 2) + Varint(~uint64_t{0}), {5}));
+  EXPECT_FALSE(Scheduler("ps8", Field(3, Field(3, 1)))) << "no command";
+  EXPECT_FALSE(Scheduler("ps8", Command(kHeartbeat, Field(2, Field(2, 8))))) << "no role";
+}
+
+TEST_F(Expected, HaveThePartsThatTheySay) {
+  EXPECT_FALSE(Worker("ps8", Data(1, 1)));
+  EXPECT_FALSE(Worker("ps8", Data(1, 2), {8, 8}));
+  EXPECT_FALSE(Worker("ps8", Data(2, 0))) << "nobody of that number";
+  EXPECT_FALSE(Worker("ps8", Data(kNone, 0)));
+  EXPECT_FALSE(Server("ps9", Data(0, 1), {8}));
+  EXPECT_FALSE(Server("ps9", Data(0, 2), {7, 8}));
+  EXPECT_FALSE(Server("ps9", Data(0, 2), {0, 8}));
+  EXPECT_FALSE(Server("ps9", Data(0, 3), {16, 8, 4}));
+  EXPECT_FALSE(Server("ps9", Data(0, 3), {8, 8, 5}));
+  EXPECT_FALSE(Server("ps9", Field(4, 1) + Field(7, 1))) << "no timestamp";
+  EXPECT_FALSE(Scheduler("ps9", Field(9, "\x81") + Data(1, 0)));
+}
+
+TEST_F(Expected, CommandsComeFromWhoMayGiveThem) {
+  EXPECT_FALSE(Worker("ps8", Command(kTerminate)));
+  EXPECT_FALSE(Worker("ps1", Command(kTerminate)));
+  EXPECT_FALSE(Worker("ps8", Command(kBarrier, Field(3, 0)))) << "not the scheduler";
+  EXPECT_FALSE(Worker("ps8", Command(kBarrier, Field(3, 7), true))) << "not to the scheduler";
+  for (const uint64_t group : {uint64_t{0}, uint64_t{8}, ~uint64_t{0}}) {
+    EXPECT_FALSE(Scheduler("ps8", Command(kBarrier, Field(3, group), true))) << group;
+  }
+  EXPECT_FALSE(Scheduler("ps8", Command(kHeartbeat, Node(9)))) << "another's";
+  EXPECT_FALSE(Scheduler("stranger", Command(kHeartbeat, Node(kNone))));
+  EXPECT_FALSE(Scheduler("ps8", Command(6)));
+  EXPECT_FALSE(Reads(PsLiteRole::kServer, 10, "ps9", Command(kAcknowledge), {5}));
+}
+
+TEST_F(Expected, ProcessesAreAddedAsTheSchedulerDoes) {
+  EXPECT_FALSE(Worker("ps8", Command(kAddNode, Node(8))));
+  EXPECT_FALSE(Worker("stranger", Command(kAddNode, Node(kNone))));
+  EXPECT_FALSE(Worker("ps1", Command(kAddNode)));
+  EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(12))));
+  EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(8, 0, ""))));
+  EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(8, 0, "host", kNone))));
+  EXPECT_FALSE(Scheduler("ps1", Command(kAddNode, Node(8))));
+  EXPECT_FALSE(Scheduler("stranger", Command(kAddNode, Node(8))));
+  EXPECT_FALSE(Scheduler("stranger", Command(kAddNode, Node(kNone) + Node(kNone))));
+}
+
+TEST_F(Expected, OfAJobThatIsNotKnownAreThoseOfAnyJob) {
+  const ExpectedMessages any(PsLiteRole::kUnknown, 0, 0);
+  const std::string data = Data(1, 0);
+  EXPECT_EQ(any.WhyNot({"ps99", data, {}}, kPsLiteNone), nullptr);
+  EXPECT_NE(any.WhyNot({"stranger", data, {}}, kPsLiteNone), nullptr);
+  EXPECT_NE(any.WhyNot({"ps99", "AAAA", {}}, kPsLiteNone), nullptr);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
