@@ -13,7 +13,7 @@ from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import entry, take_entry
 from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import Question, answer_to, ask
 from .store_context import StoreContext
 
 _QUESTION = "carried over"
@@ -117,7 +117,7 @@ class CarryOver:
         return np.frombuffer(b"".join(parts), np.float32)
 
     def _put_on_servers(self, key: KeyArrays, drawn: int, whole: np.ndarray) -> None:
-        questions: List[int] = []
+        questions: List[Question] = []
         for index, begin, length, server in self._worker.slices(key.identity):
             part = whole[begin : begin + length]
             what = {"slice": [key.identity, index], "drawn": drawn}

@@ -2,34 +2,67 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from .. import _core
 from ..errors import ClusterError, KVStoreError
 
 
+class Question(NamedTuple):
+    """One that is on its way: the core's number of it, and who is asked on the server."""
+
+    number: int
+    name: str
+
+
+class Answer(Dict[str, Any]):
+    """What a server says; who looks for what it does not say hears which server that was."""
+
+    def __init__(self, fields: Dict[str, Any], server: int, name: str) -> None:
+        super().__init__(fields)
+        self._who = f"server {server} has answered question {name!r}"
+
+    def __missing__(self, field: str) -> Any:
+        found = ", ".join(sorted(self)) or "nothing"
+        raise ClusterError(f"{self._who} without {field!r}; found {found[:200]}")
+
+
 def ask(
     worker: _core.Worker, server: int, name: str, asked: Dict[str, Any], data: bytes = b""
-) -> int:
-    """Asks whoever answers to this name on a server; returns the question's number at once."""
-    return worker.ask(server, json.dumps([name, asked]), data)
+) -> Question:
+    """Asks whoever answers to this name on a server; returns at once."""
+    return Question(worker.ask(server, json.dumps([name, asked]), data), name)
 
 
-def answer_to(worker: _core.Worker, question: int) -> Tuple[Dict[str, Any], bytes]:
+def answer_to(worker: _core.Worker, question: Question) -> Tuple[Dict[str, Any], bytes]:
     """Waits for the answer to a question.
 
     Raises
     ------
     ClusterError
-        Where none comes in time; it names the server, as the other one does.
+        Where none comes in time, or one that no server of kvstore_ext gives; it names the server,
+        as the other one does.
     KVStoreError
         Where the server could not do what it was asked.
     """
     try:
-        server, text, data = worker.await_answer(question)
+        server, text, data = worker.await_answer(question.number)
     except RuntimeError as error:
         raise ClusterError(str(error)) from None
-    answer = json.loads(text)
+    answer = _read(server, question.name, text)
     if "error" in answer:
         raise KVStoreError(f"server {server} could not do what it was asked: {answer['error']}")
     return answer, data
+
+
+def _read(server: int, name: str, text: bytes) -> Answer:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise ClusterError(
+            f"server {server} has answered question {name!r} with {text[:60]!r}; it must be a "
+            "JSON object"
+        )
+    return Answer(fields, server, name)

@@ -12,7 +12,7 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from .. import _core
-from .questions import answer_to, ask
+from .questions import Question, answer_to, ask
 from .state_format import Outline, build, elements, flatten, leaves
 
 # Bytes of a piece, at most; more than the elements of any type have.
@@ -121,7 +121,7 @@ class Sending:
         for number in range(1, len(self._pieces)):
             answer_to(self._worker, self._ask(number))
 
-    def _ask(self, number: int) -> int:
+    def _ask(self, number: int) -> Question:
         asked = {**self._asked, "piece": number}
         data = read(self._sections, self._pieces[number])
         return ask(self._worker, self._server, self._name, asked, data)
@@ -149,7 +149,7 @@ class Fetching:
             arriving.take(answer_to(self._worker, self._ask(number))[1])
         return answer, arriving
 
-    def _ask(self, number: int) -> int:
+    def _ask(self, number: int) -> Question:
         return ask(self._worker, self._server, self._name, {**self._asked, "piece": number})
 
 

@@ -13,7 +13,7 @@ from ..errors import ClusterError, KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import NOBODY, entry, take_entry
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import Question, answer_to, ask
 from .core_selection import RESUME
 from .local_training import LocalTraining
 
@@ -158,7 +158,7 @@ class SlimStates:
     def _put_on_servers(
         self, values: Dict[Any, np.ndarray], cut: Dict[Any, Dict[int, List[bytes]]]
     ) -> None:
-        asked: List[int] = []
+        asked: List[Question] = []
         for name, key in self._training.keys.items():
             value, cores = values[name].reshape(-1), cut[name]
             for index, begin, length, server in self._worker.slices(key.identity):

@@ -13,7 +13,7 @@ from ..config import Options
 from ..errors import KVStoreError
 from ..keys.names import Pairs, stype_of
 from ..protocol.digest_board import QUESTION
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import Question, answer_to, ask
 from .snapshot_store import SnapshotStore
 
 
@@ -29,7 +29,7 @@ class VerifiedStore(SnapshotStore):
     def __init__(self, options: Optional[Options] = None) -> None:
         super().__init__(options)
         self._verified = 0  # steps after which it was done
-        self._question: Optional[int] = None  # the last, if nobody has seen the answer yet
+        self._question: Optional[Question] = None  # the last, if nobody has seen the answer yet
 
     def _before_push(self, values: Pairs) -> None:
         """To be called with what is about to be pushed: before a step's first push the parameters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Iterator
+from typing import Any, Iterator
 
 import mxnet as mx
 import pytest
-from kvstore_ext import _core
+from kvstore_ext import ClusterError, _core
 from kvstore_ext.protocol.end_board import EndBoard
 from kvstore_ext.protocol.questions import answer_to, ask
 
@@ -56,3 +56,36 @@ def test_the_end_is_known_from_those_alone_who_are_in_the_job() -> None:
         answer, _ = board.answer({"told": "", "at": 5, "rank": rank}, b"")
         assert answer["at"] == 0
     assert board.answer({"told": "", "at": 4, "rank": 1}, b"")[0]["at"] == 5
+
+
+class Forging:
+    """A worker of the core to whom somebody answers in a server's place."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+
+    def ask(self, server: int, text: str, data: bytes) -> int:
+        self.server = server
+        return 7
+
+    def await_answer(self, question: int) -> tuple[int, bytes, bytes]:
+        assert question == 7
+        return self.server, self._answer, b""
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"no json", b"\xff\xfe", b"3", b"[]", b"null", b"[" * 100000],
+    ids=lambda text: repr(text[:10]),
+)
+def test_an_answer_that_no_server_gives_is_an_error_that_names_it(answer: bytes) -> None:
+    worker: Any = Forging(answer)
+    with pytest.raises(ClusterError, match=r"^server 3 has answered question 'handover' with"):
+        answer_to(worker, ask(worker, 3, "handover", {}))
+
+
+def test_so_is_one_without_what_was_asked_for() -> None:
+    worker: Any = Forging(b'{"told": ""}')
+    answer, _ = answer_to(worker, ask(worker, 3, "end", {}))
+    assert answer["told"] == ""
+    with pytest.raises(ClusterError, match=r"^server 3 has .* 'end' without 'at'; found told"):
+        answer["at"]

@@ -144,7 +144,7 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
                py::gil_scoped_release without_gil;
                answer = self.AwaitAnswer(question);
              }
-             return py::make_tuple(answer.server, answer.text, ToBytes(answer.payload));
+             return py::make_tuple(answer.server, py::bytes(answer.text), ToBytes(answer.payload));
            })
       .def("totals", &Worker::totals, WithoutGil())
       .def("traffic",
