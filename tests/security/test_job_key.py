@@ -57,7 +57,7 @@ def test_no_answer_but_that_of_the_key_is_taken() -> None:
 def test_what_is_looked_for_in_other_libraries_is_what_this_one_has() -> None:
     """`library_slots` tells of an MXNet that cannot be loaded here."""
     (library,) = mx.libinfo.find_lib_path()
-    assert len(library_slots.replaced()) == 10
+    assert len(library_slots.replaced()) == 12
     assert {"_ZN2ps3Van4SendERKNS_7MessageE", "zmq_setsockopt"} < library_slots.called()
     assert library_slots.lacks(library) == []
     missing = library_slots.lacks(_core.__file__)
