@@ -14,7 +14,7 @@ _LEAST_STEPS = 2
 
 
 def network_of(job: JobTrace, source: str, batch: int) -> Network:
-    """Its layers, their parameters, and the time that worker 0 took for them.
+    """Its layers, their parameters, and the time that its first worker took for them.
 
     A layer's event lasts from the end of the one before, what it waited for included. So its time
     is the median of the backward passes, which wait for nothing, and of the quicker half of the
@@ -23,7 +23,6 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     Parameters
     ----------
     job : JobTrace
-        With at least one worker.
     source : str
         The command that made it.
     batch : int
@@ -32,16 +31,18 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     Raises
     ------
     NetworkError
-        Where the trace has no layers.
+        Where the trace has no worker, or no names of layers.
     """
+    if not job.workers:
+        raise NetworkError("the trace has no worker, only servers: layers are recorded on workers")
     worker = job.workers[0]
-    passes = {kind: _by_layer(worker.of_kind(kind)) for kind in (Kind.FORWARD, Kind.BACKWARD)}
+    passes = {kind: _by_layer(worker.passes(kind)) for kind in (Kind.FORWARD, Kind.BACKWARD)}
     keys = keys_of_layers(job)
-    order = _order(worker.of_kind(Kind.FORWARD))
+    order = _order(worker.passes(Kind.FORWARD))
     if not keys or not order:
         raise NetworkError(
-            "the trace of worker 0 has no layers: they are recorded of networks of Gluon's blocks, "
-            "and of Module's"
+            f"the trace of {worker.name} has no layers: they are recorded of networks of Gluon's "
+            "blocks, and of Module's, and have their names once the worker has ended well"
         )
     layers: List[Layer] = []
     for number in order:

@@ -4,9 +4,10 @@ The event of a layer lasts from the end of the one before to its own, what it wa
 Until the results of its keys are there a forward pass waits; then it computes. So time counts as
 waiting, too, in which the script had not begun the pass yet, while it loads data say.
 
-Without layers, of a network that neither Gluon's blocks nor Module run, only so much is certain:
-the key whose gradient was ready last belongs to the first layer of the next forward pass (P3,
-section 3), and nothing is computed from then until its result is there. Others may wait as well.
+Without layers, of a network that neither Gluon's blocks nor Module run, or without their names, of
+a worker that was killed, only so much is certain: the key whose gradient was ready last belongs to
+the first layer of the next forward pass (P3, section 3), and nothing is computed from then until
+its result is there. Others may wait as well.
 """
 from __future__ import annotations
 
@@ -113,9 +114,10 @@ class _Worker:
 
     def iteration(self) -> Iteration:
         forward = self._events(Kind.FORWARD)
+        named = len(self._worker.passes(Kind.FORWARD)) == len(self._worker.of_kind(Kind.FORWARD))
         count = len(self._steps.numbers)
         at_most = self._exposed()
-        if not len(forward.events) or not self._keys:
+        if not len(forward.events) or not named or not self._keys:
             waits = self._certain_waits()
             waiting = self._sum(waits["end"] - waits["begin"], waits["step"])
             unknown = np.full(count, np.nan)

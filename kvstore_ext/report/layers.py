@@ -57,7 +57,7 @@ def _named(name: str, layers: Iterable[str]) -> Optional[str]:
 
 def _vote(worker: ProcessTrace, votes: Dict[int, Counter]) -> None:
     """Counts, round by round, the layer that ended last before a key's gradient was ready."""
-    passes = worker.of_kind(Kind.BACKWARD)
+    passes = worker.passes(Kind.BACKWARD)
     ready = worker.of_kind(Kind.READY)
     # A gradient that was there when it was pushed tells nothing.
     awaited = ready["end"] - ready["begin"] > _SLACK

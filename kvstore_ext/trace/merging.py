@@ -146,10 +146,13 @@ class _Process:
         elif kind == Kind.STEP:
             yield self._span(f"step {event['round']}", event, _STEPS)
         elif kind in (Kind.FORWARD, Kind.BACKWARD):
-            layer = self._process.layers[int(event["key"])] if self._process.layers else "a layer"
-            yield self._span(f"{layer} {kind.name.lower()}", event, _LAYERS)
+            yield self._span(f"{self._layer(event)} {kind.name.lower()}", event, _LAYERS)
         elif kind in _OPERATIONS:
             yield from self._operation(f"{_OPERATIONS[kind]} {self._key(event)}", number, event)
+
+    def _layer(self, event: np.void) -> str:
+        layers, number = self._process.layers, int(event["key"])
+        return layers[number] if number < len(layers) else "a layer"
 
     def _basis(self, name: str, phase: str, time: int) -> Event:
         microseconds = (int(time) - self._start) / 1000

@@ -65,7 +65,8 @@ class ProcessTrace:
         The store's options by name; empty at a server.
     layers
         Names of layers, by the numbers that are FORWARD's and BACKWARD's `key`; empty where the
-        process was killed before it could write them.
+        process was killed before it could write them, and only the first where it could not write
+        all.
     round_trips
         Of a worker: seconds of the shortest ping to a server, by the server's rank.
     complete
@@ -92,6 +93,11 @@ class ProcessTrace:
     def of_kind(self, *kinds: Kind) -> np.ndarray:
         """Its events of these kinds."""
         return self.events[np.isin(self.events["kind"], [int(kind) for kind in kinds])]
+
+    def passes(self, kind: Kind) -> np.ndarray:
+        """Its events of FORWARD or BACKWARD, those of layers alone whose names are in `layers`."""
+        events = self.of_kind(kind)
+        return events[events["key"] < len(self.layers)]
 
 
 @dataclass(frozen=True)

@@ -122,5 +122,13 @@ def test_a_traced_jobs_layers_are_its_network():
 def test_a_trace_without_layers_says_why():
     job = traced(())
     bare = ProcessTrace("worker", 0, "here", 1, job.workers[0].events[:0])
-    with pytest.raises(NetworkError, match="recorded of networks of Gluon's blocks"):
-        network_of(JobTrace((bare,), job.keys), "a test", 16)
+    killed = job.workers[0]
+    for worker in (bare, killed):
+        with pytest.raises(NetworkError, match="recorded of networks of Gluon's blocks"):
+            network_of(JobTrace((worker,), job.keys), "a test", 16)
+
+
+def test_a_trace_of_servers_alone_has_no_network():
+    server = ProcessTrace("server", 0, "here", 1, events())
+    with pytest.raises(NetworkError, match="has no worker"):
+        network_of(JobTrace((server,), {}), "a test", 16)

@@ -10,6 +10,7 @@ from kvstore_ext.report.analysis import Analysis, NoStepError, analyse
 from kvstore_ext.report.causes import Cause
 from kvstore_ext.report.overlap import late_gradients
 from kvstore_ext.trace.events import Kind, Message
+from kvstore_ext.trace.merging import merged
 from kvstore_ext.trace.reading import JobTrace
 
 from tests.report import jobs
@@ -197,6 +198,19 @@ def test_without_layers_the_wait_is_between_two_bounds_that_hold() -> None:
     assert not unknown.layers_known
     assert unknown.share_waiting <= known.share_waiting + 1e-9
     assert known.share_waiting <= unknown.share_at_most + 0.01
+
+
+@pytest.mark.parametrize("left", [0, 1], ids=["all names", "the last name"])
+def test_a_worker_without_names_of_layers_waits_as_one_without_layers(left: int) -> None:
+    job = jobs.FULL_LINK.trace()
+    first, second = job.workers
+    killed = replace(second, layers=second.layers[:left])
+    found = analyse(JobTrace((first, killed, *job.servers), job.keys))
+    unknown = analyse(replace(jobs.FULL_LINK, layers=False).trace()).iterations[1]
+    known, unnamed = found.iterations
+    assert (known.layers_known, unnamed.layers_known) == (True, False)
+    assert 0 < unnamed.share_waiting == unknown.share_waiting
+    assert list(merged(JobTrace((killed,), job.keys)))
 
 
 def test_events_of_other_messages_change_nothing() -> None:
