@@ -1,10 +1,13 @@
 """Predictions where the time is known by hand, within its bounds, and in proportion."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from kvstore_ext.predict.cluster import Cluster, Stragglers
 from kvstore_ext.predict.costs import Costs
 from kvstore_ext.predict.events import Events
+from kvstore_ext.predict.limits import limit
 from kvstore_ext.predict.models_exchanged import EcDnn
 from kvstore_ext.predict.network import FRAMES, Layer, Network, load
 from kvstore_ext.predict.parameter_servers import ParameterServers, Rules, Window
@@ -141,6 +144,29 @@ def test_stragglers_are_a_class_of_their_own():
     found = predict(load("alexnet"), cluster, LaneStore(FREE, "signsgd"))
     assert isinstance(found, Prediction)
     assert found.seconds >= 1.5 * load("alexnet").compute
+
+
+@pytest.mark.parametrize(
+    ("busy", "expected"),
+    [
+        ({"wire": 0.9, "server_wire": 1.0}, "wire"),
+        ({"wire": 0.5, "server_wire": 1.0}, "server"),
+        ({"processors": 0.9, "server_processors": 1.0}, "host's processor"),
+        ({"processors": 0.1, "server_processors": 1.0}, "server"),
+        # What is uneven counts only where it is what is busy.
+        ({"wire": 0.9, "server_wire": 0.9, "server_processors": 0.5}, "wire"),
+        ({"wire": 0.1, "server_wire": 0.5, "processors": 0.9}, "host's processor"),
+        ({"wire": 0.5, "server_wire": 0.6}, "waiting"),
+    ],
+)
+def test_what_is_busiest_limits(busy, expected):
+    shares = dict.fromkeys(("wire", "server_wire", "processors", "server_processors"), 0.0)
+    assert limit(Prediction(seconds=2, compute=1, sent=0, **{**shares, **busy})) == expected
+
+
+def test_processors_that_are_equally_busy_on_all_hosts_are_the_hosts_limit():
+    found = predict(load("resnet50"), Cluster.of(2, 1000), LaneStore(replace(FREE, byte=1e-7)))
+    assert limit(found) == "host's processor"
 
 
 def test_several_workers_of_a_host_share_its_link():
