@@ -60,7 +60,7 @@ class Causes:
         return self.seconds.sum(axis=0)
 
     def by_link(self) -> Dict[Tuple[int, int, Cause], float]:
-        """Seconds by worker, server and way: PUSH or RESULT."""
+        """Seconds by worker's rank, server's rank and way: PUSH or RESULT."""
         found: Dict[Tuple[int, int, Cause], float] = {}
         ways = ((Cause.PUSH, self.last_workers), (Cause.RESULT, self.waits["worker"]))
         for way, workers in ways:
@@ -92,7 +92,7 @@ def _sums(names: np.ndarray, seconds: np.ndarray) -> Dict[int, float]:
 def causes_of(job: JobTrace, names: Names, waits: np.ndarray) -> Causes:
     """Of waits of any workers: records of `WAIT`, shape (n,), whose order may change."""
     chain = _Chain(job, names)
-    parts = [chain.of(waits[waits["worker"] == worker]) for worker in range(len(job.workers))]
+    parts = [chain.of(waits[waits["worker"] == worker.rank]) for worker in job.workers]
     return Causes(
         np.concatenate([part.waits for part in parts]) if parts else waits,
         np.concatenate([part.seconds for part in parts]) if parts else np.zeros((0, len(Cause))),
@@ -136,7 +136,7 @@ class _Chain:
         if not count:
             nobody = np.zeros(0, int)
             return Causes(waits, seconds, nobody, nobody)
-        worker = int(waits["worker"][0])
+        worker = self._ranks.index(int(waits["worker"][0]))
         keys, rounds = waits["key"], waits["round"].astype(np.int64)
         slices, servers = self._last_slice(worker, keys, rounds)
         last, times = self._times(worker, keys, rounds, slices, servers)

@@ -22,7 +22,7 @@ from .layers import keys_of_layers
 from .moments import MISSING, Moments, Names
 from .steps import Steps
 
-# A wait of one worker for one key's result; `step` counts in its `Steps`.
+# A wait of one worker, by its rank, for one key's result; `step` counts in its `Steps`.
 WAIT = np.dtype(
     [("worker", "<i4"), ("step", "<i4"), ("key", "<u8"), ("round", "<i8"), ("begin", "<i8"),
      ("end", "<i8")]
@@ -81,8 +81,7 @@ def iterations(job: JobTrace, names: Names, steps: List[Steps]) -> List[Iteratio
     """Of each worker, in their order."""
     keys = keys_of_layers(job)
     return [
-        _Worker(worker, place, names, keys, own).iteration()
-        for place, (worker, own) in enumerate(zip(job.workers, steps))
+        _Worker(worker, names, keys, own).iteration() for worker, own in zip(job.workers, steps)
     ]
 
 
@@ -97,13 +96,11 @@ class _Worker:
     def __init__(
         self,
         worker: ProcessTrace,
-        place: int,
         names: Names,
         keys: Dict[str, List[int]],
         steps: Steps,
     ) -> None:
         self._worker = worker
-        self._place = place
         self._names = names
         self._keys = keys
         self._steps = steps
@@ -208,7 +205,7 @@ class _Worker:
         ends: np.ndarray,
     ) -> np.ndarray:
         records = np.zeros(len(steps), WAIT)
-        records["worker"] = self._place
+        records["worker"] = self._worker.rank
         records["step"], records["key"], records["round"] = steps, keys, rounds
         records["begin"], records["end"] = begins, ends
         return records

@@ -37,7 +37,7 @@ def parts_of_step(found: Analysis, place: int) -> List[Tuple[str, str, float]]:
     """What a step of a worker consists of: kind, words and seconds, in the mean."""
     one = found.iterations[place]
     count = max(1, len(one.steps.numbers))
-    mine = found.causes.waits["worker"] == place
+    mine = found.causes.waits["worker"] == found.job.workers[place].rank
     seconds = found.causes.seconds[mine].sum(axis=0) / count
     parts = [(*name, value) for name, value in _computing(one)]
     for cause in Cause:

@@ -9,6 +9,7 @@ import pytest
 from kvstore_ext.report.analysis import Analysis, NoStepError, analyse
 from kvstore_ext.report.causes import Cause
 from kvstore_ext.report.overlap import late_gradients
+from kvstore_ext.report.pictures import parts_of_step
 from kvstore_ext.trace.events import Kind, Message
 from kvstore_ext.trace.merging import merged
 from kvstore_ext.trace.reading import JobTrace
@@ -83,6 +84,13 @@ def test_the_waits_are_for_the_link_of_the_server_that_has_most() -> None:
     by_link = found_in("UNEVEN").causes.by_link()
     at_server_2 = sum(seconds for link, seconds in by_link.items() if link[1] == 2)
     assert at_server_2 > 0.8 * sum(by_link.values())
+
+
+def test_without_a_worker_s_trace_the_others_keep_their_ranks() -> None:
+    job = jobs.FULL_LINK.trace()
+    found = analyse(JobTrace(job.processes[1:], job.keys))
+    assert {worker for worker, _, _ in found.causes.by_link()} == {1}
+    assert sum(seconds for _, what, seconds in parts_of_step(found, 0) if "waiting" in what) > 0
 
 
 def test_a_link_carries_what_was_sent_in_the_time_that_it_took() -> None:
