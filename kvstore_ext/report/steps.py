@@ -59,9 +59,7 @@ def steps_of(worker: ProcessTrace) -> Steps:
     """Its steps in order, without those that warm up or were interrupted."""
     events = worker.of_kind(Kind.STEP)
     events = events[np.argsort(events["begin"], kind="stable")]
-    # An event has the number of the step that begins as it ends.
-    numbers = events["round"].astype(np.int64) - 1
-    events, numbers = events[numbers > 0], numbers[numbers > 0]
+    numbers = events["round"].astype(np.int64)
     late = numbers > _WARM_UP
     warming = 0
     if np.sum(late) >= _LEAST:

@@ -37,7 +37,7 @@ class Kind(IntEnum):
     # end of the layer before it, whichever pass that was of, so what it waited for is in it.
     FORWARD = 14
     BACKWARD = 15
-    # Of a process: from the first gradient of a step to that of the next, whose number is `round`.
+    # Of a process: from the first gradient of step `round` to that of the next.
     STEP = 16
 
 

@@ -97,7 +97,7 @@ TEST_F(Recorded, RecordsTheStepsThatItIsAskedForAndTheExchangeBefore) {
     if (event.kind == EventKind::kStep) steps.push_back(event.round);
   }
   EXPECT_EQ(keys, (std::vector<uint64_t>{2, 3, 4}));
-  EXPECT_EQ(steps, (std::vector<uint64_t>{3, 4, 5}));
+  EXPECT_EQ(steps, (std::vector<uint64_t>{2, 3, 4}));
 }
 
 TEST_F(Recorded, RefusesAFileThatCannotBe) {

@@ -80,7 +80,7 @@ class _Making:
                 begins[worker].append(min(times.values()))
                 if number > 1:
                     self._add(WORKER, worker, Kind.STEP, begins[worker][-2], begins[worker][-1],
-                              round=number)  # fmt: skip
+                              round=number - 1)  # fmt: skip
             self._exchange(number, ready)
         hosts = self.job.hosts or ["here"] * (self.job.workers + self.job.servers)
         names = [(WORKER, rank) for rank in range(self.job.workers)]

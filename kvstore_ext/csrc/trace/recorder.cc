@@ -135,12 +135,12 @@ void Recorder::Write(Event event) {
 bool Recorder::BeginStep(uint64_t round) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (round <= step_) return false;
-  step_ = round;
+  const uint64_t before = step_.exchange(round);
   if (file_ == nullptr) return true;
   if (step_since_ != 0 && on()) {
     Event event;
     event.kind = EventKind::kStep;
-    event.round = static_cast<uint32_t>(round);
+    event.round = static_cast<uint32_t>(before);
     event.begin = step_since_;
     Write(event);
   }
