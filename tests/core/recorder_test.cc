@@ -100,6 +100,22 @@ TEST_F(Recorded, RecordsTheStepsThatItIsAskedForAndTheExchangeBefore) {
   EXPECT_EQ(steps, (std::vector<uint64_t>{2, 3, 4}));
 }
 
+TEST_F(Recorded, ALayerLastsFromTheOneBeforeItButNotFromAnEarlierTrace) {
+  for (int trace = 0; trace < 2; ++trace) {
+    recorder_.Open(path_, 1000, 0, 100);
+    for (int layer = 0; layer < 2; ++layer) {
+      Event event;
+      event.kind = EventKind::kForward;
+      recorder_.RecordLayer(event);
+    }
+    recorder_.Close();
+    const std::vector<Event> events = Events();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].begin, events[0].end);
+    EXPECT_EQ(events[1].begin, events[0].end);
+  }
+}
+
 TEST_F(Recorded, RefusesAFileThatCannotBe) {
   EXPECT_THROW(recorder_.Open("/nowhere/at/all", 10, 0, 100), std::runtime_error);
   EXPECT_FALSE(recorder_.on());

@@ -1,7 +1,6 @@
 #include "engine/layer_mark.h"
 
 #include <algorithm>
-#include <mutex>
 
 namespace kvstore_ext {
 namespace {
@@ -11,22 +10,11 @@ struct Mark {
   Event event;
 };
 
-// Puts the layer that ends now behind the last one of this process.
-void SetTimes(Event* event) {
-  static std::mutex mutex;
-  static int64_t last_end = 0;  // 0 before the first, whose event has no length
-  std::lock_guard<std::mutex> lock(mutex);
-  event->begin = last_end;
-  event->end = last_end = NowInNanoseconds();
-}
-
 // The engine calls it once the arrays are computed.
 void End(void*, void* on_complete, void* param) {
   const OnComplete complete = *static_cast<OnComplete*>(on_complete);
   const auto* mark = static_cast<Mark*>(param);
-  Event event = mark->event;
-  SetTimes(&event);
-  mark->worker->recorder().Record(event);
+  mark->worker->recorder().RecordLayer(mark->event);
   complete.callback(complete.engine, complete.param, nullptr);
 }
 

@@ -113,6 +113,7 @@ void Recorder::Open(const std::string& path, uint64_t capacity, uint64_t first, 
   first_ = first;
   last_ = last;
   step_since_ = 0;
+  layer_end_ = 0;
   const uint64_t reached = step_;
   on_ = reached + 1 >= first && reached < last;
 }
@@ -130,6 +131,15 @@ void Recorder::Write(Event event) {
   if (event.begin == 0) event.begin = event.end;
   event.thread = ThisThread();
   file->Write(event);
+}
+
+void Recorder::RecordLayer(Event event) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    event.begin = layer_end_;
+    event.end = layer_end_ = NowInNanoseconds();
+  }
+  Record(event);
 }
 
 bool Recorder::BeginStep(uint64_t round) {

@@ -19,7 +19,7 @@ namespace kvstore_ext {
 // found then, and is cut to what it holds when it is closed. Events for which there is no room left
 // are counted.
 //
-// Thread-safe, and without locks where events are recorded. Off, an event costs one load.
+// Thread-safe, and without locks where events of slices are recorded. Off, an event costs one load.
 class Recorder {
  public:
   Recorder();
@@ -45,6 +45,10 @@ class Recorder {
   void Record(const Event& event) {
     if (on()) Write(event);
   }
+
+  // A layer has ended. Its event begins where that of the layer before it has ended, at whichever
+  // step; the first since the last Open has no length.
+  void RecordLayer(Event event);
 
   // A round has begun; the first to say so begins a step. Returns whether it did.
   bool Reach(uint64_t round) {
@@ -74,6 +78,7 @@ class Recorder {
   std::vector<std::unique_ptr<File>> files_;
   uint64_t first_ = 0, last_ = 0;
   int64_t step_since_ = 0;  // when the step began, in nanoseconds
+  int64_t layer_end_ = 0;   // of the last layer, in nanoseconds; 0 before the first
   std::map<std::string, uint64_t> numbers_;
   std::vector<std::string> layers_;
 };
