@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -114,6 +115,30 @@ TEST_F(Recorded, ALayerLastsFromTheOneBeforeItButNotFromAnEarlierTrace) {
     EXPECT_EQ(events[0].begin, events[0].end);
     EXPECT_EQ(events[1].begin, events[0].end);
   }
+}
+
+TEST_F(Recorded, AnEarlierFileOfTheSameNameKeepsWhatItHolds) {
+  recorder_.Open(path_, 1000, 0, 100);
+  RecordOne(7);
+  std::ifstream earlier(path_, std::ios::binary | std::ios::ate);
+  recorder_.Open(path_, 1000, 0, 100);
+  RecordOne(8);
+  recorder_.Close();
+  EXPECT_EQ(Events().front().key, 8U);
+  EXPECT_EQ(earlier.seekg(0, std::ios::end).tellg(), kEventsAt + sizeof(Event));
+}
+
+TEST_F(Recorded, AFileThatIsClosedKeepsNoDescriptor) {
+  const auto count = [] {
+    using Entries = std::filesystem::directory_iterator;
+    return std::distance(Entries("/proc/self/fd"), Entries());
+  };
+  const auto before = count();
+  for (int trace = 0; trace < 3; ++trace) {
+    recorder_.Open(path_, 1000, 0, 100);
+    recorder_.Close();
+  }
+  EXPECT_EQ(count(), before);
 }
 
 TEST_F(Recorded, RefusesAFileThatCannotBe) {

@@ -30,7 +30,10 @@ class Recorder::File {
  public:
   File(const std::string& path, uint64_t capacity)
       : capacity_(capacity), bytes_(kEventsAt + capacity * sizeof(Event)) {
-    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    // Who still fills a place of an earlier file of this name has it in memory: that file may lose
+    // its name, and must not become shorter.
+    unlink(path.c_str());
+    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor_ < 0) Fail(path, "written", errno);
     // Room that is only promised would end the process where the disk is full later.
     const int full = posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes_));
@@ -52,7 +55,6 @@ class Recorder::File {
   ~File() {
     Close();
     munmap(memory_, bytes_);
-    close(descriptor_);
   }
 
   File(const File&) = delete;
@@ -77,7 +79,9 @@ class Recorder::File {
     if (used >= kNoMore) return;
     header_->claimed = used;
     const size_t needed = kEventsAt + std::min(used, capacity_) * sizeof(Event);
-    if (ftruncate(descriptor_, static_cast<off_t>(needed)) != 0) return;  // it is only longer then
+    // Where that fails the file is only longer.
+    [[maybe_unused]] const int status = ftruncate(descriptor_, static_cast<off_t>(needed));
+    close(descriptor_);
   }
 
   uint64_t claimed() const { return header_->claimed; }
