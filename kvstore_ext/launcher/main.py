@@ -93,7 +93,7 @@ def check_program(name: str, python: str = sys.executable) -> None:
 
 async def run(options: Options, watching: Watching) -> int:
     """Runs the job, as often as it takes, and is watched; returns the exit status."""
-    _make_room(len(plan(options, os.environ)))
+    make_room(len(plan(options, os.environ)))
     terminal = Terminal(options.only_rank)
     say = terminal.screen.note
 
@@ -120,15 +120,21 @@ async def run(options: Options, watching: Watching) -> int:
         terminal.screen.close()
 
 
-def _make_room(processes: int) -> None:
-    """Raises this process's own limit of open files as far as the system's allows it, if needed.
+def make_room(processes: int) -> None:
+    """Raises this process's own limit of open files as far as the system's allows it, if needed,
+    and says so where that may be too low.
 
     Processes of this host, too, have the limit then.
     """
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN + _OPEN_EACH * processes
-    if most != resource.RLIM_INFINITY:
-        wanted = min(wanted, most)
+    if most != resource.RLIM_INFINITY and most < wanted:
+        note(
+            f"the launcher may need {wanted} open files for {processes} processes, and can have "
+            f"{most}: raise the limit (ulimit -Hn, nofile in /etc/security/limits.conf, or "
+            "systemd's LimitNOFILE)"
+        )
+        wanted = most
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 
+import pytest
+from kvstore_ext.launcher import main
+
 from tests.support.processes import run_python
 
 from .jobs import PULLED, TRAIN, Job
@@ -39,6 +42,19 @@ def few(*command: str) -> list[str]:
 def test_the_launcher_has_more_processes_than_files(job: Job) -> None:
     job.entry = few(*job.entry)
     assert job.run("-n", "20", "-s", "1", "--server-command", "true", "true") == 0, job.errors
+
+
+@pytest.mark.parametrize(("most", "said"), [(263, True), (264, False), (-1, False)])
+def test_the_launcher_names_a_limit_that_may_be_too_low(
+    most: int, said: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = []
+    monkeypatch.setattr(main.resource, "getrlimit", lambda _: (100, most))
+    monkeypatch.setattr(main.resource, "setrlimit", lambda _, limit: limits.append(limit))
+    main.make_room(20)
+    assert limits == [(min(264, most) if most > 0 else 264, most)]
+    needs = "the launcher may need 264 open files for 20 processes, and can have 263: raise"
+    assert (needs in capsys.readouterr().err) == said
 
 
 def test_every_process_of_a_store_raises_its_limit(job: Job) -> None:
