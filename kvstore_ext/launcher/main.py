@@ -107,7 +107,7 @@ async def run(options: Options, watching: Watching) -> int:
             say(f"{counts}, logs: {options.log_dir}{_privacy(options)}")
         return job
 
-    watch = asyncio.ensure_future(watching.watch(terminal.screen if options.status else None))
+    watch = asyncio.ensure_future(watching.watch(terminal.screen if options.status else None, say))
     try:
         return await Attempts(options, make, say).run()
     except OSError as error:

@@ -62,7 +62,7 @@ def table(status: Row) -> str:
     if status["state"] == "over":
         head = f"the job is over since {_ago(status)}"
     elif not head:
-        head = f"no figures for {_ago(status)}: the launcher was killed, or is stopped"
+        head = f"no figures for {_ago(status)}: the launcher was killed or is stopped, or says why"
     return "\n".join([head, "", _COLUMNS, *map(_line, status["processes"])])
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from typing import Sequence
+from typing import Callable, Sequence
 
 from .running import Running
 from .screen import Screen
@@ -32,6 +32,7 @@ class Watching:
         self._status = Status()
         self._latest: Row = self._status.look([])
         self._said = time.monotonic()
+        self._broken = False
 
     def follow(self, running: Sequence[Running]) -> None:
         """Looks at these processes from now on, which grow in number while a job starts."""
@@ -43,13 +44,20 @@ class Watching:
         """Returns the last figures, which nobody changes. Any thread may call it."""
         return self._latest
 
-    async def watch(self, screen: Screen | None) -> None:
-        """Goes on until it is cancelled; shows a line on a screen, if there is one for it."""
-        while True:
-            await asyncio.sleep(EVERY)
-            self._look()
-            if screen is not None:
-                self._show(screen)
+    async def watch(self, screen: Screen | None, say: Callable[[str], None]) -> None:
+        """Goes on until it is cancelled; shows a line on a screen, if there is one for it.
+
+        A mistake of ours ends no job: `say` takes it, and there are no further figures.
+        """
+        try:
+            while True:
+                await asyncio.sleep(EVERY)
+                self._look()
+                if screen is not None:
+                    self._show(screen)
+        except Exception as error:
+            self._broken = True
+            say(f"the job goes on, but its figures end here: {error!r}")
 
     def conclude(self) -> None:
         """Writes that the job is over."""
@@ -58,6 +66,8 @@ class Watching:
         self._write()
 
     def _look(self) -> None:
+        if self._broken:
+            return
         self._latest = self._status.look(self._running)
         self._write()
 

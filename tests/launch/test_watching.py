@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import json
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kvstore_ext.launcher import watching
 from kvstore_ext.launcher.account import is_status
 from kvstore_ext.launcher.metrics import METRICS, UP
 from prometheus_client.parser import text_string_to_metric_families
@@ -219,6 +221,23 @@ def test_the_same_by_ssh(job: Job, sshd: Sshd) -> None:
     assert wait_until_late(job)["slowest"] == "worker 1"
     (job.directory / "enough").touch()
     assert job.wait() == 0, job.errors
+
+
+def test_a_mistake_in_watching_ends_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = watching.Watching(str(tmp_path))
+
+    def look(*_: object) -> None:
+        raise ZeroDivisionError("of a rate")
+
+    monkeypatch.setattr(watching, "EVERY", 0.0)
+    monkeypatch.setattr(watching.Status, "look", look)
+    said: list[str] = []
+    asyncio.run(watched.watch(None, said.append))
+    assert said == ["the job goes on, but its figures end here: ZeroDivisionError('of a rate')"]
+    watched.conclude()
+    assert json.loads((tmp_path / watching.NAME).read_text())["state"] == "over"
 
 
 def test_top_of_no_job(tmp_path: Path) -> None:
