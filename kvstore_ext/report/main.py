@@ -19,8 +19,9 @@ def main(arguments: List[str]) -> int:
     output = output_of(found)
     with errors_in_one_line("report", TraceError, NoStepError):
         analysis = analyse(read(found.directory), found.bandwidth)
+        written = page(analysis)
         with open(output, "w", encoding="utf-8") as file:
-            file.write(page(analysis))
+            file.write(written)
     waiting = words.per_cent(analysis.share_waiting)
     if not analysis.layers_known:
         waiting = f"{waiting} to {words.per_cent(analysis.share_at_most)}"
