@@ -18,6 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kvstore-launch",
         description="Start a distributed training job: a scheduler, servers and workers.",
+        epilog="kvstore-launch top JOBDIR shows what the processes of a running job do.",
         usage="%(prog)s -n WORKERS [-s SERVERS] [-H HOSTFILE] [--launcher NAME] ... COMMAND ...",
         allow_abbrev=False,
     )
