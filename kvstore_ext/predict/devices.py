@@ -30,12 +30,14 @@ def on(network: Network, device: str) -> Network:
     Raises
     ------
     NetworkError
-        For another word.
+        For another word, or a number of seconds that is not more than 0.
     """
     try:
-        return network.scaled(float(device) / network.compute)
+        seconds = float(device)
     except ValueError:
-        pass
+        seconds = 0.0
+    if 0 < seconds < float("inf"):
+        return network.scaled(seconds / network.compute)
     if device not in DEVICES:
         raise NetworkError(
             f"there is no device {device!r}; there are {', '.join(DEVICES)}, or give the seconds "

@@ -91,10 +91,17 @@ def load(name: str) -> Network:
     Raises
     ------
     NetworkError
-        Where there is none.
+        Where there is none, or the file has something else.
     """
-    values = json.loads(_content(name))
-    return Network(**{**values, "layers": [Layer(**layer) for layer in values["layers"]]})
+    content = _content(name)
+    try:
+        values = json.loads(content)
+        network = Network(**{**values, "layers": [Layer(**layer) for layer in values["layers"]]})
+        if not (network.compute > 0 and network.elements > 0):
+            raise ValueError("its layers have no parameters, or take no time")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise NetworkError(f"{name} has no network as `save` writes one: {error!r}") from error
+    return network
 
 
 def digest(name: str) -> str:
@@ -106,7 +113,7 @@ def _content(name: str) -> bytes:
     file = Path(name) if name.endswith(".json") else NETWORKS / f"{name}.json"
     if not file.is_file():
         known = ", ".join(names())
-        raise NetworkError(f"there is no trace {name!r}; there are {known}, or name a file .json")
+        raise NetworkError(f"there is no network {name!r}; there are {known}, or name a file .json")
     return file.read_bytes()
 
 

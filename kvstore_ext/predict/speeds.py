@@ -80,10 +80,16 @@ class Speeds:
         """
         known = [each.name for each in fields(cls)]
         try:
-            values = json.loads(file.read_text())
-            unknown = sorted(set(values) - set(known))
-        except (OSError, ValueError, TypeError) as error:
+            values = dict(json.loads(file.read_text()))
+            codecs = values.get("codecs", {})
+            seconds = [value for name, value in values.items() if name != "codecs"]
+            seconds += [value for codec in codecs.values() for value in codec.values()]
+            wrong = [value for value in seconds if not 0 <= value < float("inf")]
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise SpeedsError(f"{file} has no speeds: {error}") from error
+        unknown = sorted(set(values) - set(known))
         if unknown:
             raise SpeedsError(f"{file} has {unknown[0]!r}; speeds are {', '.join(known)}")
+        if wrong:
+            raise SpeedsError(f"{file} has {wrong[0]}; speeds are seconds, 0 or more")
         return cls(**values)

@@ -286,5 +286,5 @@ def test_a_network_of_ones_own_is_traced(tmp_path: Path) -> None:
             profile(where, [(4, 5)], None, "a test")
     with pytest.raises(TraceError, match="makes no graph"):
         profile(f"{__name__}:small", [(4, 5), (1, 2), (3, 4)], None, "a test")
-    with pytest.raises(TraceError, match="there is no trace 'vgg'; there are alexnet"):
+    with pytest.raises(TraceError, match="there is no network 'vgg'; there are alexnet"):
         load("vgg")

@@ -54,7 +54,7 @@ def test_it_measures_how_fast_this_host_encodes(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["--model", "vgg"], 1, "there is no trace 'vgg'; there are alexnet"),
+        (["--model", "vgg"], 1, "there is no network 'vgg'; there are alexnet"),
         (["--model", "alexnet", "--device", "abacus"], 1, "there is no device 'abacus'"),
         (["--model", "alexnet", "--stores", "p4"], 2, "there is no store 'p4'; there are p3"),
         (["--model", "alexnet", "--hosts", "0"], 2, "allowed are whole numbers of 1 or more"),
@@ -75,6 +75,38 @@ def test_speeds_of_another_host_come_from_a_file(tmp_path):
     file.write_text('{"speed": 1}')
     with pytest.raises(SpeedsError, match="has 'speed'; speeds are message"):
         Speeds.load(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[1]", "has no speeds"),
+        ('["message"]', "has no speeds"),
+        ('{"message": "fast"}', "has no speeds"),
+        ('{"codecs": 1}', "has no speeds"),
+        ('{"byte": -1}', "has -1; speeds are seconds, 0 or more"),
+        ('{"codecs": {"qsgd": {"encode": NaN}}}', "has nan; speeds"),
+    ],
+)
+def test_a_file_of_something_else_has_no_speeds(content, said, tmp_path):
+    file = tmp_path / "speeds.json"
+    file.write_text(content)
+    with pytest.raises(SpeedsError, match=said):
+        Speeds.load(file)
+
+
+@pytest.mark.parametrize("change", ["", "[]", '{"layers": [{}]}', '{"layers": 3}'])
+def test_a_file_of_something_else_has_no_network(change, tmp_path):
+    file = tmp_path / "network.json"
+    file.write_text(change)
+    with pytest.raises(NetworkError, match="has no network"):
+        load(str(file))
+
+
+@pytest.mark.parametrize("device", ["0", "-1", "nan", "inf"])
+def test_no_device_takes_no_time_or_for_ever(device):
+    with pytest.raises(NetworkError, match=f"there is no device '{device}'"):
+        on(load("resnet50"), device)
 
 
 def test_a_device_takes_what_its_weaker_side_allows():
