@@ -90,7 +90,8 @@ class Ring:
             together.append(self._waiting.pop(0))
             size += self._sizes[together[-1]]
         seconds = self.seconds(size)
-        for place in self._topology.workers:
+        hosts = {place.host: place for place in self._topology.workers}
+        for place in hosts.values():
             place.sender.wire.busy += self._wire(size)
             place.wire.busy += self._wire(size)
         self._events.at(self._events.now + seconds, self._summed, together)
