@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from .cluster import Cluster
 from .network import FRAMES, Network
+from .simulation import Prediction
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,11 @@ class EcDnn:
     relabelled: float = 1.0
 
     def seconds(self, network: Network, cluster: Cluster) -> float:
-        """Seconds of a local step, with its part of aggregation, relabelling and compression.
+        """Seconds of a local step, as `predict` has it."""
+        return self.predict(network, cluster).seconds
+
+    def predict(self, network: Network, cluster: Cluster) -> Prediction:
+        """A local step, with its part of aggregation, relabelling and compression.
 
         Everybody's model reaches everybody through the servers, which have a part of each: a host
         sends its own model and its part of all, to all others.
@@ -35,11 +40,12 @@ class EcDnn:
         workers = cluster.workers
         forward = sum(layer.forward for layer in network.layers)
         model = 4 * network.elements * FRAMES
-        exchanged = 0.0
-        if cluster.hosts > 1:
-            exchanged = workers * model / min(cluster.send, cluster.receive)
+        sent = workers * model if cluster.hosts > 1 else 0.0
+        exchanged = sent / min(cluster.send, cluster.receive)
         extra = self.extra * self.tau
         relabelling = extra * self.relabelled * workers * forward
         slowest = cluster.stragglers.factor if cluster.stragglers else 1.0
         computing = slowest * (self.tau * network.compute + relabelling + extra * network.compute)
-        return (computing + exchanged) / self.tau
+        seconds = (computing + exchanged) / self.tau
+        busy = exchanged / self.tau / seconds
+        return Prediction(seconds, computing / self.tau, busy, busy, 0.0, 0.0, sent / self.tau)

@@ -72,8 +72,9 @@ def rows(
 
 def _one(network: Network, cluster: Cluster, store: Any) -> Tuple[float, str]:
     if isinstance(store, EcDnn):
-        return store.seconds(network, cluster), "compute"
-    found = predict(network, cluster, store)
+        found = store.predict(network, cluster)
+    else:
+        found = predict(network, cluster, store)
     return found.seconds, limit(found)
 
 

@@ -92,10 +92,30 @@ def test_a_ring_takes_its_steps():
     assert ring.seconds(40_000) == pytest.approx(6 * (wire(10_000) + DELAY + 0.002))
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_ring_passes_each_host_once_however_many_workers_it_has(alike):
+    network, store = load("resnet50"), stores(FREE)["ring"]
+    one, four = (
+        predict(network, Cluster.of(4, 25, workers_per_host=count), store, alike=alike)
+        for count in (1, 4)
+    )
+    # Of 4 hosts a worker each sends 3/4 of all bytes twice, and of 16 workers 15/16.
+    assert four.sent == pytest.approx(one.sent * (15 / 16) / (3 / 4))
+    assert four.wire < 0.5
+
+
 def test_ec_dnn_exchanges_whole_models_every_tau_steps():
     cluster = Cluster(4, RATE, RATE)
     step = EcDnn(tau=10, extra=0.1).seconds(ONE_KEY, cluster)
     assert step == pytest.approx((11 * 0.06 + 4 * 0.02 + 4 * wire(40_000)) / 10)
+
+
+@pytest.mark.parametrize(
+    ("tau", "gigabits", "expected"), [(2000, 10, "compute"), (1, 1, "wire"), (50, 1, "waiting")]
+)
+def test_ec_dnn_is_limited_by_what_takes_its_time(tau, gigabits, expected):
+    found = EcDnn(tau=tau).predict(load("resnet50"), Cluster.of(4, gigabits))
+    assert limit(found) == expected
 
 
 @pytest.mark.parametrize(
