@@ -74,7 +74,7 @@ def _speeds(found: argparse.Namespace) -> Speeds:
     try:
         from .. import _core
     except ImportError:
-        print("kvstore_ext is not compiled here: codecs are as fast as where it is developed")
+        print("kvstore_ext is not compiled here: to encode and decode counts as taking no time")
         return Speeds()
     return measuring.measure(_core)
 
