@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -14,7 +15,7 @@ def figures(process: int) -> Dict[str, Any]:
     """Descriptors, threads, bytes that are no other process's, and seconds of processors so far."""
     place = Path(f"/proc/{process}")
     # Of all threads, in nanoseconds: `stat` counts in hundredths of a second.
-    times = [(task / "schedstat").read_text().split()[0] for task in (place / "task").iterdir()]
+    times = _times(place)
     private = [
         int(line.split()[1]) for line in (place / "smaps_rollup").read_text().splitlines()
         if line.startswith("Private_")
@@ -23,7 +24,7 @@ def figures(process: int) -> Dict[str, Any]:
         "descriptors": len(os.listdir(place / "fd")),
         "threads": len(times),
         "private": 1024 * sum(private),
-        "processor": 1e-9 * sum(map(int, times)),
+        "processor": 1e-9 * sum(times),
     }
 
 
@@ -53,6 +54,15 @@ def packets() -> int:
         if name.strip() == _INTERFACE:
             return int(counters.split()[9])
     raise FileNotFoundError(f"this host has no interface {_INTERFACE}")
+
+
+def _times(place: Path) -> List[int]:
+    """Nanoseconds of each thread, but of those that end meanwhile."""
+    found = []
+    for task in (place / "task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.append(int((task / "schedstat").read_text().split()[0]))
+    return found
 
 
 def _parent(process: int) -> int:
