@@ -9,7 +9,7 @@ from .placement import mix
 from .wires import SEGMENT
 
 _NORMAL = NormalDist()
-_MESSAGES = 1009  # after which it is as at the beginning
+_TURNS = 1009  # after which it is as at the beginning
 
 
 def segments(deviation: float, *connection: int) -> List[int]:
@@ -28,7 +28,7 @@ def segments(deviation: float, *connection: int) -> List[int]:
         Of the first 1009 turns; then it begins again.
     """
     found = []
-    for number in range(_MESSAGES):
+    for number in range(_TURNS):
         value = 0
         for each in (*connection, number):
             value = mix(value ^ each)

@@ -57,11 +57,6 @@ class MethodCost:
         return self.method in _NO_CODEC
 
     @property
-    def saved_bytes(self) -> float:
-        """Of a worker in a step, both ways together."""
-        return 2 * self.plain_bytes - self.pushed_bytes - self.result_bytes
-
-    @property
     def cost(self) -> float:
         """Seconds of a worker's processor in a step."""
         return self.encoding + self.decoding

@@ -40,7 +40,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
       if (!gate_.Admits(message)) return;
       if (message.peer == kScheduler) return scheduler_.Receive();
       Link& link = *links_[message.peer];
-      link.Receive(std::move(message), [this](const Message& whole) { ActUpon(whole); });
+      link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
     } catch (const Unfit& error) {
       gate_.Refuse("parts of messages", error.what());
     } catch (const Damaged& damage) {

@@ -184,7 +184,7 @@ class Server {
   void CheckPush(const Message& message);
   void RefuseGreeting(int worker, const std::string& host, const std::string& job_name);
   void OnMessage(const Message& message);
-  void ActUpon(const Message& whole);
+  void TakeIn(const Message& whole);
   std::string Unread();
   void OnDamage(const Damaged& damage);
   void OnJoin(const Message& message);

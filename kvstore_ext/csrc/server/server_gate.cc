@@ -41,7 +41,7 @@ void Server::CheckFits(const Message& message) {
 }
 
 // An encoding can be looked at only once all its parts have come.
-void Server::ActUpon(const Message& whole) {
+void Server::TakeIn(const Message& whole) {
   try {
     OnMessage(whole);
   } catch (const Unfit& error) {

@@ -174,6 +174,7 @@ inline Message WindowMessage(std::string window, uint64_t number) {
   message.header.round = number;
   return message;
 }
+inline uint64_t WindowNumberOf(const Message& window) { return window.header.round; }
 
 // Keys in the order in which the next forward pass needs them; numbered, as windows are.
 inline Message OrderMessage(std::string keys, uint64_t number) {
@@ -200,6 +201,5 @@ inline Message QuestionMessage(MessageType ask_or_answer, uint64_t number, std::
   return message;
 }
 inline uint64_t QuestionOf(const Message& ask_or_answer) { return ask_or_answer.header.key; }
-inline uint64_t WindowNumberOf(const Message& window) { return window.header.round; }
 
 }  // namespace kvstore_ext
