@@ -12,8 +12,8 @@ def limit(found: Prediction) -> str:
     """compute, wire, server, host's processor or waiting.
 
     "server" is one whose wire or processors, of which the busier count, are much busier than the
-    workers' are in the mean; "waiting" that nothing is busy all the time, as where layers' gradients come too
-    late to be hidden, or messages are many and far apart.
+    workers' are in the mean; "waiting" that nothing is busy all the time, as where layers'
+    gradients come too late to be hidden, or messages are many and far apart.
     """
     if found.share_of_linear >= _COMPUTES:
         return "compute"
