@@ -10,7 +10,10 @@ DEMO_FLAGS ?= --model lenet --dataset digits --kv-store p3 --epochs 20 --lr-sche
 
 BIN := $(ENVIRONMENT)/bin
 STAMPS := $(ENVIRONMENT)/stamps
-INSTALL := $(BIN)/python -m pip install -qq --no-deps
+# Without bytecode of everything installed: Python keeps it for what is imported. It does so whatever
+# the user's own setting, as tests start hundreds of processes that import the same files.
+INSTALL := $(BIN)/python -m pip install -qq --no-deps --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 # A process takes whole files, whose tests share jobs. More threads than cores only disturb each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_PROCESSES) --dist loadfile
 

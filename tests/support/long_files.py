@@ -8,8 +8,13 @@ from xdist.workermanage import WorkerController
 LONG = [
     *[f"tests/training/test_{name}.py" for name in (
         "drop_in", "overlap", "equality", "memory", "slim_dp", "compressed", "new_method")],
+    "tests/failures/test_chaos.py",
     *["tests/models/test_every_model.py", "tests/models/test_image_models.py"],
     *["tests/examples/test_train_image.py", "tests/examples/test_train_sockeye.py"],
+    *["tests/install/test_places.py", "tests/launch/test_restarts.py"],
+    *["tests/launch/test_told_to_end.py", "tests/training/test_snapshots.py"],
+    *["tests/soak/test_soak.py", "tests/security/test_attacks.py"],
+    *["tests/failures/test_silence.py", "tests/failures/test_damage.py"],
 ]
 
 
