@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "security/early_barriers.h"
+
 namespace kvstore_ext {
 namespace {
 
@@ -155,6 +157,21 @@ TEST_F(Expected, OfAJobThatIsNotKnownAreThoseOfAnyJob) {
   EXPECT_EQ(any.WhyNot({"ps99", data, {}}, kPsLiteNone), nullptr);
   EXPECT_NE(any.WhyNot({"stranger", data, {}}, kPsLiteNone), nullptr);
   EXPECT_NE(any.WhyNot({"ps99", "AAAA", {}}, kPsLiteNone), nullptr);
+}
+
+TEST(EarlyBarriers, AreThoseBeforeTheSchedulerHasComeItself) {
+  const std::string barrier = Command(kBarrier, Field(3, uint64_t{7}), true);
+  const std::string answer = Command(kBarrier, Field(3, uint64_t{0}));
+  EarlyBarriers early(true);
+  EXPECT_TRUE(early.IsEarly({"ps8", barrier, {}}, 1));
+  EXPECT_TRUE(early.IsEarly({"ps8", barrier, {}}, 1)) << "sent again";
+  EXPECT_FALSE(early.IsEarly({"ps9", Command(kHeartbeat, Node(9)), {}}, 1));
+  EXPECT_FALSE(early.IsEarly({"ps1", answer, {}}, 1));
+  EXPECT_TRUE(early.IsEarly({"ps9", barrier, {}}, 1));
+  EXPECT_FALSE(early.IsEarly({"ps1", barrier, {}}, 1));
+  EXPECT_FALSE(early.IsEarly({"ps8", barrier, {}}, 1));
+  EarlyBarriers others(false);
+  EXPECT_FALSE(others.IsEarly({"ps8", barrier, {}}, 1));
 }
 
 }  // namespace

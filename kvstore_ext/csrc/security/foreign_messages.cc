@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "security/early_barriers.h"
 #include "security/expected_messages.h"
 #include "security/zeromq.h"
 #include "support/clock.h"
@@ -79,7 +80,10 @@ class Inbox {
       more = HasMore(frame);
     }
     const char* why = fits ? WhyNot() : "it has too many parts";
-    if (why == nullptr) return true;
+    if (why == nullptr) {
+      if (early_.IsEarly(frames_read_, own)) Clear();
+      return true;
+    }
     ++foreign;
     Tell(why);
     Clear();
@@ -115,6 +119,7 @@ class Inbox {
   }
 
   const ExpectedMessages expected_ = ExpectedMessages::FromEnvironment();
+  EarlyBarriers early_ = EarlyBarriers::FromEnvironment();
   std::array<ZmqMessage, kMostFrames> frames_;
   size_t count_ = 0;
   size_t next_ = 0;
