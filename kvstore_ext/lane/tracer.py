@@ -40,9 +40,12 @@ class Tracer:
     def begin(self, directory: str, steps: Steps) -> None:
         """Raises KVStoreError where files cannot be written, here or at a server."""
         options = self._options
+        answer, _ = answer_to(self._worker, ask(self._worker, 0, QUESTION, {"job": True}))
+        job = str(answer["job"])
         try:
             self._recording = Recording(
                 self._worker.recorder(),
+                job,
                 "worker",
                 self._rank,
                 directory,
@@ -54,7 +57,12 @@ class Tracer:
             raise KVStoreError(f"worker {self._rank} cannot be traced: {error}") from None
         report(traced=self._recording.path)
         if self._rank == 0:
-            begin = {"directory": directory, "first": steps.first, "last": steps.last}
+            begin = {
+                "job": job,
+                "directory": directory,
+                "first": steps.first,
+                "last": steps.last,
+            }
             self._ask({"begin": begin})
         networks.watch(self._worker)
 

@@ -72,7 +72,7 @@ class Attempts:
         if not options.restarts:
             return options
         environment = {**options.environment, NAME: str(attempt)}
-        if attempt and TRACE in environment:
+        if TRACE in environment:  # files below another attempt's would count as that one's
             environment[TRACE] = os.path.join(environment[TRACE], f"attempt-{attempt}")
         logs = os.path.join(options.log_dir, f"attempt-{attempt}") if attempt else options.log_dir
         os.makedirs(logs, exist_ok=True)

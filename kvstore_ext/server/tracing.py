@@ -1,6 +1,7 @@
 """A server's part in a trace: it records itself as rank 0 asks (lane/tracer.py)."""
 from __future__ import annotations
 
+import secrets
 from typing import Any, Dict, Optional
 
 from .. import _core
@@ -22,14 +23,19 @@ class ServerTracing:
         self._server = server
         self._options = options
         self._recording: Optional[Recording] = None
+        # Server 0's is the job's. It is none that messages carry: others may read the files.
+        self._job = secrets.token_hex(4)
 
     def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
         """Raises OSError where a file cannot be written, which the worker is told."""
+        if "job" in asked:
+            return {"job": self._job}, b""
         self.end()
         if "begin" in asked:
             begin = asked["begin"]
             self._recording = Recording(
                 self._server.recorder(),
+                begin["job"],
                 "server",
                 self.rank,
                 begin["directory"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -71,6 +71,8 @@ class ProcessTrace:
         Of a worker: seconds of the shortest ping to a server, by the server's rank.
     complete
         Whether the process came to its end, and could say so.
+    job
+        Which job's it is; "" where that is not known.
     """
 
     role: str
@@ -84,6 +86,7 @@ class ProcessTrace:
     layers: Tuple[str, ...] = ()
     round_trips: Mapping[int, float] = field(default_factory=dict)
     complete: bool = True
+    job: str = ""
 
     @property
     def name(self) -> str:
@@ -138,19 +141,36 @@ def read(directory: Union[str, Path]) -> JobTrace:
     Raises
     ------
     TraceError
-        Where the directory has none, or a file in it that is none, or of another version.
+        Where the directory has none, one of two jobs or two of one process, or a file that is none,
+        or of another version.
     """
     found = sorted(Path(directory).glob("**/*.events"))
     if not found:
         raise TraceError(f"{directory} has no trace: no file whose name ends with .events")
     keys: Dict[int, KeyInfo] = {}
     processes = [_process(file, keys) for file in found]
-    names = [process.name for process in processes]
-    for name in names:
-        if names.count(name) > 1:
-            raise TraceError(f"{directory} has two traces of {name}: give the directory of one job")
+    _check_that_they_are_one_trace(directory, found, processes)
     processes.sort(key=lambda process: (process.role != "worker", process.rank))
     return JobTrace(tuple(bring_together(processes)), keys)
+
+
+def _check_that_they_are_one_trace(
+    directory: Union[str, Path], files: Sequence[Path], processes: Sequence[ProcessTrace]
+) -> None:
+    first: Dict[str, Path] = {}
+    for file, process in zip(files, processes):
+        if process.job != processes[0].job:
+            raise TraceError(
+                f"{directory} has traces of two jobs: {files[0]} is of job "
+                f"{processes[0].job or 'unknown'}, {file} of job {process.job or 'unknown'}; give "
+                "the directory of one of them, or remove the other's files"
+            )
+        if process.name in first:
+            raise TraceError(
+                f"{directory} has two traces of {process.name}: {first[process.name]} and {file}; "
+                "give the directory of one of them"
+            )
+        first[process.name] = file
 
 
 def _process(file: Path, keys: Dict[int, KeyInfo]) -> ProcessTrace:

@@ -25,6 +25,8 @@ class Recording:
     ----------
     recorder
         The core's, of a worker or a server.
+    job
+        Which job that is: what no other job has alike.
     role, rank
         Whose it is.
     directory
@@ -45,6 +47,7 @@ class Recording:
     def __init__(
         self,
         recorder: Any,
+        job: str,
         role: str,
         rank: int,
         directory: str,
@@ -64,6 +67,7 @@ class Recording:
             raise OSError(str(error)) from None
         self._about.write_text("")
         process = {
+            "job": job,
             "role": role,
             "rank": rank,
             "host": socket.gethostname(),

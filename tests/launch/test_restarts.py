@@ -8,6 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
+from kvstore_ext.report.main import main as report
+from kvstore_ext.trace.main import main as trace
+from kvstore_ext.trace.reading import TraceError, read
 
 from tests.support.fork_desk import ForkDesk
 
@@ -46,7 +49,7 @@ def test_each_attempt_has_a_trace_of_its_own(job: Job) -> None:
     assert job.run("-n", "1", *SERVE, *asked, "sh", "-c", script) == 1
     directory = job.directory / "t"
     assert (job.directory / "traces").read_text().splitlines() == [
-        f"{directory} 5:6",
+        f"{directory}/attempt-0 5:6",
         f"{directory}/attempt-1 5:6",
     ]
 
@@ -96,14 +99,26 @@ def test_a_training_goes_on_from_its_snapshot(job: Job) -> None:
     (job.directory / "train.py").write_text(TRAIN)
     with ForkDesk(job.directory / "desk").serve() as desk:
         serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
-        jobs = ["-n", "2", "-s", "1", "--restarts", "2", "--server-command", serve]
-        assert job.run(*jobs, *desk.command, "train.py") == 0, job.errors
+        jobs = ["-n", "2", "-s", "1", "--restarts", "2", "--trace", "traces"]
+        assert job.run(*jobs, "--server-command", serve, *desk.command, "train.py") == 0, job.errors
     killed = [line for line in job.errors if line.endswith("killed by signal 9 (SIGKILL)")]
     assert [line.split(" on ")[0] for line in killed] == ["launch: worker 1", "launch: worker 0"]
     begins = [line for line in job.lines if line.startswith("[worker 0] attempt")]
     assert begins[0].endswith("0 begins at 0")
     assert int(begins[2].split()[-1]) >= int(begins[1].split()[-1])
     assert "[worker 0] [12.0, 12.0, 12.0]" in job.lines
+    traces = job.directory / "traces"
+    for attempt in range(3):
+        directory = str(traces / f"attempt-{attempt}")
+        assert [process.name for process in read(directory).processes] == [
+            "worker 0",
+            "worker 1",
+            "server 0",
+        ]
+        assert trace([directory]) == 0
+        assert report([directory]) == 0
+    with pytest.raises(TraceError, match="has traces of two jobs"):
+        read(traces)
 
 
 def test_a_signal_ends_the_wait_for_the_next_attempt(job: Job) -> None:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,26 @@ def test_two_traces_of_one_process_are_no_trace_of_a_job(
         store.stop_trace()
     with pytest.raises(TraceError, match="two traces of"):
         read(tmp_path)
+
+
+def test_traces_of_two_jobs_are_no_trace_of_one(
+    store: kvstore_ext.P3Worker, small_store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    for name, each in (("earlier", store), ("later", small_store)):
+        each.start_trace(str(tmp_path / name))
+        each.stop_trace()
+    jobs = [read(tmp_path / name).workers[0].job for name in ("earlier", "later")]
+    # The earlier job had a worker more.
+    for ending in (".events", ".json"):
+        worker = (tmp_path / "earlier" / "worker-0").with_suffix(ending)
+        shutil.copy(worker, tmp_path / "later" / f"worker-1{ending}")
+    found = f"server-0.events is of job {jobs[1]}, .*worker-1.events of job {jobs[0]}"
+    with pytest.raises(TraceError, match=found):
+        read(tmp_path / "later")
+    # What does not say whose it is, is nobody's.
+    (tmp_path / "later" / "worker-1.json").unlink()
+    with pytest.raises(TraceError, match="of job unknown"):
+        read(tmp_path / "later")
 
 
 def test_a_line_that_was_cut_off_ends_what_is_said(
