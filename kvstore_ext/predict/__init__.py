@@ -6,6 +6,7 @@ In reading order:
     devices              another device's times
     cluster              hosts, links, stragglers
     events               what happens next
+    beside               what is done on a host for processes that are simulated elsewhere
     wires, shares        links between hosts, and how connections share them
     queues, windows      how a process hands messages to its connections
     processors, costs    what processors do for a store

@@ -128,9 +128,10 @@ class ParameterServers:
     def _encode(self, which: Tuple[int, List[_Slice]]) -> None:
         number, slices = which
         costs, worker = self._rules.costs, self._topology.workers[number]
+        times = self._topology.at_once(number)
         for each in slices:
             seconds = costs.encode * each.elements + costs.message
-            worker.processors.do(self._times(number, seconds), self._push, (number, each))
+            worker.processors.do(times * seconds, self._push, (number, each))
 
     def _push(self, which: Tuple[int, _Slice]) -> None:
         number, each = which
@@ -170,8 +171,9 @@ class ParameterServers:
         costs = self._rules.costs
         size = each.elements * self._rules.back
         seconds = costs.message + costs.byte * size + costs.decode * each.elements
-        processors = self._topology.workers[number].processors
-        processors.do(self._times(number, seconds), self._written, which)
+        topology = self._topology
+        processors = topology.workers[number].processors
+        processors.do(topology.at_once(number) * seconds, self._written, which)
 
     def _written(self, which: Tuple[int, _Slice]) -> None:
         number, each = which
@@ -179,10 +181,6 @@ class ParameterServers:
         missing[each.key] -= 1
         if not missing[each.key]:
             self._workers[number].arrived(each.key)
-
-    def _times(self, number: int, seconds: float) -> float:
-        """What it takes all workers of a class, where these share their processors."""
-        return seconds * self._topology.classes[number].count if self._topology.shared else seconds
 
     def _connect(self) -> None:
         topology = self._topology

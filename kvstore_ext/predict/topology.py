@@ -2,19 +2,20 @@
 
 Where hosts are alike they do the same at the same time, and one worker stands for all of its class.
 What it sends to a server arrives once from each of them, and what a server sends it leaves once for
-each. Servers stay as many as they are, since each has its own share of the keys. The wire of a
-worker's host then carries what a server beside it sends on average, and a server's what the worker
-beside it does.
+each. Servers stay as many as they are, since each has its own share of the keys. The wire and the
+processors of a worker's host then also do what a server beside it needs on average, and a server's
+what the workers beside it do.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from .beside import ALONE, Beside, Load
 from .cluster import Cluster
 from .events import Events
 from .processors import Processors
-from .wires import Connection, Sender, Traffic, Wire
+from .wires import Connection, Sender, Wire
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,17 @@ class Place(NamedTuple):
     sender: Sender
     wire: Wire  # by which it is reached
     processors: Processors
+
+
+class _Sharing(NamedTuple):
+    """What a host's wire, each way, and its processors do for processes simulated elsewhere."""
+
+    sends: Beside = ALONE
+    receives: Beside = ALONE
+    computes: Beside = ALONE
+
+
+_UNSHARED = _Sharing()
 
 
 class Usage(NamedTuple):
@@ -83,42 +95,35 @@ class Topology:
 
     def _make_alike(self) -> None:
         cluster = self._cluster
-        hosts = cluster.hosts
-        beside = cluster.beside
-        kinds = [(Traffic(), Traffic()) for _ in range(2)]  # of workers and of servers, each way
+        of_workers, of_servers = ([Load() for _ in _Sharing._fields] for _ in range(2))
         for number, own in enumerate(self.classes):
             share = own.count / cluster.workers
-            self.workers.append(self._place(number, kinds[0], kinds[1], share, beside))
+            self.workers.append(self._place(number, self._sharing(of_workers, share, of_servers)))
         for rank in range(cluster.server_count):
-            place = self._place(hosts + rank, kinds[1], kinds[0], 1 / hosts, beside)
-            self.servers.append(place)
+            sharing = self._sharing(of_servers, 1 / cluster.hosts, of_workers)
+            self.servers.append(self._place(cluster.hosts + rank, sharing))
 
-    def _place(
-        self,
-        host: int,
-        own: Optional[Tuple[Traffic, Traffic]] = None,
-        others: Optional[Tuple[Traffic, Traffic]] = None,
-        share: float = 1.0,
-        beside: bool = False,
-    ) -> Place:
+    def _sharing(self, own: Sequence[Load], share: float, others: Sequence[Load]) -> _Sharing:
+        if not self._cluster.beside:
+            return _UNSHARED
+        return _Sharing(*(Beside(here, share, there) for here, there in zip(own, others)))
+
+    def _place(self, host: int, sharing: _Sharing = _UNSHARED) -> Place:
         cluster = self._cluster
-        wires = []
-        for way, rate in enumerate((cluster.send, cluster.receive)):
-            others_way = others[way] if others is not None and beside else None
-            wires.append(Wire(rate, others_way, own[way] if own else None, share))
-        sender = Sender(self._events, wires[0])
-        processors = self._shared or Processors(self._events, cluster.processors)
-        return Place(host, sender, wires[1], processors)
+        sender = Sender(self._events, Wire(cluster.send, sharing.sends))
+        processors = self._shared or Processors(self._events, cluster.processors, sharing.computes)
+        return Place(host, sender, Wire(cluster.receive, sharing.receives), processors)
 
     @property
     def delay(self) -> float:
         """Seconds from a host to another."""
         return self._cluster.delay
 
-    @property
-    def shared(self) -> bool:
-        """Whether all hosts share their processors."""
-        return self._shared is not None
+    def at_once(self, number: int) -> int:
+        """For how many workers the processors of a class do each task, where one stands for all."""
+        if self._shared is not None:
+            return self.classes[number].count
+        return self._cluster.workers_per_host if self._alike else 1
 
     def usage(self) -> Usage:
         """What has been used so far."""

@@ -7,25 +7,15 @@ busy with it as long again, and has it at the earliest when it has left.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Sequence, Tuple
 
+from .beside import ALONE, Beside
 from .events import Events
 from .network import FRAMES
 
 Then = Callable[[Any], None]
 SEGMENT = 65536  # bytes after which connections take turns: what the kernel cuts into packets
 _ANSWER = 200  # bytes of a message without data, with the headers of ps-lite, ZeroMQ and TCP
-
-
-class Traffic:
-    """Seconds that the wires of one kind are busy, for those of another that share them.
-
-    Where hosts that are alike are simulated once, a server's wire also carries what the worker
-    beside it sends, and a worker's what the server beside it does.
-    """
-
-    def __init__(self) -> None:
-        self.seconds = 0.0  # of one wire; of several, their mean
 
 
 class Wire:
@@ -35,39 +25,22 @@ class Wire:
     ----------
     rate : float
         Bytes a second, headers counted.
-    beside : Traffic, optional
+    beside : Beside
         What else it carries.
-    adds_to : Traffic, optional
-        What it counts itself among; with the share that it counts for.
     """
 
-    def __init__(
-        self,
-        rate: float,
-        beside: Optional[Traffic] = None,
-        adds_to: Optional[Traffic] = None,
-        share: float = 1.0,
-    ) -> None:
+    def __init__(self, rate: float, beside: Beside = ALONE) -> None:
         self._byte = FRAMES / rate  # seconds
         self.free = 0.0
         self.busy = 0.0  # seconds so far
-        self._beside, self._adds_to, self._share = beside, adds_to, share
-        self._seen = 0.0
+        self._beside = beside
 
     def take(self, now: float, size: float) -> float:
         """Carries so many bytes as soon as it is free; returns when it has."""
         seconds = size * self._byte
-        if self._beside is not None:
-            others = self._beside.seconds - self._seen
-            self._seen += others
-            self.free = max(self.free + others, now)
-            self.busy += others
-        if self.free < now:
-            self.free = now
-        self.free += seconds
-        self.busy += seconds
-        if self._adds_to is not None:
-            self._adds_to.seconds += seconds * self._share
+        others = self._beside.add(seconds)
+        self.free = max(self.free + others, now) + seconds
+        self.busy += others + seconds
         return self.free
 
     def seconds(self, size: float) -> float:

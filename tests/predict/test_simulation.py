@@ -157,6 +157,17 @@ def test_hosts_that_are_alike_may_be_simulated_once(name, hosts):
     assert alike.sent == pytest.approx(each.sent, rel=0.02)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_so_may_hosts_whose_processors_are_busy(workers):
+    cluster = Cluster.of(4, 100, processors=2, workers_per_host=workers)
+    busy = LaneStore(Speeds(byte=4e-9))
+    each, alike = (predict(load("alexnet"), cluster, busy, alike=way) for way in (False, True))
+    assert alike.seconds == pytest.approx(each.seconds, rel=0.02)
+    assert alike.processors == pytest.approx(each.processors, abs=0.03)
+    assert alike.server_processors == pytest.approx(each.server_processors, abs=0.03)
+    assert limit(alike) == "host's processor"
+
+
 def test_stragglers_are_a_class_of_their_own():
     cluster = Cluster.of(512, 10, stragglers=Stragglers(3, 1.5))
     classes = Topology(Events(), cluster, True).classes
