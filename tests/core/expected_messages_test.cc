@@ -34,10 +34,14 @@ std::string Command(int number, const std::string& more = "", bool request = fal
 }
 
 // As PackMeta writes one with so many parts.
-std::string Data(uint64_t app, size_t parts, bool request = true) {
+std::string Data(uint64_t app, size_t parts, bool request, uint64_t customer) {
   return Field(1, 7) + Field(2, "text") + Field(4, request) + Field(5, 1) + Field(6, 0) +
-         Field(7, app) + Field(8, 12345) + Field(9, std::string(parts, '\1')) + Field(10, 0) +
-         Field(12, 0) + Field(13, ~uint64_t{0});
+         Field(7, app) + Field(8, 12345) + Field(9, std::string(parts, '\1')) +
+         Field(10, customer) + Field(12, 0) + Field(13, ~uint64_t{0});
+}
+
+std::string Data(uint64_t app, size_t parts, bool request = true) {
+  return Data(app, parts, request, app);
 }
 
 constexpr int kTerminate = 1;
@@ -47,12 +51,17 @@ constexpr int kAcknowledge = 4;
 constexpr int kHeartbeat = 5;
 constexpr uint64_t kNone = kPsLiteNone;
 
+// As of a process with one store of MXNet's and the lane.
+bool HasCustomer(int32_t app, int32_t customer) {
+  return (app == 0 && customer == 0) || (app == 1 && customer == 1);
+}
+
 // In a job of three workers and two servers: of worker 1, server 1 and the scheduler.
 class Expected : public testing::Test {
  protected:
   static bool Reads(PsLiteRole role, int32_t own, const std::string& name, const std::string& meta,
                     const std::vector<size_t>& data = {}) {
-    return ExpectedMessages(role, 3, 2).WhyNot({name, meta, data}, own) == nullptr;
+    return ExpectedMessages(role, 3, 2, &HasCustomer).WhyNot({name, meta, data}, own) == nullptr;
   }
   static bool Worker(const std::string& name, const std::string& meta,
                      const std::vector<size_t>& data = {}) {
@@ -125,6 +134,24 @@ TEST_F(Expected, HaveThePartsThatTheySay) {
   EXPECT_FALSE(Scheduler("ps9", Field(9, "\x81") + Data(1, 0)));
 }
 
+TEST_F(Expected, AreForACustomerThatThereIs) {
+  EXPECT_FALSE(Worker("ps8", Data(1, 1, true, 0), {5})) << "ps-lite looks for the number";
+  EXPECT_FALSE(Worker("ps8", Data(0, 0, false, 1))) << "of a store that there is not";
+  EXPECT_FALSE(Worker("ps8", Data(0, 0, false, kNone)));
+  EXPECT_TRUE(Server("ps9", Data(0, 0, true, 7))) << "a worker's number, who hears the answer";
+  EXPECT_TRUE(Server("ps9", Data(1, 0, true, 7)));
+  const auto nobody = [](int32_t, int32_t) { return false; };
+  const ExpectedMessages ended(PsLiteRole::kScheduler, 3, 2, nobody);
+  EXPECT_STREQ(ended.WhyNot({"ps9", Data(1, 0), {}}, 1), "it is for nobody");
+}
+
+TEST_F(Expected, AnswersAreThoseOfServersToMXNetsOwnStore) {
+  EXPECT_FALSE(Worker("ps8", Data(0, 0)));
+  EXPECT_FALSE(Worker("ps8", Data(1, 0, false)));
+  EXPECT_FALSE(Server("ps9", Data(0, 2, false), {8, 8}));
+  EXPECT_FALSE(Server("ps9", Data(1, 0, false)));
+}
+
 TEST_F(Expected, CommandsComeFromWhoMayGiveThem) {
   EXPECT_FALSE(Worker("ps8", Command(kTerminate)));
   EXPECT_FALSE(Worker("ps1", Command(kTerminate)));
@@ -152,7 +179,7 @@ TEST_F(Expected, ProcessesAreAddedAsTheSchedulerDoes) {
 }
 
 TEST_F(Expected, OfAJobThatIsNotKnownAreThoseOfAnyJob) {
-  const ExpectedMessages any(PsLiteRole::kUnknown, 0, 0);
+  const ExpectedMessages any(PsLiteRole::kUnknown, 0, 0, &HasCustomer);
   const std::string data = Data(1, 0);
   EXPECT_EQ(any.WhyNot({"ps99", data, {}}, kPsLiteNone), nullptr);
   EXPECT_NE(any.WhyNot({"stranger", data, {}}, kPsLiteNone), nullptr);

@@ -28,6 +28,12 @@ def command(number: int, *more: bytes) -> bytes:
     return _field(3, _field(1, number) + b"".join(more)) + _field(4, 1)
 
 
+def _for_nobody() -> bytes:
+    """A message's fixed part, to MXNet's own store, of a customer that there is not."""
+    to_mxnet, customer = _field(7, 0), _field(10, 99)
+    return _field(4, 1) + to_mxnet + _field(8, 1) + customer
+
+
 def _invented_node() -> bytes:
     """A server of number 8, at an address of the attacker's."""
     where = _field(3, b"127.0.0.9") + _field(4, 99)
@@ -42,6 +48,7 @@ FORGED = {
     "letters": strangers.frames(64 * b"A", 64 * b"B"),
     "terminate": strangers.frames(command(_TERMINATE)),
     "barrier": strangers.frames(command(_BARRIER, _field(3, _EVERYBODY))),
+    "for_nobody": strangers.frames(_for_nobody()),
     "add_node": strangers.frames(command(_ADD_NODE, _invented_node())),
 }
 # What ps-lite drops: nothing has been sent that could be acknowledged.

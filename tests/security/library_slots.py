@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 
 _CORE = ROOT / "kvstore_ext" / "csrc"
 _REPLACED = re.compile(r'slots->Replace\(\s*"(\w+)"')
-_CALLED = re.compile(r'bind\("(\w+)"|dlsym\(\s*library, "(\w+)"')
+_CALLED = re.compile(r'(?:bind|Find)\("(\w+)"|dlsym\(\s*library, "(\w+)"')
 
 
 def replaced() -> set[str]:
@@ -26,7 +26,7 @@ def replaced() -> set[str]:
 
 def called() -> set[str]:
     """Those that the core itself calls."""
-    sources = (_CORE / "transport" / "libmxnet.cc", _CORE / "security" / "zeromq.cc")
+    sources = (_CORE / "transport" / "libmxnet.cc", *(_CORE / "security").glob("*.cc"))
     found = {names for path in sources for names in _CALLED.findall(path.read_text())}
     return {one or other for one, other in found}
 

@@ -150,3 +150,16 @@ def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
         assert said, worker.output
         assert int(said[1]) > 0  # ZeroMQ drops those whose name the last one still has
         assert worker.output.count("message that no process of this job sends") == 1
+
+
+def test_a_message_for_nobody_is_not_read(cluster: Cluster) -> None:
+    """The scheduler has no store of MXNet's: ps-lite would end it, after five seconds."""
+    one_each = {"DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
+    job = cluster.start(train_until, workers=0, servers=0, environment=one_each)
+    (scheduler,) = job.scheduler
+    while not (ports := strangers.ports_of([scheduler.pid])):
+        assert not scheduler.ended, scheduler.output
+        time.sleep(0.1)
+    # As worker 0, which is not connected yet.
+    assert b"READY" in attacks.forge(ports[0], "for_nobody", b"ps9")
+    scheduler.await_output("called itself 'ps9': it is for nobody")

@@ -30,9 +30,7 @@ bool HasAddress(const PsLiteNode& node) {
 }
 
 // MXNet's own servers and workers look for keys, values, and perhaps lengths.
-const char* WhyNoData(const PsLiteMeta& meta, const std::vector<size_t>& data) {
-  if (meta.app != kMXNetApp && meta.app != kLaneApp) return "it is for nobody";
-  if (meta.timestamp == kPsLiteNone) return "it has no timestamp";
+const char* WhyNoParts(const PsLiteMeta& meta, const std::vector<size_t>& data) {
   if (data.size() != meta.data_types) return "it has other parts than it says";
   if (meta.app == kLaneApp) return data.size() > 1 ? "it has too many parts" : nullptr;
   if (data.empty()) return nullptr;
@@ -58,14 +56,15 @@ int32_t PsLiteId(std::string_view name) {
   return id;
 }
 
-ExpectedMessages ExpectedMessages::FromEnvironment() {
+ExpectedMessages ExpectedMessages::FromEnvironment(HasCustomer has_customer) {
   const char* name = std::getenv("DMLC_ROLE");
   const std::string role = name == nullptr ? "" : name;
   const PsLiteRole found = role == "server"      ? PsLiteRole::kServer
                            : role == "worker"    ? PsLiteRole::kWorker
                            : role == "scheduler" ? PsLiteRole::kScheduler
                                                  : PsLiteRole::kUnknown;
-  return {found, FromEnvironmentOr0("DMLC_NUM_WORKER"), FromEnvironmentOr0("DMLC_NUM_SERVER")};
+  return {found, FromEnvironmentOr0("DMLC_NUM_WORKER"), FromEnvironmentOr0("DMLC_NUM_SERVER"),
+          has_customer};
 }
 
 const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) const {
@@ -92,6 +91,26 @@ bool ExpectedMessages::Sends(int32_t sender, int32_t own) const {
   if (sender == own || sender == kScheduler) return true;
   if (role_ == PsLiteRole::kWorker) return IsServer(sender);
   return role_ != PsLiteRole::kServer || IsWorker(sender);
+}
+
+const char* ExpectedMessages::WhyNoData(const PsLiteMeta& meta,
+                                        const std::vector<size_t>& data) const {
+  if (meta.app != kMXNetApp && meta.app != kLaneApp) return "it is for nobody";
+  if (meta.timestamp == kPsLiteNone) return "it has no timestamp";
+  const char* why = WhyNoParts(meta, data);
+  return why != nullptr ? why : WhyNobodys(meta);
+}
+
+// ps-lite looks for a worker's customer by its number, and for others' by their app's. It ends a
+// process that has not got it.
+const char* ExpectedMessages::WhyNobodys(const PsLiteMeta& meta) const {
+  const bool worker = role_ == PsLiteRole::kWorker;
+  // It counts an answer in a place of memory that the answer itself names, asked for or not.
+  if (meta.app == kLaneApp && !meta.request) return "the lane has asked for nothing";
+  if (meta.app == kMXNetApp && role_ != PsLiteRole::kUnknown && meta.request == worker) {
+    return worker ? "a worker is asked for nothing" : "a server has asked for nothing";
+  }
+  return has_customer_(meta.app, worker ? meta.customer : meta.app) ? nullptr : "it is for nobody";
 }
 
 const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sender,

@@ -25,12 +25,15 @@ int32_t PsLiteId(std::string_view name);
 
 class ExpectedMessages {
  public:
+  // Whether the process has a customer of this app, and of this number: who takes messages.
+  using HasCustomer = bool (*)(int32_t app, int32_t customer);
+
   // Of a process of this role, in a job of so many; 0 where that is not known.
-  ExpectedMessages(PsLiteRole role, int workers, int servers)
-      : role_(role), workers_(workers), servers_(servers) {}
+  ExpectedMessages(PsLiteRole role, int workers, int servers, HasCustomer has_customer)
+      : role_(role), workers_(workers), servers_(servers), has_customer_(has_customer) {}
 
   // As the environment of launchers has it (DMLC_ROLE, DMLC_NUM_WORKER, DMLC_NUM_SERVER).
-  static ExpectedMessages FromEnvironment();
+  static ExpectedMessages FromEnvironment(HasCustomer has_customer);
 
   // Why ps-lite must not read a message, in a few words, or null where it may. `own` is the number
   // that this process has by now, or kPsLiteNone.
@@ -39,12 +42,15 @@ class ExpectedMessages {
  private:
   bool IsOfJob(int32_t id) const;
   bool Sends(int32_t sender, int32_t own) const;
+  const char* WhyNoData(const PsLiteMeta& meta, const std::vector<size_t>& data) const;
+  const char* WhyNobodys(const PsLiteMeta& meta) const;
   const char* WhyNoCommand(const PsLiteMeta& meta, int32_t sender, int32_t own) const;
   const char* WhyNoNodes(const PsLiteMeta& meta, int32_t sender) const;
 
   PsLiteRole role_;
   int workers_;
   int servers_;
+  HasCustomer has_customer_;
 };
 
 }  // namespace kvstore_ext

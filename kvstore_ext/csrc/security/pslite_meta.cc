@@ -136,11 +136,11 @@ bool PsLiteMeta::Read(std::string_view frame) {
       case 9:
         if (!CountNumbers(fields.text(), &data_types)) return false;
         break;
+      case 10: customer = fields.Int32(); break;
       case 1:   // head
       case 2:   // body
       case 5:   // whether it pushes
       case 6:   // whether it is a command of MXNet's
-      case 10:  // customer
       case 11:  // bytes that follow
       case 12:  // whether it pulls
       case 13:  // priority

@@ -36,6 +36,7 @@ struct PsLiteMeta {
   int32_t barrier_group = 0;
   bool request = false;
   int32_t app = kPsLiteNone;
+  int32_t customer = kPsLiteNone;
   int32_t timestamp = kPsLiteNone;
   size_t data_types = 0;  // one of each of the parts that follow
 

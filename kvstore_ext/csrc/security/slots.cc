@@ -77,13 +77,13 @@ Slots::Slots(void* library) : library_(library) {
 }
 
 void* Slots::Note(const std::string& symbol, void* function) {
-  void* original = dlsym(library_, symbol.c_str());
-  if (original == nullptr) throw std::runtime_error("libmxnet.so has no " + symbol);
+  void (*original)() = nullptr;
+  Find(symbol.c_str(), &original);
   replacements_[symbol] = function;
-  return original;
+  return reinterpret_cast<void*>(original);
 }
 
-std::map<std::string, std::vector<void**>> Slots::Find() const {
+std::map<std::string, std::vector<void**>> Slots::FindNoted() const {
   const Relocations relocations(*map_);
   std::map<std::string, std::vector<void**>> found;
   const auto look = [&](const ElfW(Rela)* begin, size_t count) {
@@ -101,7 +101,7 @@ std::map<std::string, std::vector<void**>> Slots::Find() const {
 }
 
 void Slots::Write() const {
-  auto found = Find();
+  auto found = FindNoted();
   for (const auto& [symbol, function] : replacements_) {
     const size_t count = found[symbol].size();
     if (count == 1) continue;

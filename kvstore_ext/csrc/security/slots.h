@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/symbols.h"
+
 namespace kvstore_ext {
 
 // The slots of one library: of its procedure linkage table, and of its tables of virtual functions.
@@ -26,13 +28,20 @@ class Slots {
     *original = reinterpret_cast<Function*>(Note(symbol, reinterpret_cast<void*>(function)));
   }
 
+  // Stores at `function` the library's own of this name. Throws std::runtime_error where it has
+  // none.
+  template <typename Function>
+  void Find(const char* symbol, Function** function) const {
+    Bind(library_, "libmxnet.so", symbol, function);
+  }
+
   // Rewrites what has been noted: all of it, or nothing. Throws std::runtime_error unless each
   // function is called through one slot exactly.
   void Write() const;
 
  private:
   void* Note(const std::string& symbol, void* function);
-  std::map<std::string, std::vector<void**>> Find() const;
+  std::map<std::string, std::vector<void**>> FindNoted() const;
 
   void* const library_;
   const link_map* map_ = nullptr;
