@@ -149,27 +149,58 @@ TEST_F(SlimCores, UpdatesThatCannotBeReadEndNothing) {
   EXPECT_EQ(cluster_.AwaitRefused(forged.size()), forged.size());
 }
 
-TEST_F(SlimCores, CoresThatCannotBeReadEndNothing) {
-  const int server = cluster_.worker(0).Slices(0)[0].server;
-  Message above = With(Of(MessageType::kMethod, 0, 0), 16);
-  std::memset(above.payload.data.get(), 0xff, 16);  // elements 100 to 127 as well
-  const Message none = Of(MessageType::kMethod, 0, 0);
-  for (const Message& message : {above, none}) cluster_.ForgeFromServer(server, 0, message);
-  // Nobody has asked a worker for a core.
-  const Message unasked = With(Of(MessageType::kMethod, 0, 3), 16);
-  for (const Message& message : {above, unasked}) cluster_.ForgeFromWorker(1, server, message);
-  ExpectARoundWithTheCore(2);
-  EXPECT_EQ(cluster_.AwaitRefused(4), 4U);
+// A core of key 0 and a selection, of which all bits are set: elements 100 to 127 as well.
+Message CoreAbove(uint64_t selection, Encoding encoding = Encoding::kPlain) {
+  Message message = With(Of(MessageType::kMethod, 0, selection), 16);
+  std::memset(message.payload.data.get(), 0xff, 16);
+  message.header.encoding = encoding;
+  return message;
 }
 
-TEST_F(SlimCores, AnAnswerOfAnotherSizeEndsNothing) {
+// One that can be read.
+Message CoreOf(const Subset& members, uint64_t selection, Encoding encoding) {
+  Message message = Of(MessageType::kMethod, 0, selection);
+  message.payload = members.ToBuffer();
+  message.header.whole = static_cast<uint32_t>(message.payload.size);
+  message.header.encoding = encoding;
+  return message;
+}
+
+TEST_F(SlimCores, CoresThatNobodyHasAskedForEndNothing) {
+  const int server = cluster_.worker(0).Slices(0)[0].server;
+  for (const Message& message : {CoreAbove(0), With(Of(MessageType::kMethod, 0, 3), 16)}) {
+    cluster_.ForgeFromWorker(1, server, message);
+  }
+  ExpectARoundWithTheCore(2);
+  EXPECT_EQ(cluster_.AwaitRefused(2), 2U);
+}
+
+TEST_F(SlimCores, CoresThatNoServerCanSendEndNothing) {
+  const int server = cluster_.worker(0).Slices(0)[0].server;
+  const Subset other = EachFourth(100, 1);
+  const std::vector<Message> forged = {
+      CoreOf(other, 0, Encoding::kPlain),    // it is known
+      CoreOf(other, 0, Encoding::kSkipped),  // no update is under way
+      CoreOf(other, 1, Encoding::kPlain),    // is made after 1000 rounds
+      CoreOf(other, ~uint64_t{0}, Encoding::kPlain),
+      Of(MessageType::kMethod, 0, 0),
+  };
+  for (const Message& message : forged) cluster_.ForgeFromServer(server, 0, message);
+  EXPECT_EQ(cluster_.AwaitRefused(forged.size()), forged.size());
+  ExpectARoundWithTheCore(2);
+}
+
+// Worker 0 hears what a server has not sent while its update of key 0 is under way.
+TEST_F(SlimCores, WhatCannotBeReadDuringARoundEndsNothing) {
   std::vector<float>& local = locals_[0][0];
   for (float& parameter : local) parameter += 1;
   auto end = Begin(&cluster_.worker(0), 0, local, &local);
-  Message answer = With(Of(MessageType::kResult), 4);
+  Message answer = With(Of(MessageType::kResult), 4);  // of another size
   answer.header.encoding = Encoding::kEncoded;
-  cluster_.ForgeFromServer(cluster_.worker(0).Slices(0)[0].server, 0, answer);
-  EXPECT_EQ(cluster_.AwaitRefused(1), 1U);
+  for (const Message& message : {answer, CoreAbove(0, Encoding::kSkipped)}) {
+    cluster_.ForgeFromServer(cluster_.worker(0).Slices(0)[0].server, 0, message);
+  }
+  EXPECT_EQ(cluster_.AwaitRefused(2), 2U);
   for (int rank : {1, 2}) {
     for (float& parameter : locals_[rank][0]) parameter += 1;
   }

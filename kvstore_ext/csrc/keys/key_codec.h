@@ -31,6 +31,9 @@ class KeyLane {
   virtual int rank() const = 0;
   virtual int workers() const = 0;
 
+  // Whether rounds go without this worker (keys/idle.h).
+  virtual bool is_idle() const = 0;
+
   // Both send a message about the key, whose number they fill in: SendControl at once and without a
   // payload, SendData with one, when the link has room.
   virtual void SendControl(int server, Message message) = 0;

@@ -194,9 +194,24 @@ void SlimKey::CheckMessage(const Message& message) const {
     return Expect(values_ != nullptr && values_->shares_scaler(), "the key has no scaler");
   }
   const size_t bytes = message.header.whole;
-  const size_t elements = lane().slices()[message.header.slice].length;
-  Expect(bytes == 0 || bytes == Subset::BytesOf(elements),
+  const Slice& slice = lane().slices()[message.header.slice];
+  Expect(bytes == 0 || bytes == Subset::BytesOf(slice.length),
          "a core of the slice has another number of bytes");
+  CheckCore(CoreMessage::Unpack(message), slice);
+}
+
+// Who may send a core says which one, once; and says it again only for an update that came with
+// another. A selection that nobody can have made would take the place of those that hold.
+void SlimKey::CheckCore(const CoreMessage& core, const Slice& slice) const {
+  const bool here = model_->HasCore(parts_.at(slice.index)->place, core.selection);
+  const uint64_t holds = model_->SelectionIn(round_);
+  if (core.refused) {
+    return Expect(here && core.selection == holds && lane().IsMissing(slice),
+                  "no update with such a core is under way");
+  }
+  Expect(!here, "the core of that selection is here already");
+  const bool made = core.selection <= model_->LastSelectionBy(round_) || lane().is_idle();
+  Expect(core.selection >= holds && made, "no such selection can have been made");
 }
 
 void SlimKey::OnMessage(const Message& message) {

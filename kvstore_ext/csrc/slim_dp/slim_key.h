@@ -68,6 +68,7 @@ class SlimKey : public KeyCodec {
     Subset together;
   };
 
+  void CheckCore(const CoreMessage& core, const Slice& slice) const;
   float ScalerOfUpdate() const;
   std::optional<Encoding> Await(uint64_t round);
   void PrepareNext(const Slice& slice, uint64_t round);

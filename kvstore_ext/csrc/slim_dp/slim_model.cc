@@ -87,6 +87,22 @@ std::map<uint64_t, std::shared_ptr<const Core>> SlimModel::CoresOf(Place place) 
   return cores;
 }
 
+bool SlimModel::HasCore(Place place, uint64_t selection) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = cores_.find(selection);
+  return found != cores_.end() && found->second.count(place) != 0;
+}
+
+uint64_t SlimModel::SelectionIn(uint64_t round) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return SelectionOf(round);
+}
+
+// A core is selected from what a full round has made.
+uint64_t SlimModel::LastSelectionBy(uint64_t round) const {
+  return RoundOf(round) / options_.selection;
+}
+
 const std::shared_ptr<const Core>& SlimModel::Find(Place place, uint64_t round) const {
   if (options_.fixed()) return fixed_.at(place);
   return cores_.at(SelectionOf(round)).at(place);

@@ -56,6 +56,13 @@ class SlimModel {
   // All that are kept of a slice, by selection.
   std::map<uint64_t, std::shared_ptr<const Core>> CoresOf(Place place) const;
 
+  // Whether a slice's core of this selection is here.
+  bool HasCore(Place place, uint64_t selection) const;
+
+  // The selection whose core holds in a round, and the last that can have been made by then.
+  uint64_t SelectionIn(uint64_t round) const;
+  uint64_t LastSelectionBy(uint64_t round) const;
+
   // Whether the cores of all slices in a round are known, and so how large each explorer is.
   bool Ready(uint64_t round) const;
 

@@ -257,6 +257,7 @@ class Worker {
   // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
   std::atomic<uint64_t> orders_{0};  // likewise: announced by rank 0, or followed
+  std::atomic<bool> idle_{false};    // until EndIdle
   std::atomic<double> noticed_{0};   // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;

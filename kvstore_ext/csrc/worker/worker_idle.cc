@@ -19,6 +19,7 @@ void Worker::MeetSparse(uint64_t number, const std::string& what) {
 void Worker::BeginIdle(bool mean) {
   IdleNotice notice;
   notice.mean = mean;
+  idle_ = true;
   NotifyWhenDone(MessageType::kIdle, std::move(notice));
 }
 
@@ -63,6 +64,7 @@ std::optional<std::set<int>> Worker::EndIdle() {
     missed.insert(resumption.missed.begin(), resumption.missed.end());
     for (const auto& [id, round] : resumption.rounds) SkipTo(Find(id), round);
   }
+  idle_ = false;
   return missed;
 }
 
