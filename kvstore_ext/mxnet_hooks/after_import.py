@@ -1,11 +1,12 @@
 """What MXNet's own classes do not know about stores that are not its own."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 import mxnet as mx
 from mxnet.kvstore import KVStoreBase
 
+from ..keys.names import Key
 from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
 from ..trace.networks import networks
@@ -19,7 +20,7 @@ from .store_names import check_name
 from .traced_blocks import TracedBlocks
 from .traced_executors import TracedExecutors
 from .traced_networks import TracedNetworks
-from .trained_parameters import ModuleParameters, TrainerParameters
+from .trained_parameters import ModuleParameters, TrainedParameters, TrainerParameters
 
 
 def adopt(store_class: type) -> None:
@@ -123,16 +124,20 @@ def _introducing_made_trainer(
     return init
 
 
+def _introduce(store: Any, parameters: TrainedParameters, last_layer: List[Key]) -> None:
+    """Tells a store what somebody trains with it."""
+    store.include_in_snapshots(parameters)
+    store.replicate(parameters.replica)
+    store.method.learn_last_layer(last_layer)
+
+
 def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_kvstore(trainer: Any) -> None:
         init(trainer)
         store: Any = trainer._kvstore
         if not isinstance(store, store_class):
             return
-        parameters = TrainerParameters(trainer)
-        store.include_in_snapshots(parameters)
-        store.replicate(parameters.replica)
-        store.method.learn_last_layer(last_layer_of_trainer(trainer))
+        _introduce(store, TrainerParameters(trainer), last_layer_of_trainer(trainer))
         if not trainer._update_on_kvstore:
             store.adopt_optimizer(trainer._optimizer)
             trainer._updaters = [
@@ -149,10 +154,7 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         init(module, *arguments, **named)
         store: Any = module._kvstore
         if isinstance(store, store_class) and not known:
-            parameters = ModuleParameters(module)
-            store.include_in_snapshots(parameters)
-            store.replicate(parameters.replica)
-            store.method.learn_last_layer(last_layer_of_module(module))
+            _introduce(store, ModuleParameters(module), last_layer_of_module(module))
             if not module._update_on_kvstore:
                 store.adopt_optimizer(module._optimizer)
                 module._updater = CarryingUpdater(module._optimizer, store.method)

@@ -1,9 +1,9 @@
 // A job of its own: what ps-lite's processes say to each other is sealed with the job's key.
 //
 // Read in this order: slots, zeromq, job_sockets (who may connect), message_cipher and
-// sealed_messages (what is sent), strangers (who was refused); and for every job: pslite_meta,
-// expected_messages, foreign_messages (what ps-lite does not get to read). This room knows no
-// message of the lane: MXNet's own store and ps-lite's commands are sealed likewise.
+// sealed_messages (what is sent), tally and strangers (who was refused); for every job:
+// pslite_meta, expected_messages, foreign_messages (what ps-lite does not get to read). This room
+// knows no message of the lane: MXNet's own store and ps-lite's commands are sealed likewise.
 #pragma once
 
 #include <string>

@@ -11,14 +11,13 @@
 
 #include "security/early_barriers.h"
 #include "security/expected_messages.h"
+#include "security/tally.h"
 #include "security/zeromq.h"
-#include "support/clock.h"
 
 namespace kvstore_ext {
 namespace {
 
-constexpr double kBetweenWarnings = 60.0;  // seconds
-constexpr size_t kMostFrames = 5;          // a name, the fixed part, keys, values and lengths
+constexpr size_t kMostFrames = 5;  // a name, the fixed part, keys, values and lengths
 
 using ReceiveFunction = int(ZmqMessage* message, void* socket, int flags);
 using SetOptionFunction = int(void* socket, int option, const void* value, size_t bytes);
@@ -30,7 +29,7 @@ ReceiveFunction* real_receive;
 SetOptionFunction* real_set_option;
 PostofficeFunction* postoffice;
 CustomerFunction* find_customer;  // within so many seconds
-std::atomic<uint64_t> foreign{0};
+Tally foreign;
 std::atomic<int32_t> own{kPsLiteNone};
 
 std::string_view TextOf(ZmqMessage* message) {
@@ -94,8 +93,7 @@ class Inbox {
       if (early_.IsEarly(frames_read_, own)) Clear();
       return true;
     }
-    ++foreign;
-    Tell(why);
+    if (const uint64_t count = foreign.Add()) Tell(count, why);
     Clear();
     return true;
   }
@@ -116,12 +114,7 @@ class Inbox {
     next_ = count_ = 0;
   }
 
-  void Tell(const char* why) {
-    const double now = Now();
-    if (now < next_line_) return;
-    next_line_ = now + kBetweenWarnings;
-    const auto count = static_cast<unsigned long long>(foreign - told_);
-    told_ = foreign;
+  void Tell(unsigned long long count, const char* why) {
     std::fprintf(stderr,
                  "kvstore_ext: dropped %llu message%s that no process of this job sends; the last "
                  "called itself '%s': %s; more are counted, and told in a minute\n",
@@ -134,8 +127,6 @@ class Inbox {
   size_t count_ = 0;
   size_t next_ = 0;
   PsLiteFrames frames_read_;
-  uint64_t told_ = 0;
-  double next_line_ = 0.0;
 };
 
 int Receive(ZmqMessage* message, void* socket, int flags) {
@@ -157,6 +148,6 @@ void DropForeignMessages(Slots* slots) {
   slots->Replace("zmq_setsockopt", &SetOption, &real_set_option);
 }
 
-uint64_t ForeignMessages() { return foreign; }
+uint64_t ForeignMessages() { return foreign.total(); }
 
 }  // namespace kvstore_ext

@@ -1,10 +1,9 @@
 #include "security/strangers.h"
 
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 
-#include "support/clock.h"
+#include "security/tally.h"
 
 namespace kvstore_ext {
 namespace {
@@ -13,24 +12,15 @@ namespace {
 // to come, or nothing has come for half a minute. Otherwise the other end has ended it.
 constexpr int kWrongProtocol = 0;
 constexpr int kSilent = 2;
-constexpr double kBetweenLines = 60.0;  // seconds
 
 using PutsFunction = int(const char* line);
 using EndedFunction = void(void* session, int reason);
 
 PutsFunction* real_puts;
 EndedFunction* real_ended;
-std::atomic<uint64_t> strangers{0};
-// Of ZeroMQ's own thread, of which a process has one.
-uint64_t told = 0;
-double next_line = 0.0;
+Tally strangers;  // counted by ZeroMQ's own thread, of which a process has one
 
-void Tell() {
-  const double now = Now();
-  if (now < next_line) return;
-  next_line = now + kBetweenLines;
-  const auto count = static_cast<unsigned long long>(strangers - told);
-  told = strangers;
+void Tell(unsigned long long count) {
   std::fprintf(stderr,
                "kvstore_ext: refused %llu connection%s from or to a process that does not know the "
                "job's key; more are counted, and told in a minute\n",
@@ -41,8 +31,7 @@ int Puts(const char* line) { return std::strncmp(line, "CURVE I: ", 9) == 0 ? 0 
 
 void Ended(void* session, int reason) {
   if (reason == kWrongProtocol || reason == kSilent) {
-    ++strangers;
-    Tell();
+    if (const uint64_t count = strangers.Add()) Tell(count);
   }
   real_ended(session, reason);
 }
@@ -55,6 +44,6 @@ void CountStrangers(Slots* slots) {
                  &Ended, &real_ended);
 }
 
-uint64_t Strangers() { return strangers; }
+uint64_t Strangers() { return strangers.total(); }
 
 }  // namespace kvstore_ext
