@@ -97,6 +97,18 @@ class Job:
             except queue.Empty:
                 pytest.fail(f"no '{line}' in {self.lines}; it says: {self.errors}")
 
+    def wait_for_match(self, pattern: str) -> re.Match[str]:
+        """Waits until the launcher has printed a line in which this is found."""
+        while True:
+            for line in self.lines:
+                match = re.search(pattern, line)
+                if match:
+                    return match
+            try:
+                self.lines.append(self._output.get(timeout=LIMIT))
+            except queue.Empty:
+                pytest.fail(f"no '{pattern}' in {self.lines}; it says: {self.errors}")
+
     def wait_for_error(self, pattern: str) -> None:
         """Waits until the launcher has said a line that matches."""
         limit = time.monotonic() + LIMIT
@@ -160,10 +172,10 @@ class Job:
     def process(self, name: str) -> int:
         """Returns the id of the process of this name, such as "worker 0"."""
         role, rank = name.split()
-        wanted = {f"DMLC_ROLE={role}".encode(), f"KVSTORE_EXT_LAUNCH_RANK={rank}".encode()}
+        wanted = {f"DMLC_ROLE={role}", f"KVSTORE_EXT_LAUNCH_RANK={rank}"}
         for process in self.processes():
             with contextlib.suppress(OSError):
-                if wanted <= set(Path(f"/proc/{process}/environ").read_bytes().split(b"\0")):
+                if wanted <= set(environment(process)):
                     return process
         raise AssertionError(f"no {name} in {self.processes()}")
 
@@ -175,6 +187,11 @@ class Job:
         for process in self.processes():
             with contextlib.suppress(ProcessLookupError):  # its supervisor ends it as well
                 os.kill(process, signal.SIGKILL)
+
+
+def environment(process: int) -> list[str]:
+    """Returns the variables of a process, each with its value."""
+    return Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
 
 
 def await_file(path: Path) -> None:
