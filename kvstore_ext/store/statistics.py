@@ -11,9 +11,12 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
     """As P3Worker.stats() describes it."""
     totals = worker.totals()
     sent, received = worker.traffic()
+    messages_sent, messages_received = worker.messages()
     return {
         "sent": sent,
         "received": received,
+        "messages_sent": messages_sent,
+        "messages_received": messages_received,
         "ratio": totals.plain_bytes / totals.encoded_bytes if totals.encoded_bytes else 1.0,
         "zeros": method.zeros(),
         "zero_counts": method.zero_counts(),

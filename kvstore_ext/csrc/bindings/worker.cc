@@ -152,6 +152,11 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
              const Traffic traffic = self.traffic();
              return py::make_tuple(ToDict(traffic.sent), ToDict(traffic.received));
            })
+      .def("messages",
+           [](Worker& self) {
+             const Traffic traffic = self.traffic();
+             return py::make_tuple(ToDict(traffic.messages_sent), ToDict(traffic.messages_received));
+           })
       .def("refused", &Worker::refused, WithoutGil())
       .def("order", &Worker::order, WithoutGil())
       .def("declared", &Declared)

@@ -95,7 +95,7 @@ void Link::SendSoon() {
 void Link::SendControl(Message message) {
   if (hushed_) return;
   message.peer = peer_;
-  CountSent(message.header.type, BytesOf(message));
+  Count(&sent_, message.header.type, BytesOf(message));
   Dispatch(&message);
 }
 
@@ -106,7 +106,14 @@ void Link::Dispatch(Message* message) {
   if (owed > message->header.credit) owed_ += owed - message->header.credit;
   if (message->header.type == MessageType::kCredit) message->header.round = stock_leaving_;
   if (checks_) message->header.checksum = ChecksumOf(*message);
+  Count(&messages_sent_, message->header.type, 1);
   transport_->Send(*message);
+}
+
+// The type may be of no message that there is, where no gate has looked at it.
+void Link::Count(Counts* counts, MessageType type, size_t more) {
+  const auto index = static_cast<size_t>(type);
+  if (index < kMessageTypes) (*counts)[index] += more;
 }
 
 void Link::DispatchAll(Batch* batch) {
@@ -114,7 +121,7 @@ void Link::DispatchAll(Batch* batch) {
   const size_t inside = batch->message_bytes();
   Message message = batch->Take();
   if (message.header.type == MessageType::kBatch) {
-    CountSent(MessageType::kBatch, BytesOf(message) - inside);
+    Count(&sent_, MessageType::kBatch, BytesOf(message) - inside);
   }
   Dispatch(&message);
 }
@@ -123,6 +130,8 @@ void Link::AddTo(Traffic* traffic) const {
   for (size_t type = 0; type < kMessageTypes; ++type) {
     traffic->sent[type] += sent_[type];
     traffic->received[type] += received_[type];
+    traffic->messages_sent[type] += messages_sent_[type];
+    traffic->messages_received[type] += messages_received_[type];
   }
 }
 
@@ -133,6 +142,7 @@ void Link::StockLeaves(int64_t bytes) {
 
 void Link::Receive(Message received, const std::function<void(const Message&)>& act) {
   signs_.Heard(Now());
+  Count(&messages_received_, received.header.type, 1);
   if (received.header.checksum != 0) checks_ = true;
   if (received.header.type == MessageType::kCredit) signs_.Announced(received.header.round);
   if (received.header.type == MessageType::kBatch) {
@@ -142,7 +152,7 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
       around -= BytesOf(message);
       if ((gate_ == nullptr || gate_->Admits(message)) && IsWhole(&message)) act(message);
     }
-    received_[static_cast<size_t>(MessageType::kBatch)] += around;
+    Count(&received_, MessageType::kBatch, around);
   } else if (IsWhole(&received)) {
     act(received);
   }
@@ -153,8 +163,7 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
 // becomes the message.
 bool Link::IsWhole(Message* message) {
   const Header& header = message->header;
-  const auto type = static_cast<size_t>(header.type);
-  if (type < kMessageTypes) received_[type] += BytesOf(*message);
+  Count(&received_, header.type, BytesOf(*message));
   if (IsData(*message)) {
     owed_ += Weight(*message);
     if (Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
@@ -228,7 +237,7 @@ void Link::SendWhatFits() {
   Message message;
   while (!hushed_ && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
-    CountSent(message.header.type, BytesOf(message));
+    Count(&sent_, message.header.type, BytesOf(message));
     const bool small = Batch::IsSmall(message);
     if (Records()) recorder_->Record(EventOf(EventKind::kSent, message));
     if (!small || !batch.HasRoomFor(message)) DispatchAll(&batch);

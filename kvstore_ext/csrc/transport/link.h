@@ -20,10 +20,14 @@
 
 namespace kvstore_ext {
 
-// Bytes by type of message: payload, text and header; what ps-lite and TCP add is not in it.
+// By type of message.
 struct Traffic {
+  // Bytes: payload, text and header; what ps-lite and TCP add is not in it.
   std::array<uint64_t, kMessageTypes> sent{};
   std::array<uint64_t, kMessageTypes> received{};
+  // Messages of ps-lite's, of which a batch is one.
+  std::array<uint64_t, kMessageTypes> messages_sent{};
+  std::array<uint64_t, kMessageTypes> messages_received{};
 };
 
 // Sends data by priority within a window of bytes in flight, and acknowledges what it receives.
@@ -101,6 +105,8 @@ class Link {
   void Hush() { hushed_ = true; }
 
  private:
+  using Counts = std::array<std::atomic<uint64_t>, kMessageTypes>;  // by type of message
+
   // What has come of a message. Memory is taken for that, and not for what it says is to come.
   struct Assembly {
     std::string text;
@@ -114,7 +120,7 @@ class Link {
   bool IsWhole(Message* message);
   void Acknowledge();
   void Dispatch(Message* message);
-  void CountSent(MessageType type, size_t bytes) { sent_[static_cast<size_t>(type)] += bytes; }
+  static void Count(Counts* counts, MessageType type, size_t more);
   void DispatchAll(Batch* batch);
   void SendSoon();
   void TakeCredit(size_t told);
@@ -137,7 +143,8 @@ class Link {
   std::atomic<bool> hushed_{false};
   SignsOfLife signs_;
   std::atomic<int64_t> stock_leaving_{0};                                 // bytes
-  std::array<std::atomic<uint64_t>, kMessageTypes> sent_{}, received_{};  // bytes, by type
+  Counts sent_{}, received_{};  // bytes
+  Counts messages_sent_{}, messages_received_{};
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   // By type, key, slice and round; only the receiving thread's.
   std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;
