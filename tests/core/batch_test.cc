@@ -28,7 +28,7 @@ Message BatchOf(const std::vector<size_t>& sizes) {
 }
 
 TEST(Batch, ArrivesAsItWas) {
-  const std::vector<size_t> sizes = {100, 0, 7, 4000};
+  const std::vector<size_t> sizes = {100, 0, 7, 16000};
   Message batch = BatchOf(sizes);
   EXPECT_EQ(batch.header.type, MessageType::kBatch);
   EXPECT_EQ(batch.priority, -1) << "of the first, the most urgent";
@@ -66,8 +66,8 @@ TEST(Batch, HasRoomForAFewMessages) {
 
 TEST(Batch, IsForWholeMessagesOfFewBytes) {
   EXPECT_TRUE(Batch::IsSmall(Small(1, 0)));
-  EXPECT_TRUE(Batch::IsSmall(Small(1, 1000)));
-  EXPECT_FALSE(Batch::IsSmall(Small(1, 10000)));
+  EXPECT_TRUE(Batch::IsSmall(Small(1, 10000)));
+  EXPECT_FALSE(Batch::IsSmall(Small(1, 20000)));
   EXPECT_FALSE(Batch::IsSmall(Part(0, 50, 100)));
 }
 
@@ -95,14 +95,14 @@ TEST(Batch, RefusesSizesBeyondItsEnd) {
 }
 
 TEST_F(OneEnd, SendsWhatIsSmallTogetherAndInOrder) {
-  link_.SetWindow({10000, 10000});
-  link_.Send(Push(1, 10000));
+  link_.SetWindow({27000, 24000});
+  link_.Send(Push(1, 27000));
   link_.Send(Push(2, 1500, 1));
-  link_.Send(Push(3, 2000, 2));
-  link_.Send(Push(4, 6000, 0));
+  link_.Send(Push(3, 3000, 2));
+  link_.Send(Push(4, 17000, 0));
   link_.Send(Push(5, 1500, -1));
   EXPECT_EQ(TakeKeys(), Keys{1});
-  Receive(Credit(10000));
+  Receive(Credit(27000));
   Message first = wire_->TakeFirst();
   EXPECT_EQ(first.header.type, MessageType::kBatch);
   EXPECT_EQ(first.priority, 2);
@@ -113,15 +113,46 @@ TEST_F(OneEnd, SendsWhatIsSmallTogetherAndInOrder) {
   EXPECT_EQ(TakeKeys(), (Keys{4, 5}));
 }
 
+TEST_F(OneEnd, LetsNoMoreThanTheWindowIntoABatch) {
+  link_.SetWindow({20000, 20000});
+  link_.Send(Push(1, 20000));
+  for (uint64_t key = 2; key < 10; ++key) link_.Send(Push(key, 6000));
+  wire_->TakeAll();
+  Receive(Credit(20000));
+  const Message batch = wire_->TakeFirst();
+  ASSERT_EQ(batch.header.type, MessageType::kBatch);
+  EXPECT_EQ(Batch::Split(batch).size(), 3U) << "and the more urgent may still overtake the others";
+  EXPECT_TRUE(wire_->empty());
+  link_.Send(Push(10, 6000, 5));
+  Receive(Credit(12000));
+  EXPECT_EQ(Batch::Split(wire_->TakeFirst()).front().header.key, 10U);
+}
+
+TEST_F(OneEnd, CountsABatchAsOneMessage) {
+  link_.SetWindow({27000, 24000});
+  link_.Send(Push(1, 27000));
+  for (uint64_t key = 2; key < 10; ++key) link_.Send(Push(key, 1000));
+  Receive(Credit(27000));
+  Receive(BatchOf({100, 0, 3000}));
+  Traffic traffic;
+  link_.AddTo(&traffic);
+  const auto batches = static_cast<size_t>(MessageType::kBatch);
+  const auto pushes = static_cast<size_t>(MessageType::kPush);
+  EXPECT_EQ(traffic.messages_sent[pushes], 1U);
+  EXPECT_EQ(traffic.messages_sent[batches], 1U);
+  EXPECT_EQ(traffic.messages_received[batches], 1U);
+  EXPECT_EQ(traffic.messages_received[pushes], 0U);
+}
+
 TEST_F(OneEnd, TakesAndCountsWhatIsInABatch) {
-  Message batch = BatchOf({100, 0, 3000});
+  Message batch = BatchOf({100, 0, 9000});
   batch.header.credit = 17;
   Keys keys;
   link_.Receive(batch, [&keys](const Message& message) { keys.push_back(message.header.key); });
   EXPECT_EQ(keys, (Keys{0, 1, 2}));
   const std::vector<Message> sent = wire_->TakeAll();
   ASSERT_EQ(sent.size(), 1U);
-  EXPECT_EQ(sent[0].header.credit, 100 + sizeof(Header) + 3000);
+  EXPECT_EQ(sent[0].header.credit, 100 + sizeof(Header) + 9000);
   Traffic traffic;
   link_.AddTo(&traffic);
   uint64_t received = 0;

@@ -12,9 +12,9 @@ namespace kvstore_ext {
 class Batch {
  public:
   // Payloads of more bytes gain less than copying them costs.
-  static constexpr size_t kMostSmall = 4096;
+  static constexpr size_t kMostSmall = 16384;
   // As much as is copied for one message; more would keep what follows from leaving.
-  static constexpr size_t kMostBytes = 16384;
+  static constexpr size_t kMostBytes = 65536;
 
   // Whether a message may travel in a batch: a whole one with few bytes.
   static bool IsSmall(const Message& message);

@@ -18,7 +18,11 @@ size_t Weight(const Message& message) { return std::max(message.payload.size, si
 
 // Credit for a few small slices waits for a message that takes it along, or for more of them: they
 // would cost as many messages again.
-constexpr size_t kMostWithheld = 2048;
+constexpr size_t kMostWithheld = 16384;
+
+// What is under way of a link on which a message is alone: credit for so much may not have come
+// yet.
+constexpr size_t kFewBytes = 2048;
 
 constexpr double kSecondsBetweenPings = 0.05;
 // The first ones find caches cold and connections new.
@@ -64,7 +68,7 @@ void Link::Send(Message message) {
                             std::to_string(std::numeric_limits<uint32_t>::max()));
   }
   if (estimator_) Measure();
-  const bool alone = queue_.Idle();
+  const bool alone = queue_.size() == 0 && queue_.in_flight() <= kFewBytes;
   const size_t most = part_bytes_;
   message.header.whole = static_cast<uint32_t>(message.payload.size);
   const bool small = Batch::IsSmall(message);

@@ -142,8 +142,8 @@ class Link {
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};
   SignsOfLife signs_;
-  std::atomic<int64_t> stock_leaving_{0};                                 // bytes
-  Counts sent_{}, received_{};  // bytes
+  std::atomic<int64_t> stock_leaving_{0};  // bytes
+  Counts sent_{}, received_{};             // bytes
   Counts messages_sent_{}, messages_received_{};
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   // By type, key, slice and round; only the receiving thread's.

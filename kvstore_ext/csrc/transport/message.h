@@ -80,7 +80,7 @@ struct Header {
   uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b76000e;
+  static constexpr uint32_t kProtocol = 0x6b76000f;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

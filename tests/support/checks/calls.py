@@ -257,6 +257,23 @@ def a_barrier_waits_for_all_workers(store: KVStore) -> None:
     assert all(there)
 
 
+def slices_that_wait_travel_together(store: KVStore) -> None:
+    shape, slices = (10000,), 400  # at the least: of 100 bytes each
+    store.init("neighbours", mx.nd.zeros(shape))
+    assert_equal(pulled(store, "neighbours", shape), np.zeros(shape))
+    before = store.stats()
+    store.push("neighbours", ours(store, shape))
+    assert_equal(pulled(store, "neighbours", shape), total(store, shape))
+    after = store.stats()
+
+    def more(what: str, *kinds: str) -> int:
+        return sum(after[what].get(kind, 0) - before[what].get(kind, 0) for kind in kinds)
+
+    assert more("sent", "push") > 4 * shape[0] + 48 * slices, "with a header for each"
+    for what, kind in (("messages_sent", "push"), ("messages_received", "result")):
+        assert 0 < more(what, "batch") <= more(what, kind, "batch") < slices
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -285,5 +302,6 @@ CHECKS = {
         weights_in_a_layout_of_the_computation_work,
         sparse_keys_travel_through_the_stock_store,
         a_barrier_waits_for_all_workers,
+        slices_that_wait_travel_together,
     )
 }
