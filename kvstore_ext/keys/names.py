@@ -26,7 +26,9 @@ def pairs(key: Union[Key, Sequence[Key]], value: Arrays) -> Pairs:
         For a value that is no NDArray.
     """
     if isinstance(key, (int, str)) and not isinstance(key, bool):
-        arrays = [value] if isinstance(value, mx.nd.NDArray) else list(value)
+        if isinstance(value, mx.nd.NDArray):
+            return [(key, [_classic(value)])]
+        arrays = list(value)
         for array in arrays:
             if not isinstance(array, mx.nd.NDArray):
                 raise ArrayMismatch(f"key {key!r}: got a {type(array).__name__}, not an NDArray")

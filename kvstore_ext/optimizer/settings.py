@@ -11,7 +11,7 @@ that update differently would go on with different parameters.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -47,9 +47,12 @@ class SettingsWatch:
     """
 
     def __init__(self, optimizer: mx.optimizer.Optimizer, sent: bool = True) -> None:
-        self._first = _attributes(optimizer) if sent else {}
+        self._first = _attributes(optimizer, _scheduled(optimizer)) if sent else {}
         self._multipliers = multipliers(optimizer) if sent else {}
         self._sent: Dict[Any, str] = {}
+        # What the optimizer was like when its changes were last looked for, and those.
+        self._seen: Any = None
+        self._found: Dict[str, Any] = {}
 
     def forget(self, name: Any) -> None:
         """The key's servers are others from now on, and know nothing."""
@@ -65,20 +68,34 @@ class SettingsWatch:
         return text or "{}"
 
     def _changes(self, optimizer: mx.optimizer.Optimizer, name: Any) -> str:
-        changes: Dict[str, Any] = {
-            attribute: value
-            for attribute, value in _attributes(optimizer).items()
-            if self._first.get(attribute, _MISSING) != value
-        }
-        for table in _TABLES:
-            if table in changes:
-                changes[table] = list(changes[table].items())
+        changes = dict(self._changed(optimizer))
         parameter = optimizer.param_dict.get(name)
         if parameter is not None:
             own = (parameter.lr_mult, parameter.wd_mult)
             if own != self._multipliers.get(name, (1.0, 1.0)):
                 changes["own multipliers"] = own
         return json.dumps(changes) if changes else ""
+
+    def _changed(self, optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
+        """Attributes that are not as they were sent. All keys of a step ask, mostly alike."""
+        kinds = (*_SIMPLE, np.generic)  # the rest is not kept alive
+        scheduled = _scheduled(optimizer)
+        seen = (
+            {name: value for name, value in vars(optimizer).items() if isinstance(value, kinds)},
+            [dict(getattr(optimizer, table)) for table in _TABLES],
+            scheduled,
+        )
+        if seen != self._seen:
+            self._seen = seen
+            self._found = {
+                attribute: value
+                for attribute, value in _attributes(optimizer, scheduled).items()
+                if self._first.get(attribute, _MISSING) != value
+            }
+            for table in _TABLES:
+                if table in self._found:
+                    self._found[table] = list(self._found[table].items())
+        return self._found
 
 
 class SettingsFollower:
@@ -132,18 +149,30 @@ class _Multiplier:
 
 _MISSING = object()
 
+# What json can carry.
+_SIMPLE = (bool, int, float, str, type(None))
 
-def _attributes(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
-    """Attributes that json can carry."""
+
+def _scheduled(optimizer: mx.optimizer.Optimizer) -> Optional[float]:
+    """What its schedule says now, if it has one."""
+    if optimizer.lr_scheduler is None:
+        return None
+    return float(optimizer.lr_scheduler(optimizer.num_update))
+
+
+def _attributes(
+    optimizer: mx.optimizer.Optimizer, scheduled: Optional[float]
+) -> Dict[str, Any]:
+    """Attributes that json can carry, with what its schedule says."""
     found: Dict[str, Any] = {}
     for name, value in vars(optimizer).items():
         if isinstance(value, np.generic):
             value = value.item()
-        if name not in _COUNTS and isinstance(value, (bool, int, float, str, type(None))):
+        if name not in _COUNTS and isinstance(value, _SIMPLE):
             found[name] = value
     found.pop("lr_scheduler", None)
-    if optimizer.lr_scheduler is not None:
-        found["lr"] = float(optimizer.lr_scheduler(optimizer.num_update))
+    if scheduled is not None:
+        found["lr"] = scheduled
     for table in _TABLES:
         found[table] = dict(getattr(optimizer, table))
     return found

@@ -4,16 +4,25 @@ from __future__ import annotations
 import ast
 import copy
 import threading
-from typing import Any, Dict, Optional, Tuple
+from itertools import groupby
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from .. import _core
+from ..keys.key_arrays import DTYPES
 from .settings import Multipliers, SettingsFollower
 
 # A slice of a parameter: its key's identity, and its number.
 Place = Tuple[int, int]
+
+# Updates that are taken from the core together. More would keep those waiting that are more urgent
+# and come meanwhile.
+_MOST_AT_ONCE = 16
+
+# Updating more elements takes longer than calling MXNet.
+_FEW_ELEMENTS = 4096
 
 
 def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
@@ -54,20 +63,58 @@ class SliceOptimizer:
         self._master_position = _master_position(optimizer)
         self._states: Dict[Place, Any] = {}
         self._counts: Dict[Place, int] = {}
+        self._indices: Dict[int, Any] = {}  # what optimizers call a key
+        # Those that a user derives from it need not take several parameters in one call.
+        self._takes_several = type(optimizer) is mx.optimizer.SGD
 
-    def update(self, update: _core.Update, value: mx.nd.NDArray) -> None:
-        """Overwrites value, of shape (elements,), with its update; returns before it is done."""
+    def groups(self, updates: Sequence[_core.Update]) -> Iterator[List[_core.Update]]:
+        """The updates in groups that `update` takes: several at a time cost less than one by one,
+        and come to the same."""
+        group: List[_core.Update] = []
+        keys: Set[int] = set()  # of a key one slice: MXNet counts a key's updates
+        for update in updates:
+            if group and (update.key in keys or not self._go_together(group[0], update)):
+                yield group
+                group = []
+                keys.clear()
+            group.append(update)
+            keys.add(update.key)
+        if group:
+            yield group
+
+    def update(
+        self,
+        updates: Sequence[_core.Update],
+        values: Sequence[mx.nd.NDArray],
+        gradients: Sequence[mx.nd.NDArray],
+    ) -> None:
+        """Overwrites values with their updates; returns before it is done.
+
+        Parameters
+        ----------
+        updates
+            One of `groups`.
+        values, gradients
+            Arrays of shape (elements,), one an update.
+        """
         optimizer = self._optimizer
-        index = ast.literal_eval(update.literal)
-        place = (update.key, update.slice)
-        self._settings.apply(update.settings, index)
-        if place not in self._states:
-            self._states[place] = optimizer.create_state_multi_precision(index, value)
-        count = self._counts.get(place, optimizer.begin_num_update)
-        optimizer._index_update_count[index] = count
-        optimizer.num_update = self._first_update + update.step
-        self._apply(index, value, mx.nd.from_dlpack(update.gradient()), self._states[place])
-        self._counts[place] = count + 1
+        indices, states = [], []
+        for update, value in zip(updates, values):
+            index = self._index(update)
+            place = (update.key, update.slice)
+            self._settings.apply(update.settings, index)
+            if place not in self._states:
+                self._states[place] = optimizer.create_state_multi_precision(index, value)
+            count = self._counts.get(place, optimizer.begin_num_update)
+            optimizer._index_update_count[index] = count
+            self._counts[place] = count + 1
+            indices.append(index)
+            states.append(self._states[place])
+        optimizer.num_update = self._first_update + updates[0].step
+        if len(updates) > 1:
+            optimizer.update_multi_precision(indices, list(values), list(gradients), states)
+        else:
+            self._apply(indices[0], values[0], gradients[0], states[0])
 
     def state(self, place: Place) -> Tuple[Any, int]:
         """A slice's state and how often it was updated; raises KeyError before its first update."""
@@ -77,6 +124,20 @@ class SliceOptimizer:
         """Goes on from a state that `state` returned, here or elsewhere."""
         self._states[place] = state
         self._counts[place] = count
+
+    def _index(self, update: _core.Update) -> Any:
+        if update.key not in self._indices:
+            self._indices[update.key] = ast.literal_eval(update.literal)
+        return self._indices[update.key]
+
+    def _go_together(self, one: _core.Update, other: _core.Update) -> bool:
+        return (
+            self._takes_several
+            and other.elements <= _FEW_ELEMENTS
+            and one.dtype == other.dtype != DTYPES[np.float16]
+            and (one.step, one.settings) == (other.step, other.settings)
+            and not (one.failed or other.failed)
+        )
 
     def _apply(
         self, index: Any, value: mx.nd.NDArray, gradient: mx.nd.NDArray, state: Any
@@ -146,22 +207,39 @@ class OptimizerLoop:
 
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
-        for update in iter(self._server.next_update, None):
-            try:
-                self._update(update)
-            except (Exception, SystemExit) as error:  # sys.exit would end this thread alone
-                self._server.abort(
-                    f"the optimizer failed on key {update.name}: {type(error).__name__}: {error}"
-                )
-                return
+        for updates in iter(self._next, []):
+            for store, own in groupby(updates, key=lambda update: update.store):
+                with self._lock:
+                    optimizer = self._optimizers[store]
+                for group in optimizer.groups(list(own)):
+                    try:
+                        self._update(optimizer, group)
+                    except (Exception, SystemExit) as error:  # sys.exit would end this thread alone
+                        self._server.abort(
+                            f"the optimizer failed on key {', '.join(each.name for each in group)}"
+                            f": {type(error).__name__}: {error}"
+                        )
+                        return
 
-    def _update(self, update: _core.Update) -> None:
-        place = (update.key, update.slice)
-        value = self._values.get(place)
-        if value is None:
-            value = self._values[place] = mx.nd.from_dlpack(update.value())
-        if update.failed:
-            value.wait_to_read()  # raises what went wrong
+    def _next(self) -> List[_core.Update]:
+        return self._server.next_updates(most=_MOST_AT_ONCE, few_elements=_FEW_ELEMENTS)
+
+    def _update(self, optimizer: SliceOptimizer, group: List[_core.Update]) -> None:
+        values = [self._value(update) for update in group]
+        if group[0].failed:
+            values[0].wait_to_read()  # raises what went wrong, unless that was another's of a group
+            return
+        gradients = [_array(update.gradient()) for update in group]
         with self._lock:
-            self._optimizers[update.store].update(update, value)
-        self._server.publish_after(update, value.handle.value)
+            optimizer.update(group, values, gradients)
+        self._server.publish_after(group, [value.handle.value for value in values])
+
+    def _value(self, update: _core.Update) -> mx.nd.NDArray:
+        place = (update.key, update.slice)
+        if place not in self._values:
+            self._values[place] = _array(update.value())
+        return self._values[place]
+
+
+def _array(handle: int) -> mx.nd.NDArray:
+    return mx.nd.NDArray(mx.base.NDArrayHandle(handle))

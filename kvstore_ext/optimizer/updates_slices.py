@@ -52,13 +52,9 @@ class _Trial:
 
     slice: int
     step: int
-    values: mx.nd.NDArray
     key: int = 0
     literal: str = "0"
     settings: str = ""
-
-    def gradient(self) -> Any:
-        return self.values.to_dlpack_for_read()
 
 
 def _same(changes: np.ndarray, others: np.ndarray) -> bool:
@@ -86,7 +82,7 @@ def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
     gradients: List[np.ndarray] = np.split(_GRADIENTS.reshape(-1), [2])
     for step in range(1, _STEPS + 1):
         for number, gradient in enumerate(gradients):
-            trial: Any = _Trial(number, step, mx.nd.array(gradient / step))
-            sliced.update(trial, values[number])
+            trial: Any = _Trial(number, step)
+            sliced.update([trial], [values[number]], [mx.nd.array(gradient / step)])
     found = np.concatenate([value.asnumpy() for value in values])
     return found.reshape(_WEIGHTS.shape) - _WEIGHTS

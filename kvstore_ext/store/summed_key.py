@@ -31,7 +31,7 @@ class SummedKey(DensePolicy):
 
     def _details(self, priority: int) -> PushDetails:
         details = self._pushes.details(self.name, priority)
-        return details._replace(plain=self._method.plain(self.name))
+        return details._replace(plain=True) if self._method.plain(self.name) else details
 
 
 class UpdatedOnServers(SummedKey):

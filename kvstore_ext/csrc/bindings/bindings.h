@@ -53,6 +53,12 @@ inline NDArrayHandle ToHandle(uintptr_t address) {
   return reinterpret_cast<NDArrayHandle>(address);
 }
 
+inline std::vector<NDArrayHandle> ToHandles(const std::vector<uintptr_t>& addresses) {
+  std::vector<NDArrayHandle> handles;
+  for (const uintptr_t address : addresses) handles.push_back(ToHandle(address));
+  return handles;
+}
+
 // Codecs with their options, what encodes with them, and the codecs of keys.
 void BindCodecs(py::module_* module);
 void BindKeyCodecs(py::module_* module);
@@ -64,6 +70,7 @@ void BindScheduler(py::module_* module);
 void BindSystemExit(py::module_* module);
 void BindSecurity(py::module_* module);
 void BindTrace(py::module_* module);
+void BindArrays(py::module_* module);
 
 // What Slim-DP has beside them, and its parts.
 void BindSlim(py::module_* module);

@@ -53,6 +53,7 @@ PYBIND11_MODULE(_core, module) {
   py::class_<LocalTransport, Transport, std::shared_ptr<LocalTransport>>(module, "LocalTransport")
       .def_static("make_pair", &LocalTransport::MakePair);
   BindSlicer(&module);
+  BindArrays(&module);
   BindCodecs(&module);
   BindKeyCodecs(&module);
   BindTrace(&module);

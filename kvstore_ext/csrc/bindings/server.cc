@@ -12,13 +12,15 @@
 namespace kvstore_ext {
 namespace {
 
-py::capsule ToCapsule(const Buffer& buffer, DType dtype) {
-  return py::capsule(ToDLPack(buffer, dtype), "dltensor", [](PyObject* capsule) {
-    // MXNet renames a capsule whose tensor it has taken over.
-    if (!PyCapsule_IsValid(capsule, "dltensor")) return;
-    auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+// A new array's handle, which Python's NDArray takes over.
+uintptr_t ToArrayHandle(const Buffer& buffer, DType dtype) {
+  DLManagedTensor* tensor = ToDLPack(buffer, dtype);
+  NDArrayHandle handle = nullptr;
+  if (LibMXNet::Get().from_dlpack(tensor, false, &handle) != 0) {
     tensor->deleter(tensor);
-  });
+    throw std::runtime_error(LibMXNet::Get().last_error());
+  }
+  return reinterpret_cast<uintptr_t>(handle);
 }
 
 using ServerClass = py::class_<Server, std::shared_ptr<Server>>;
@@ -30,30 +32,43 @@ void BindUpdates(py::module_* module, ServerClass* server) {
       .def_readonly("store", &Update::store)
       .def_readonly("literal", &Update::literal)
       .def_readonly("name", &Update::name)
+      .def_property_readonly("dtype",
+                             [](const Update& update) { return static_cast<int>(update.dtype); })
+      .def_readonly("elements", &Update::elements)
       .def_readonly("round", &Update::round)
       .def_readonly("step", &Update::step)
       .def_readonly("settings", &Update::settings)
       .def_readonly("failed", &Update::failed)
       .def("gradient",
-           [](const Update& update) { return ToCapsule(update.gradient, SumTypeOf(update.dtype)); })
-      .def("value", [](const Update& update) { return ToCapsule(update.value, update.dtype); });
+           [](const Update& update) {
+             return ToArrayHandle(update.gradient, SumTypeOf(update.dtype));
+           })
+      .def("value", [](const Update& update) { return ToArrayHandle(update.value, update.dtype); });
 
   server->def("use_optimizer", &Server::UseOptimizer, WithoutGil())
       .def(
-          "next_update",
-          [](Server& self) -> std::unique_ptr<Update> {
-            auto update = std::make_unique<Update>();
-            return self.NextUpdate(update.get()) ? std::move(update) : nullptr;
+          "next_updates",
+          [](Server& self, size_t most, size_t few_elements) {
+            std::vector<Update> updates;
+            {
+              py::gil_scoped_release without_gil;
+              updates = self.NextUpdates(most, few_elements);
+            }
+            return updates;
           },
-          WithoutGil())
+          py::kw_only(), py::arg("most"), py::arg("few_elements"))
       .def(
           "publish_after",
-          [](std::shared_ptr<Server> self, const Update& update, uintptr_t value) {
-            RunAfter(ToHandle(value), [self, update](bool computed) {
-              computed ? self->Updated(update) : self->UpdateFailed(update);
+          [](std::shared_ptr<Server> self, std::vector<Update> updates,
+             const std::vector<uintptr_t>& values) {
+            py::gil_scoped_release without_gil;
+            RunAfter(ToHandles(values), [self, updates = std::move(updates)](bool computed) {
+              for (const Update& update : updates) {
+                computed ? self->Updated(update) : self->UpdateFailed(update);
+              }
             });
           },
-          WithoutGil());
+          py::arg("updates"), py::arg("values"));
 }
 
 void BindQuestions(py::module_* module, ServerClass* server) {

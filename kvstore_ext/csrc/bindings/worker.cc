@@ -31,12 +31,6 @@ void BindStatistics(py::module_* module) {
       .def_readonly("non_finite", &Totals::non_finite);
 }
 
-std::vector<NDArrayHandle> ToHandles(const std::vector<uintptr_t>& addresses) {
-  std::vector<NDArrayHandle> handles;
-  for (const uintptr_t address : addresses) handles.push_back(ToHandle(address));
-  return handles;
-}
-
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
                                    int servers, size_t slice_bytes, size_t window_bytes,
                                    double timeout, double silence, double patience,
@@ -104,7 +98,7 @@ void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
           [](std::shared_ptr<Worker> self, uintptr_t array, uint64_t number,
              const std::string& what) {
             self->stock().AwaitGradient();
-            RunAfter(ToHandle(array), [self, number, what](bool computed) {
+            RunAfter({ToHandle(array)}, [self, number, what](bool computed) {
               self->stock().GradientEnded();
               if (computed) self->MeetSparse(number, what);
             });
@@ -116,7 +110,7 @@ void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
           [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what,
              const std::vector<int64_t>& bytes) {
             const int number = self->BeginPull(what, bytes);
-            RunAfter(ToHandle(array),
+            RunAfter({ToHandle(array)},
                      [self, number, bytes](bool) { self->EndPull(number, bytes); });
           },
           py::arg("array"), py::arg("what"), py::arg("bytes"), WithoutGil())
@@ -155,7 +149,8 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
       .def("messages",
            [](Worker& self) {
              const Traffic traffic = self.traffic();
-             return py::make_tuple(ToDict(traffic.messages_sent), ToDict(traffic.messages_received));
+             return py::make_tuple(ToDict(traffic.messages_sent),
+                                   ToDict(traffic.messages_received));
            })
       .def("refused", &Worker::refused, WithoutGil())
       .def("order", &Worker::order, WithoutGil())

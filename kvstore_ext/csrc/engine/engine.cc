@@ -128,7 +128,7 @@ void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHa
   call.release();
 }
 
-void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action) {
+void RunAfter(std::vector<NDArrayHandle> written, std::function<void(bool computed)> action) {
   struct Action {
     std::function<void(bool)> run;
     bool done;
@@ -148,7 +148,8 @@ void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action) 
         std::unique_ptr<Action> action(static_cast<Action*>(param));
         if (!action->done) action->run(false);
       },
-      &kCpu, &written, 1, nullptr, 0, &kCpuPrioritized, 0, "kvstore_ext updated", false));
+      &kCpu, written.data(), static_cast<int>(written.size()), nullptr, 0, &kCpuPrioritized, 0,
+      "kvstore_ext updated", false));
   call.release();
 }
 

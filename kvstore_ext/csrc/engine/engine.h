@@ -3,7 +3,9 @@
 // when they end.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "transport/libmxnet.h"
 #include "worker/worker.h"
@@ -20,9 +22,9 @@ namespace kvstore_ext {
 void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHandle input,
                   NDArrayHandle output, NDArrayHandle turn);
 
-// Asks the engine to run an action once all pending operations that write to `written` have ended.
-// It is called with false where one of them failed.
-void RunAfter(NDArrayHandle written, std::function<void(bool computed)> action);
+// Asks the engine to run an action once all pending operations that write to these arrays have
+// ended, each of which stands here once. It is called with false where one of them failed.
+void RunAfter(std::vector<NDArrayHandle> written, std::function<void(bool computed)> action);
 
 // To be called before anything fails, with an array of the caller's that nothing else uses.
 //

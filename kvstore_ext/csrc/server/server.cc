@@ -153,6 +153,18 @@ bool Server::NextUpdate(Update* update) {
   return true;
 }
 
+std::vector<Update> Server::NextUpdates(size_t most, size_t few_elements) {
+  std::vector<Update> updates(1);
+  if (!NextUpdate(&updates.back())) return {};
+  while (updates.size() < most && updates.back().elements <= few_elements) {
+    Update next;
+    if (!updates_.TryPop(&next)) break;
+    next.taken = recorder_.Begin();
+    updates.push_back(std::move(next));
+  }
+  return updates;
+}
+
 void Server::Updated(const Update& update) {
   if (recorder_.on()) {
     Event event;

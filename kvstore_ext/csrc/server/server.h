@@ -93,6 +93,10 @@ class Server {
   // Waits for the most urgent sum; false when there will be none any more.
   bool NextUpdate(Update* update);
 
+  // The same, with those that would come next: at most so many, of which the last alone may have
+  // more than so many elements. None when there will be none any more.
+  std::vector<Update> NextUpdates(size_t most, size_t few_elements);
+
   // The value has been updated: sends it to all workers.
   void Updated(const Update& update);
 

@@ -79,6 +79,10 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
   bind("MXNDArrayFree", &mx->array_free);
   bind("MXNDArrayToDLPack", &mx->to_dlpack);
   bind("MXNDArrayCallDLPackDeleter", &mx->free_dlpack);
+  bind("MXNDArrayFromDLPackEx", &mx->from_dlpack);
+  bind("MXNDArrayGetShapeEx64", &mx->array_shape);
+  bind("MXNDArrayGetDType", &mx->array_dtype);
+  bind("MXNDArrayGetStorageType", &mx->array_storage);
   mx->chunk_reorder = reinterpret_cast<void (*)(void*)>(
       dlsym(library, "_ZN5mxnet7NDArray5Chunk15Reorder2DefaultEv"));
   CheckLayout(*mx);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -52,6 +53,10 @@ struct LibMXNet {
   int (*array_free)(NDArrayHandle array);
   int (*to_dlpack)(NDArrayHandle array, void** tensor);
   int (*free_dlpack)(void* tensor);
+  int (*from_dlpack)(void* tensor, bool transient, NDArrayHandle* array);
+  int (*array_shape)(NDArrayHandle array, int* dimensions, const int64_t** shape);
+  int (*array_dtype)(NDArrayHandle array, int* dtype);
+  int (*array_storage)(NDArrayHandle array, int* storage);  // 0: dense
 
   // Binds the functions and checks that ps-lite's structures lie as we declare them. Throws
   // std::runtime_error naming what is missing or differs. Later calls return the first result.
