@@ -11,7 +11,12 @@ from typing import Sequence
 LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
 
 
-def measured(word: str, options: Sequence[str], worker: Sequence[str]) -> list[float]:
+def measured(
+    word: str,
+    options: Sequence[str],
+    worker: Sequence[str],
+    python: str = sys.executable,
+) -> list[float]:
     """Runs a job and returns the numbers that follow `word` in what its processes print.
 
     Exits, with all that was printed, unless the job ends well and says the word in one line.
@@ -20,11 +25,12 @@ def measured(word: str, options: Sequence[str], worker: Sequence[str]) -> list[f
     ----------
     options : of the launcher.
     worker : the command of a worker, after the interpreter.
+    python : the interpreter of all processes.
     """
     with tempfile.TemporaryDirectory() as logs:
-        launch = [sys.executable, str(LAUNCH), "--log-dir", logs, *options]
+        launch = [python, str(LAUNCH), "--log-dir", logs, *options]
         done = subprocess.run(
-            [*launch, sys.executable, *worker],
+            [*launch, python, *worker],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
@@ -33,3 +39,17 @@ def measured(word: str, options: Sequence[str], worker: Sequence[str]) -> list[f
     if done.returncode != 0 or len(lines) != 1:
         sys.exit(f"the job failed:\n{done.stdout}{done.stderr}")
     return [float(number) for number in lines[0].partition(f"{word} ")[2].split()]
+
+
+def processor_seconds() -> float:
+    """Of all processes of this job so far: they have the scheduler's port in common."""
+    mark = f"DMLC_PS_ROOT_PORT={os.environ['DMLC_PS_ROOT_PORT']}".encode()
+    ticks = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")

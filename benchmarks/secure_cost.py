@@ -10,13 +10,11 @@ bytes) that was sent either way, and how many of these travelled in a second.
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from pathlib import Path
 from statistics import median
 from typing import Dict, List, Tuple
 
-from launched import measured
+from launched import measured, processor_seconds
 
 ELEMENTS, KEYS = 1_000_000, 4
 ARMS = ("open", "secure")
@@ -50,20 +48,6 @@ def work(steps: int) -> None:
 def traffic(store: object) -> int:
     stats = store.stats()  # type: ignore[attr-defined]
     return sum(stats["sent"].values()) + sum(stats["received"].values())
-
-
-def processor_seconds() -> float:
-    """Of all processes of this job so far: they have the scheduler's port in common."""
-    mark = f"DMLC_PS_ROOT_PORT={os.environ['DMLC_PS_ROOT_PORT']}".encode()
-    ticks = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                fields = (process / "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def cost(arm: str, steps: int) -> Tuple[float, float]:

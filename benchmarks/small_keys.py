@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Many small keys: seconds a step of p3 beside MXNet's own dist_sync, in jobs that take turns.
+"""Many small keys: what a step of p3 costs beside MXNet's own dist_sync, in jobs that take turns.
 
     python benchmarks/small_keys.py --repeats 5
 
 A step pushes and pulls 500 keys of 100 elements, on two workers and two servers of this machine,
 with the optimizer on the servers and without one; with --sparse it is 20 row-sparse keys instead,
-which p3 hands to MXNet's own store. Prints the median step of each job, and their median.
+which p3 hands to MXNet's own store. Prints medians of the jobs, with those of each: a step's time,
+also a median, and the processor time of all processes together. Of p3 it has the messages that a
+worker and the servers exchange in a step, both ways. --against names an interpreter that has
+another version of kvstore_ext, whose p3 then takes the place of dist_sync; a checkout in the
+current directory would go before it.
 """
 from __future__ import annotations
 
@@ -13,16 +17,15 @@ import argparse
 import sys
 import time
 from statistics import median
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Sequence, Tuple
 
-from launched import measured
+from launched import measured, processor_seconds
 
-KEYS, ELEMENTS = 500, 100
 SPARSE_KEYS, SPARSE_SHAPE, ROWS = 20, (1000, 16), 50
-STORES = ("dist_sync", "p3")
+WARM_UP = 10  # steps
 
 
-def work(store_name: str, optimizer: str, sparse: str, steps: int) -> None:
+def work(store_name: str, optimizer: str, sparse: str, arguments: argparse.Namespace) -> None:
     """A worker; in a job of MXNet's own store, servers and the scheduler as well."""
     import kvstore_ext  # noqa: F401 - makes the store's name known
     import mxnet as mx
@@ -30,20 +33,40 @@ def work(store_name: str, optimizer: str, sparse: str, steps: int) -> None:
     store = mx.kv.create(store_name)
     if optimizer == "optimizer":
         store.set_optimizer(mx.optimizer.SGD(learning_rate=0.01))
-    step = sparse_step(mx, store) if sparse == "sparse" else dense_step(mx, store)
-    times: List[float] = []
-    for _ in range(steps):
-        begun = time.perf_counter()
-        step()
-        mx.nd.waitall()
-        times.append(time.perf_counter() - begun)
+    if sparse == "sparse":
+        step = sparse_step(mx, store)
+    else:
+        step = dense_step(mx, store, arguments.keys, arguments.elements)
+
+    def run(steps: int) -> List[float]:
+        times: List[float] = []
+        for _ in range(steps):
+            begun = time.perf_counter()
+            step()
+            mx.nd.waitall()
+            times.append(time.perf_counter() - begun)
+        return times
+
+    run(WARM_UP)
+    used, sent = processor_seconds(), messages(store)
+    times = run(arguments.steps)
+    used, sent = processor_seconds() - used, messages(store) - sent
     if store.rank == 0:
-        print(f"median {median(times[steps // 8 :])}", flush=True)
+        found = median(times), used / arguments.steps, sent / arguments.steps
+        print("a step", *found, flush=True)
 
 
-def dense_step(mx: Any, store: Any) -> Callable[[], None]:
-    gradients = [mx.nd.ones((ELEMENTS,)) for _ in range(KEYS)]
-    weights = [mx.nd.zeros((ELEMENTS,)) for _ in range(KEYS)]
+def messages(store: Any) -> int:
+    """So far, sent and received; 0 with MXNet's own store, which does not count them."""
+    if not hasattr(store, "stats"):
+        return 0
+    stats = store.stats()
+    return sum(sum(stats[which].values()) for which in ("messages_sent", "messages_received"))
+
+
+def dense_step(mx: Any, store: Any, keys: int, elements: int) -> Callable[[], None]:
+    gradients = [mx.nd.ones((elements,)) for _ in range(keys)]
+    weights = [mx.nd.zeros((elements,)) for _ in range(keys)]
     for key, weight in enumerate(weights):
         store.broadcast(key, weight, out=weight)
 
@@ -70,34 +93,49 @@ def sparse_step(mx: Any, store: Any) -> Callable[[], None]:
     return step
 
 
-def median_step(store: str, optimizer: str, sparse: str, steps: int) -> float:
-    """Runs a job; returns rank 0's median step in seconds."""
-    worker = [__file__, "--work", store, optimizer, sparse, "--steps", str(steps)]
+def job(arm: str, optimizer: str, sparse: str, arguments: argparse.Namespace) -> Sequence[float]:
+    """Runs one; returns a step's seconds, its processor seconds, and its messages."""
+    other = arm == arguments.against
+    store = "p3" if other else arm
+    worker = [__file__, "--work", store, optimizer, sparse, "--steps", str(arguments.steps),
+              "--keys", str(arguments.keys), "--elements", str(arguments.elements)]
     # Importing mxnet in MXNet's own server does all its work.
     server = [] if store == "p3" else ["--server-command", f"{sys.executable} -c 'import mxnet'"]
-    (seconds,) = measured("median", ["-n", "2", "-s", "2", *server], worker)
-    return seconds
+    python = arm if other else sys.executable
+    return measured("a step", ["-n", "2", "-s", "2", *server], worker, python)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3, help="jobs of each store; default: 3")
     parser.add_argument("--steps", type=int, default=80, help="of each job; default: 80")
+    parser.add_argument("--keys", type=int, default=500, help="dense ones; default: 500")
+    parser.add_argument("--elements", type=int, default=100, help="of a dense key; default: 100")
     parser.add_argument("--sparse", action="store_true", help="row-sparse keys")
+    parser.add_argument("--against", metavar="PYTHON", help="in the place of dist_sync")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
-        return work(*arguments.work, arguments.steps)
+        return work(*arguments.work, arguments)
     sparse = "sparse" if arguments.sparse else "dense"
+    arms = (arguments.against or "dist_sync", "p3")
     for optimizer in ("optimizer",) if arguments.sparse else ("optimizer", "sums"):
-        found = {store: [] for store in STORES}  # type: dict[str, List[float]]
+        found: dict[str, List[Sequence[float]]] = {arm: [] for arm in arms}
         for _ in range(arguments.repeats):
-            for store in STORES:
-                found[store].append(median_step(store, optimizer, sparse, arguments.steps))
-        for store, seconds in found.items():
-            jobs = " ".join(f"{1000 * each:.1f}" for each in seconds)
-            print(f"{optimizer:9} {store:9} {1000 * median(seconds):.1f} ms a step ({jobs})")
+            for arm in arms:
+                found[arm].append(job(arm, optimizer, sparse, arguments))
+        for arm, jobs in found.items():
+            seconds, used, sent = zip(*jobs)
+            name = "the other" if arm == arguments.against else arm
+            print(f"{optimizer:9} {name:9} {told(1000, 'ms a step', seconds)}, "
+                  f"{told(1000, 'ms of processors', used)}, {told(1, 'messages', sent)}")
     return None
+
+
+def told(factor: float, what: str, numbers: Tuple[float, ...]) -> str:
+    """The median, and each of them."""
+    each = " ".join(f"{factor * number:.0f}" for number in numbers)
+    return f"{factor * median(numbers):.0f} {what} ({each})"
 
 
 if __name__ == "__main__":
