@@ -201,7 +201,34 @@ class Server:
     def greet(self, worker: int, host: str, job_name: str) -> None: ...
     def use_optimizer(self, store: int) -> None: ...
     def next_updates(self, *, most: int, few_elements: int) -> List[Update]: ...
-    def publish_after(self, updates: List[Update], values: List[int]) -> None: ...
+    def publish_after(self, update: Update, value: int) -> None: ...
+    def update_by_sgd(
+        self,
+        update: Update,
+        *,
+        lr: float,
+        wd: float,
+        rescale: float,
+        clip: float,
+        momentum: float,
+        velocity: int,
+        master: int,
+    ) -> None: ...
+    def update_by_adam(
+        self,
+        update: Update,
+        *,
+        lr: float,
+        wd: float,
+        rescale: float,
+        clip: float,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
+        mean: int,
+        variance: int,
+        master: int,
+    ) -> None: ...
     def next_question(self) -> Optional[Question]: ...
     def reply(self, question: Question, text: str, payload: bytes) -> None: ...
     def abort(self, reason: str) -> None: ...

@@ -4,14 +4,13 @@ from __future__ import annotations
 import ast
 import copy
 import threading
-from itertools import groupby
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from .. import _core
-from ..keys.key_arrays import DTYPES
+from .kernel_updates import step_by_kernel, suits
 from .settings import Multipliers, SettingsFollower
 
 # A slice of a parameter: its key's identity, and its number.
@@ -21,7 +20,7 @@ Place = Tuple[int, int]
 # and come meanwhile.
 _MOST_AT_ONCE = 16
 
-# Updating more elements takes longer than calling MXNet.
+# Updating more elements takes longer than waking up for them.
 _FEW_ELEMENTS = 4096
 
 
@@ -64,57 +63,32 @@ class SliceOptimizer:
         self._states: Dict[Place, Any] = {}
         self._counts: Dict[Place, int] = {}
         self._indices: Dict[int, Any] = {}  # what optimizers call a key
-        # Those that a user derives from it need not take several parameters in one call.
-        self._takes_several = type(optimizer) is mx.optimizer.SGD
+        self._step = step_by_kernel(optimizer)
 
-    def groups(self, updates: Sequence[_core.Update]) -> Iterator[List[_core.Update]]:
-        """The updates in groups that `update` takes: several at a time cost less than one by one,
-        and come to the same."""
-        group: List[_core.Update] = []
-        keys: Set[int] = set()  # of a key one slice: MXNet counts a key's updates
-        for update in updates:
-            if group and (update.key in keys or not self._go_together(group[0], update)):
-                yield group
-                group = []
-                keys.clear()
-            group.append(update)
-            keys.add(update.key)
-        if group:
-            yield group
+    def update_by_kernel(self, server: _core.Server, update: _core.Update) -> bool:
+        """Has the core update a slice and send it to all workers; False where only MXNet can, and
+        nothing has happened."""
+        if self._step is None or not suits(update, self._optimizer):
+            return False
+        index, state = self._prepare(update, lambda: _array(update.value()))
+        self._step(server, update, index, state, self._counts[update.key, update.slice])
+        return True
 
     def update(
-        self,
-        updates: Sequence[_core.Update],
-        values: Sequence[mx.nd.NDArray],
-        gradients: Sequence[mx.nd.NDArray],
+        self, update: _core.Update, value: mx.nd.NDArray, gradient: mx.nd.NDArray
     ) -> None:
-        """Overwrites values with their updates; returns before it is done.
-
-        Parameters
-        ----------
-        updates
-            One of `groups`.
-        values, gradients
-            Arrays of shape (elements,), one an update.
-        """
-        optimizer = self._optimizer
-        indices, states = [], []
-        for update, value in zip(updates, values):
-            index = self._index(update)
-            place = (update.key, update.slice)
-            self._settings.apply(update.settings, index)
-            if place not in self._states:
-                self._states[place] = optimizer.create_state_multi_precision(index, value)
-            count = self._counts.get(place, optimizer.begin_num_update)
-            optimizer._index_update_count[index] = count
-            self._counts[place] = count + 1
-            indices.append(index)
-            states.append(self._states[place])
-        optimizer.num_update = self._first_update + updates[0].step
-        if len(updates) > 1:
-            optimizer.update_multi_precision(indices, list(values), list(gradients), states)
-        else:
-            self._apply(indices[0], values[0], gradients[0], states[0])
+        """Overwrites a slice's value, of shape (elements,), by MXNet; returns before it is done."""
+        index, state = self._prepare(update, lambda: value)
+        self._optimizer._index_update_count[index] = self._counts[update.key, update.slice] - 1
+        self._optimizer.num_update = self._first_update + update.step
+        if value.dtype != np.float16 or self._master_position is None:
+            gradient = gradient.astype(value.dtype, copy=False)
+            return self._optimizer.update_multi_precision(index, value, gradient, state)
+        # The sum, in float32, meets the weights in float32, as on MXNet's servers.
+        master, inner = state[self._master_position], state[1 - self._master_position]
+        self._optimizer.update(index, master, gradient, inner)
+        mx.nd.cast(master, dtype=np.float16, out=value)
+        return None
 
     def state(self, place: Place) -> Tuple[Any, int]:
         """A slice's state and how often it was updated; raises KeyError before its first update."""
@@ -125,31 +99,19 @@ class SliceOptimizer:
         self._states[place] = state
         self._counts[place] = count
 
-    def _index(self, update: _core.Update) -> Any:
+    def _prepare(
+        self, update: _core.Update, value: Callable[[], mx.nd.NDArray]
+    ) -> Tuple[Any, Any]:
+        """What optimizers call the key, and the slice's state; counts the update, and takes over
+        what has come with it."""
         if update.key not in self._indices:
             self._indices[update.key] = ast.literal_eval(update.literal)
-        return self._indices[update.key]
-
-    def _go_together(self, one: _core.Update, other: _core.Update) -> bool:
-        return (
-            self._takes_several
-            and other.elements <= _FEW_ELEMENTS
-            and one.dtype == other.dtype != DTYPES[np.float16]
-            and (one.step, one.settings) == (other.step, other.settings)
-            and not (one.failed or other.failed)
-        )
-
-    def _apply(
-        self, index: Any, value: mx.nd.NDArray, gradient: mx.nd.NDArray, state: Any
-    ) -> None:
-        if value.dtype != np.float16 or self._master_position is None:
-            gradient = gradient.astype(value.dtype, copy=False)
-            return self._optimizer.update_multi_precision(index, value, gradient, state)
-        # The sum, in float32, meets the weights in float32, as on MXNet's servers.
-        master, inner = state[self._master_position], state[1 - self._master_position]
-        self._optimizer.update(index, master, gradient, inner)
-        mx.nd.cast(master, dtype=np.float16, out=value)
-        return None
+        index, place = self._indices[update.key], (update.key, update.slice)
+        self._settings.apply(update.settings, index)
+        if place not in self._states:
+            self._states[place] = self._optimizer.create_state_multi_precision(index, value())
+        self._counts[place] = self._counts.get(place, self._optimizer.begin_num_update) + 1
+        return index, self._states[place]
 
 
 def _master_position(optimizer: mx.optimizer.Optimizer) -> Optional[int]:
@@ -208,31 +170,31 @@ class OptimizerLoop:
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
         for updates in iter(self._next, []):
-            for store, own in groupby(updates, key=lambda update: update.store):
-                with self._lock:
-                    optimizer = self._optimizers[store]
-                for group in optimizer.groups(list(own)):
-                    try:
-                        self._update(optimizer, group)
-                    except (Exception, SystemExit) as error:  # sys.exit would end this thread alone
-                        self._server.abort(
-                            f"the optimizer failed on key {', '.join(each.name for each in group)}"
-                            f": {type(error).__name__}: {error}"
-                        )
-                        return
+            for update in updates:
+                try:
+                    self._update(update)
+                except (Exception, SystemExit) as error:  # sys.exit would end this thread alone
+                    self._server.abort(
+                        f"the optimizer failed on key {update.name}: {type(error).__name__}: "
+                        f"{error}"
+                    )
+                    return
 
     def _next(self) -> List[_core.Update]:
         return self._server.next_updates(most=_MOST_AT_ONCE, few_elements=_FEW_ELEMENTS)
 
-    def _update(self, optimizer: SliceOptimizer, group: List[_core.Update]) -> None:
-        values = [self._value(update) for update in group]
-        if group[0].failed:
-            values[0].wait_to_read()  # raises what went wrong, unless that was another's of a group
+    def _update(self, update: _core.Update) -> None:
+        if update.failed:
+            self._value(update).wait_to_read()  # raises what went wrong
             return
-        gradients = [_array(update.gradient()) for update in group]
         with self._lock:
-            optimizer.update(group, values, gradients)
-        self._server.publish_after(group, [value.handle.value for value in values])
+            optimizer = self._optimizers[update.store]
+            if optimizer.update_by_kernel(self._server, update):
+                return
+        value, gradient = self._value(update), _array(update.gradient())
+        with self._lock:
+            optimizer.update(update, value, gradient)
+        self._server.publish_after(update, value.handle.value)
 
     def _value(self, update: _core.Update) -> mx.nd.NDArray:
         place = (update.key, update.slice)

@@ -83,6 +83,6 @@ def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
     for step in range(1, _STEPS + 1):
         for number, gradient in enumerate(gradients):
             trial: Any = _Trial(number, step)
-            sliced.update([trial], [values[number]], [mx.nd.array(gradient / step)])
+            sliced.update(trial, values[number], mx.nd.array(gradient / step))
     found = np.concatenate([value.asnumpy() for value in values])
     return found.reshape(_WEIGHTS.shape) - _WEIGHTS

@@ -1,12 +1,15 @@
 // What Python sees of a server of the lane.
 #include "server/server.h"
 
+#include <functional>
 #include <map>
 #include <numeric>
+#include <string>
 
 #include "bindings/bindings.h"
 #include "engine/dlpack.h"
 #include "engine/engine.h"
+#include "server/kernel_updates.h"
 #include "server/scheduler.h"
 
 namespace kvstore_ext {
@@ -59,16 +62,72 @@ void BindUpdates(py::module_* module, ServerClass* server) {
           py::kw_only(), py::arg("most"), py::arg("few_elements"))
       .def(
           "publish_after",
-          [](std::shared_ptr<Server> self, std::vector<Update> updates,
-             const std::vector<uintptr_t>& values) {
+          [](std::shared_ptr<Server> self, Update update, uintptr_t value) {
             py::gil_scoped_release without_gil;
-            RunAfter(ToHandles(values), [self, updates = std::move(updates)](bool computed) {
-              for (const Update& update : updates) {
-                computed ? self->Updated(update) : self->UpdateFailed(update);
-              }
+            RunAfter({ToHandle(value)}, [self, update = std::move(update)](bool computed) {
+              computed ? self->Updated(update) : self->UpdateFailed(update);
             });
           },
-          py::arg("updates"), py::arg("values"));
+          py::arg("update"), py::arg("value"));
+}
+
+// The memory of a state, once MXNet has computed it; null for 0, which stands for no state.
+float* ToFloats(uintptr_t address, size_t elements) {
+  if (address == 0 || elements == 0) return nullptr;
+  const LibMXNet& mx = LibMXNet::Get();
+  const NDArrayHandle array = ToHandle(address);
+  LibMXNet::Check(mx.wait_to_read(array));
+  int dtype = 0, dimensions = 0;
+  const int64_t* shape = nullptr;
+  LibMXNet::Check(mx.array_dtype(array, &dtype));
+  LibMXNet::Check(mx.array_shape(array, &dimensions, &shape));
+  const auto found =
+      std::accumulate(shape, shape + dimensions, int64_t{1}, std::multiplies<int64_t>());
+  if (dtype != static_cast<int>(DType::kFloat32) || found != static_cast<int64_t>(elements)) {
+    throw std::invalid_argument("its state has " + std::to_string(found) +
+                                " elements of MXNet's type " + std::to_string(dtype) +
+                                "; the slice has " + std::to_string(elements) + " of float32");
+  }
+  void* tensor = nullptr;
+  LibMXNet::Check(mx.to_dlpack(array, &tensor));
+  float* data = *static_cast<float**>(tensor);  // DLTensor's first member
+  mx.free_dlpack(tensor);
+  return data;
+}
+
+void BindKernelUpdates(ServerClass* server) {
+  server
+      ->def(
+          "update_by_sgd",
+          [](Server& self, const Update& update, float lr, float wd, float rescale, float clip,
+             float momentum, uintptr_t velocity, uintptr_t master) {
+            py::gil_scoped_release without_gil;
+            SgdUpdate how;
+            how.step = {lr, wd, rescale, clip, momentum};
+            how.velocity = ToFloats(velocity, update.elements);
+            how.master = ToFloats(master, update.elements);
+            if (update.elements > 0) Compute(how, update);
+            self.Updated(update);
+          },
+          py::arg("update"), py::kw_only(), py::arg("lr"), py::arg("wd"), py::arg("rescale"),
+          py::arg("clip"), py::arg("momentum"), py::arg("velocity"), py::arg("master"))
+      .def(
+          "update_by_adam",
+          [](Server& self, const Update& update, float lr, float wd, float rescale, float clip,
+             float beta1, float beta2, float epsilon, uintptr_t mean, uintptr_t variance,
+             uintptr_t master) {
+            py::gil_scoped_release without_gil;
+            AdamUpdate how;
+            how.step = {lr, wd, rescale, clip, beta1, beta2, epsilon};
+            how.mean = ToFloats(mean, update.elements);
+            how.variance = ToFloats(variance, update.elements);
+            how.master = ToFloats(master, update.elements);
+            if (update.elements > 0) Compute(how, update);
+            self.Updated(update);
+          },
+          py::arg("update"), py::kw_only(), py::arg("lr"), py::arg("wd"), py::arg("rescale"),
+          py::arg("clip"), py::arg("beta1"), py::arg("beta2"), py::arg("epsilon"), py::arg("mean"),
+          py::arg("variance"), py::arg("master"));
 }
 
 void BindQuestions(py::module_* module, ServerClass* server) {
@@ -164,6 +223,7 @@ void BindServer(py::module_* module) {
            })
       .def("stop", &Server::Stop, WithoutGil());
   BindUpdates(module, &server);
+  BindKernelUpdates(&server);
   BindQuestions(module, &server);
 }
 

@@ -1,5 +1,5 @@
-// The loops over all elements in which the codecs spend their time, each compiled for several
-// instruction sets. All of them give the same bits.
+// The loops over all elements in which codecs and the servers' optimizers spend their time, each
+// compiled for several instruction sets. All of them give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,17 @@ struct Moments {
 struct Means {
   float positive = 0;
   float negative = 0;
+};
+
+// The numbers of a step of MXNet's SGD, as its operator multi_sgd_mom_update has them. A clip below
+// zero clips nothing.
+struct SgdStep {
+  float lr = 0, wd = 0, rescale = 1, clip = -1, momentum = 0;
+};
+
+// Those of a step of its Adam, as adam_update has them: lr is already corrected for the count.
+struct AdamStep {
+  float lr = 0, wd = 0, rescale = 1, clip = -1, beta1 = 0, beta2 = 0, epsilon = 0;
 };
 
 // Arrays do not overlap. What is not said here stands with the codec that uses it.
@@ -71,6 +82,15 @@ struct Kernels {
 
   void (*to_half)(const float* values, size_t elements, uint16_t* halves);
   void (*add_half)(float* sum, size_t elements, const uint16_t* halves);
+
+  // Steps with the bits of MXNet 1.9.1's operators, which do not fuse multiplying and adding.
+  // Without momentum, velocity is null.
+  void (*step_sgd)(const SgdStep& step, const float* gradient, float* velocity, float* weights,
+                   size_t elements);
+  void (*step_adam)(const AdamStep& step, const float* gradient, float* mean, float* variance,
+                    float* weights, size_t elements);
+  // As MXNet casts, infinities and what is no number too, which to_half never has.
+  void (*cast_to_half)(const float* values, size_t elements, uint16_t* halves);
 };
 
 // Those in use: the best that the processor has, unless UseKernels has said otherwise.
