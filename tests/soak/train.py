@@ -43,7 +43,8 @@ def train(directory: str, store_name: str, keys: str, steps: str, every: str) ->
             for weight in weights:
                 checksum = zlib.crc32(weight.asnumpy().tobytes(), checksum)
         if step % int(every) == 0 or step == int(steps):
-            print("at", step, checksum, flush=True)
+            # In one piece: ps-lite writes of what it sends again, on threads of its own.
+            print(f"at {step} {checksum}\n", end="", flush=True)
             while not Path(directory, f"after {step}").exists():
                 time.sleep(0.05)
     store.close()
