@@ -154,9 +154,11 @@ class Job:
 
         # They are not our children, so there is no event to wait for.
         limit = time.monotonic() + LIMIT
-        while left() and time.monotonic() < limit:
+        found = left()
+        while found and time.monotonic() < limit:
             time.sleep(0.05)
-        assert not left(), left()
+            found = left()
+        assert not found, found
 
     def processes(self) -> dict[int, str]:
         """Returns the processes, by id, whose environment has the mark, with their commands."""
