@@ -20,11 +20,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1_000_000, help="of all legs")
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--most", type=int, metavar="LEGS", help="that run now, others later")
+    parser.add_argument("--only", nargs="+", metavar="LEG", help="the legs that run, by name")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "soak" / "looks.jsonl")
     arguments = parser.parse_args()
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     found = _found(arguments.results)
     wanted = legs(arguments.rounds)
+    if arguments.only:
+        unknown = set(arguments.only) - {leg.name for leg in wanted}
+        if unknown:
+            names = ", ".join(f"'{leg.name}'" for leg in wanted)
+            parser.error(f"no leg {', '.join(sorted(unknown))}; there are {names}")
+        wanted = [leg for leg in wanted if leg.name in arguments.only]
     done = {
         leg.name: found[_key(leg, arguments.workers)]
         for leg in wanted

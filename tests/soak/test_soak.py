@@ -47,6 +47,13 @@ def test_legs_run_once_and_go_on_where_they_stopped(
     assert soak.main() == 0
     assert "to go" not in capsys.readouterr().out
     assert len(results.read_text().splitlines()) == 3
+    monkeypatch.setattr(sys, "argv", [*arguments, "--only", "slim_dp"])
+    assert soak.main() == 0
+    assert capsys.readouterr().out.startswith("slim_dp: ")
+    monkeypatch.setattr(sys, "argv", [*arguments, "--only", "slimdp"])
+    with pytest.raises(SystemExit):
+        soak.main()
+    assert "no leg slimdp; there are 'p3', 'slim_dp', 'p3, lossy'" in capsys.readouterr().err
 
 
 def looks_of(heap: list[int], threads: int = 9) -> list[Look]:
