@@ -78,6 +78,9 @@ class Options:
     verify_every
         Steps after which all workers' parameters are compared; a worker that has drifted ends the
         job, and is named. 0 compares nothing. Equal on all workers.
+    shared_memory
+        Exchange slices with a server of the worker's own host through memory that both have, and
+        not through the network.
     trace_events
         For how many events a process that is traced has room, 48 bytes each.
     """
@@ -92,6 +95,7 @@ class Options:
     non_finite: str = "keep"
     checksum: bool = False
     verify_every: int = 0
+    shared_memory: bool = True
     trace_events: int = 1_000_000
 
     def __post_init__(self) -> None:

@@ -164,6 +164,7 @@ def make_worker(
         deterministic=options.deterministic,
         priorities=options.priorities,
         checksum=options.checksum,
+        shared_memory=options.shared_memory,
         job=job,
         configuration=json.dumps({"store": name, **options.shared()}),
     )

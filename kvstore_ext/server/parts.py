@@ -30,6 +30,8 @@ class ServerParts:
     job, job_name
         The job's number, which workers' messages have to carry, and the name that a launcher has
         given it, if any.
+    shared_memory
+        Whether to take memory from workers of this host, in which payloads need no network.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class ServerParts:
         options: Options,
         job: int = 0,
         job_name: str = "",
+        shared_memory: bool = False,
     ) -> None:
         halves = [make_half(options) for make_half in server_halves]
         methods = {name: made for half in halves for name, made in half.methods.items()}
@@ -50,6 +53,7 @@ class ServerParts:
             patience=options.longest_wait,
             job=job,
             job_name=job_name,
+            shared_memory=shared_memory,
             methods=methods,
         )
         self.loop = OptimizerLoop(self.core)

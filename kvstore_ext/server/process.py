@@ -61,7 +61,9 @@ class P3Server(KVStoreServer):
         )
         # Without a name each server draws a number, and workers hear it with its greeting.
         number = job.number or secrets.randbits(28) or 1
-        self._parts = ServerParts(transport, job.workers, options, number, job.name)
+        self._parts = ServerParts(
+            transport, job.workers, options, number, job.name, options.shared_memory
+        )
         self._lane = self._parts.core
         self._commands = Commands()
         self._commands.register(GREET, self._greet)

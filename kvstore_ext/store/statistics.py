@@ -17,6 +17,7 @@ def statistics(worker: _core.Worker, method: StoreMethod) -> Dict[str, Any]:
         "received": received,
         "messages_sent": messages_sent,
         "messages_received": messages_received,
+        "shared_memory": sum(worker.shared_bytes()),
         "ratio": totals.plain_bytes / totals.encoded_bytes if totals.encoded_bytes else 1.0,
         "zeros": method.zeros(),
         "zero_counts": method.zero_counts(),

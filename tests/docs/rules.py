@@ -27,6 +27,7 @@ QUICK = {
     "benchmarks/trace_cost.py": "--repeats 1",
     "benchmarks/secure_cost.py": "--repeats 1 --steps 3",
     "benchmarks/small_keys.py": "--repeats 1 --steps 3",
+    "benchmarks/unshaped.py": "--network googlenet --repeats 1 --steps 1",
     "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods plain",
     # Whose every run takes the whole time; tests/benchmarks runs what it is made of.
     "benchmarks/ec_dnn_accuracy.py": "--help",

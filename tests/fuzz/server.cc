@@ -31,7 +31,8 @@ class Job {
     }
     for (int worker = 0; worker < workers_; ++worker) {
       server_.Greet(worker, "host", "");
-      if (choice < 192 || worker == 0) Deliver(From(worker, JoinMessage("", choice % 4 >= 2)));
+      if (choice < 192 || worker == 0)
+        Deliver(From(worker, JoinMessage("", choice % 4 >= 2, choice % 8 >= 4, choice % 16 >= 8)));
     }
   }
 
@@ -86,7 +87,7 @@ class Job {
       case 5: return From(worker, WindowMessage(Window().Pack(), input_->Below(8)));
       case 6: return From(worker, OrderMessage(input_->Text(16), input_->Below(8)));
       case 7: return From(worker, QuestionMessage(MessageType::kAsk, key, "[]", Buffer()));
-      case 8: return From(worker, JoinMessage("", false));
+      case 8: return From(worker, JoinMessage("", false, false, false));
       case 9: return From(worker, OfKey(MessageType::kPull, key, 0));
       case 10: return From(worker, CoreOf(key));
       case 11: return From(worker, ScalerOf(key));

@@ -94,7 +94,7 @@ def run(module_cluster: Cluster) -> Run:
         job = module_cluster.start(
             train_beside_strangers,
             *(directory, PATTERN.hex(), prefix),
-            options=AT_ONCE,
+            options={**AT_ONCE, "shared_memory": False},  # so that there is something to read
             environment={**HEARTBEATS, **({NAME: key} if key else {})},
         )
         for worker in job.workers:

@@ -158,18 +158,20 @@ void BindServer(py::module_* module) {
   server
       .def(py::init([](std::shared_ptr<Transport> transport, int workers, double timeout,
                        double silence, double patience, uint32_t job, const std::string& job_name,
+                       bool shared_memory,
                        std::map<std::string, std::shared_ptr<ServerMethod>> methods) {
              ServerOptions options;
              options.workers = workers;
              options.limits = {timeout, silence, patience};
              options.job = job;
              options.job_name = job_name;
+             options.shared_memory = shared_memory;
              options.methods = std::move(methods);
              return std::make_shared<Server>(options, std::move(transport));
            }),
            py::arg("transport"), py::kw_only(), py::arg("workers"), py::arg("timeout"),
            py::arg("silence"), py::arg("patience"), py::arg("job"), py::arg("job_name"),
-           py::arg("methods"))
+           py::arg("shared_memory"), py::arg("methods"))
       .def("set_rank", &Server::SetRank)
       .def("greet", &Server::Greet, py::arg("worker"), py::arg("host"), py::arg("job_name"),
            WithoutGil())

@@ -34,7 +34,8 @@ void BindStatistics(py::module_* module) {
 std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int rank, int workers,
                                    int servers, size_t slice_bytes, size_t window_bytes,
                                    double timeout, double silence, double patience,
-                                   bool deterministic, bool priorities, bool checksum, uint32_t job,
+                                   bool deterministic, bool priorities, bool checksum,
+                                   bool shared_memory, uint32_t job,
                                    const std::string& configuration) {
   WorkerOptions options;
   options.rank = rank;
@@ -46,6 +47,7 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
   options.deterministic = deterministic;
   options.priorities = priorities;
   options.checksum = checksum;
+  options.shared_memory = shared_memory;
   options.job = job;
   options.configuration = configuration;
   return std::make_shared<Worker>(options, std::move(transport));
@@ -146,6 +148,7 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
              const Traffic traffic = self.traffic();
              return py::make_tuple(ToDict(traffic.sent), ToDict(traffic.received));
            })
+      .def("shared_bytes", &Worker::SharedBytes)
       .def("messages",
            [](Worker& self) {
              const Traffic traffic = self.traffic();
@@ -191,7 +194,8 @@ void BindWorker(py::module_* module) {
       .def(py::init(&MakeWorker), py::arg("transport"), py::kw_only(), py::arg("rank"),
            py::arg("workers"), py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"),
            py::arg("timeout"), py::arg("silence"), py::arg("patience"), py::arg("deterministic"),
-           py::arg("priorities"), py::arg("checksum"), py::arg("job"), py::arg("configuration"))
+           py::arg("priorities"), py::arg("checksum"), py::arg("shared_memory"), py::arg("job"),
+           py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def("declare", &Declare, WithoutGil())

@@ -16,7 +16,7 @@ bool Broadcast::Accept(const Message& message) {
   }
   const bool is_root = message.peer == root;
   CheckBytes(message, is_root ? slice.elements * SizeOf(slice.dtype) : 0);
-  if (is_root) value_ = message.payload;
+  if (is_root) value_ = Kept(message);
   root_ = root;
   heard_.insert(message.peer);
   return true;

@@ -5,17 +5,8 @@
 
 #include "support/clock.h"
 #include "support/ranks.h"
-#include "support/this_host.h"
 
 namespace kvstore_ext {
-namespace {
-
-std::string JobNamed(const std::string& name) {
-  return name.empty() ? "of no job with a name" : "of job " + name;
-}
-
-}  // namespace
-
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),
@@ -35,6 +26,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
         std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_, &gate_, &recorder_));
     links_.back()->SetJob(options_.job);
   }
+  if (options_.shared_memory) door_.emplace();
   transport_->Start([this](Message message) {
     try {
       if (!gate_.Admits(message)) return;
@@ -53,41 +45,6 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
 }
 
 Server::~Server() { Stop(); }
-
-void Server::Greet(int worker, const std::string& host, const std::string& job_name) {
-  if (worker < 0 || worker >= options_.workers) {
-    return gate_.Refuse("a greeting of worker " + std::to_string(worker), "there is none");
-  }
-  if (job_name != options_.job_name) return RefuseGreeting(worker, host, job_name);
-  links_[worker]->signs().Heard(Now());  // it gives signs of life from now on
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (hosts_.empty()) greeted_since_ = Now();
-    hosts_[worker] = host;
-  }
-  links_[worker]->SendControl(ControlMessage(MessageType::kHello, ThisHost()));
-  // At once, so that the scheduler misses a job which dies before the next one.
-  scheduler_.GiveSign();
-  // A worker that comes after the failure has to hear of it as well.
-  const std::string reason = failure_.reason();
-  if (!reason.empty()) links_[worker]->SendControl(ControlMessage(MessageType::kAbort, reason));
-}
-
-// Where the worker's rank is taken by one of another job, nobody else can have it any more.
-void Server::RefuseGreeting(int worker, const std::string& host, const std::string& job_name) {
-  const std::string reason = "worker " + std::to_string(worker) + " on " + host + " is " +
-                             JobNamed(job_name) + ", and server " + std::to_string(rank_) + " on " +
-                             ThisHost() + " " + JobNamed(options_.job_name) +
-                             ": both have come to one scheduler";
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (hosts_.count(worker) != 0) return gate_.Refuse("a greeting", reason);
-  }
-  const Message message = ControlMessage(MessageType::kAbort, reason);
-  links_[worker]->SendControl(message);
-  scheduler_.Send(message);  // which Abort does once somebody was greeted
-  Abort(reason);
-}
 
 void Server::OnMessage(const Message& message) {
   if (message.header.type == MessageType::kAbort) return Abort(message.text);
@@ -113,19 +70,6 @@ void Server::OnMessage(const Message& message) {
     case MessageType::kBye: gone_.insert(message.peer); return;
     default: return;
   }
-}
-
-void Server::OnJoin(const Message& message) {
-  joined_[message.peer] = message.text;
-  deterministic_ = IsDeterministic(message);  // the text has it too, so it is everybody's
-  const auto& first = *joined_.begin();
-  for (const auto& other : joined_) {
-    if (other.second == first.second) continue;
-    throw std::runtime_error("workers opened different stores: worker " +
-                             std::to_string(first.first) + " has " + first.second + ", worker " +
-                             std::to_string(other.first) + " has " + other.second);
-  }
-  if (joined_.size() == links_.size()) ToAll(MessageType::kWelcome);
 }
 
 void Server::OnDamage(const Damaged& damage) {

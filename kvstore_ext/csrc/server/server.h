@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,7 @@
 #include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/link.h"
+#include "transport/memory_door.h"
 #include "transport/scheduler_link.h"
 #include "transport/transport.h"
 #include "transport/unreadable.h"
@@ -37,6 +39,7 @@ struct ServerOptions {
   Limits limits;
   uint32_t job = 0;      // a number, which what workers send has to carry
   std::string job_name;  // that a launcher has given the job; without one the scheduler knows none
+  bool shared_memory = false;  // takes memory from workers of this host for payloads
   // Methods that are more than a codec, by the first word of a declaration's method.
   std::map<std::string, std::shared_ptr<ServerMethod>> methods;
 };
@@ -179,9 +182,10 @@ class Server {
     bool uneven = false;             // whether different numbers of batches may be the reason
   };
 
-  // server_gate.cc has what messages must fit; server_rounds.cc, the rounds, from OnInit, OnPush,
-  // OnPull and OnScaler on; server_idle.cc, how they go without workers; server_limits.cc,
-  // CheckDeadlines and what says who is late; server.cc, how a job begins, fails and ends.
+  // server_joins.cc has how workers come; server_gate.cc, what messages must fit; server_rounds.cc,
+  // the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_idle.cc, how they go without
+  // workers; server_limits.cc, CheckDeadlines and what says who is late; server.cc, how a job fails
+  // and ends.
   void CheckFits(const Message& message);
   void CheckPause(const Message& message);
   void CheckInit(const Message& message);
@@ -192,6 +196,7 @@ class Server {
   std::string Unread();
   void OnDamage(const Damaged& damage);
   void OnJoin(const Message& message);
+  void Share(int worker, bool has_window);
   void OnInit(const Message& message);
   void OnPush(const Message& message);
   void OnPull(const Message& message);
@@ -256,6 +261,8 @@ class Server {
   double greeted_since_ = 0;           // when the first was
   double noticed_ = 0;                 // when workers were last told for whom they wait
   std::map<int, std::string> joined_;  // configurations by rank
+  std::optional<MemoryDoor> door_;     // set by the constructor
+  std::set<int> sharing_;              // workers with memory that this server has, too
   bool deterministic_ = false;         // as the workers want it
   Meetings meetings_;
   std::set<int> left_;

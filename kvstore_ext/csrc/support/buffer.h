@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 
@@ -28,6 +29,13 @@ struct Buffer {
   // A range of these bytes, which it keeps alive as any copy does.
   Buffer Range(size_t offset, size_t bytes) const {
     return {bytes, bytes, std::shared_ptr<char>(data, data.get() + offset)};
+  }
+
+  // The same bytes in memory of their own.
+  Buffer Copy() const {
+    Buffer copy = Allocate(size);
+    if (size > 0) std::memcpy(copy.data.get(), data.get(), size);
+    return copy;
   }
 
   // Memory that somebody else keeps alive until the message has been received.

@@ -24,6 +24,9 @@ constexpr size_t kMostWithheld = 16384;
 // yet.
 constexpr size_t kFewBytes = 2048;
 
+// Some blocks are left for what has been acknowledged and waits for other workers.
+constexpr Window kSharedWindow = {SharedMemory::kBlockBytes, 8 * SharedMemory::kBlockBytes};
+
 constexpr double kSecondsBetweenPings = 0.05;
 // The first ones find caches cold and connections new.
 constexpr int kFirstPings = 10;
@@ -51,8 +54,17 @@ Link::Link(std::shared_ptr<Transport> transport, int peer,
 }
 
 void Link::SetWindow(const Window& window) {
+  if (!shares_) Allow(window, std::min<size_t>(kMostWithheld, window.bytes / 8));
+}
+
+void Link::Share() {
+  shares_ = true;
+  Allow(kSharedWindow, kSharedWindow.bytes / 2);
+}
+
+void Link::Allow(const Window& window, size_t withheld) {
   part_bytes_ = window.part_bytes;
-  withheld_ = std::min(kMostWithheld, window.bytes / 8);
+  withheld_ = withheld;
   // The peer may keep so much credit to itself: what waits for it must not wait for ever. While the
   // two know different windows, the signs of life that both send each second take it along.
   const size_t unlimited = SendQueue<Message>::kUnlimited;

@@ -57,6 +57,12 @@ class Link {
   // Parts of what is queued already stay as they are.
   void SetWindow(const Window& window);
 
+  // The peer is of this host, and payloads lie in memory that it has, too. No wire carries them, so
+  // that whoever is late is not held up by what is under way: the receiver's inbox is ordered by
+  // priority. From now on the window is one for that, and fewer acknowledgements are worth a
+  // message. Before data travels, and at both ends.
+  void Share();
+
   // Queues a message with data; it leaves when its turn has come and the window has room. Throws
   // std::length_error for one of 4 GiB or more.
   void Send(Message message);
@@ -126,6 +132,7 @@ class Link {
   void TakeCredit(size_t told);
   bool Assemble(Message* part);
   void SendWhatFits();
+  void Allow(const Window& window, size_t withheld);
   void Ping();
   void OnPong(const Message& pong);
   bool Records() const { return recorder_ != nullptr && recorder_->on(); }
@@ -149,6 +156,7 @@ class Link {
   // By type, key, slice and round; only the receiving thread's.
   std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;
   const std::shared_ptr<WindowEstimator> estimator_;
+  std::atomic<bool> shares_{false};
   std::atomic<size_t> part_bytes_{0};
   std::atomic<size_t> withheld_{0};  // most bytes of credit that wait, here and at the peer
   std::atomic<double> pinged_{0};    // when

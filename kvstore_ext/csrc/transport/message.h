@@ -80,7 +80,7 @@ struct Header {
   uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b76000f;
+  static constexpr uint32_t kProtocol = 0x6b760010;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
@@ -112,8 +112,17 @@ struct Message {
   Header header;
   std::string text;
   Buffer payload;
-  bool payload_is_ours = false;  // received bytes that nobody else reads: they may be overwritten
+  // Of what was received: nobody else reads these bytes, so that they may be overwritten. Others
+  // are to be read at once, and copied where they are kept: they may lie in memory that the peer
+  // has, too, and wants to use again.
+  bool payload_is_ours = false;
 };
+
+// The payload, to be kept for long.
+inline Buffer Kept(const Message& message) {
+  return message.payload_is_ours || message.payload.size == 0 ? message.payload
+                                                              : message.payload.Copy();
+}
 
 // Without what ps-lite and the network add.
 inline size_t BytesOf(const Message& message) {
@@ -129,13 +138,34 @@ inline Message ControlMessage(MessageType type, std::string text = {}) {
 
 // What the fields of the header mean in messages that concern no round of a slice.
 
-// Whether the workers want sums in the order of ranks.
-inline Message JoinMessage(std::string configuration, bool deterministic) {
+// The server's host, and the number of its door (memory_door.h), or 0.
+inline Message HelloMessage(std::string host, uint64_t door) {
+  Message message = ControlMessage(MessageType::kHello, std::move(host));
+  message.header.key = door;
+  return message;
+}
+inline uint64_t DoorOf(const Message& hello) { return hello.header.key; }
+
+// Whether the workers want sums in the order of ranks; whether this one has handed in memory, and
+// then whether its user has set a window.
+inline Message JoinMessage(std::string configuration, bool deterministic, bool shares,
+                           bool has_window) {
   Message message = ControlMessage(MessageType::kJoin, std::move(configuration));
   message.header.slice = deterministic ? 1 : 0;
+  message.header.key = shares ? 1 : 0;
+  message.header.round = has_window ? 1 : 0;
   return message;
 }
 inline bool IsDeterministic(const Message& join) { return join.header.slice != 0; }
+inline bool HasWindow(const Message& join) { return join.header.round != 0; }
+
+// Whether the server has the memory that the worker has handed in.
+inline Message WelcomeMessage(bool shares) {
+  Message message = ControlMessage(MessageType::kWelcome);
+  message.header.key = shares ? 1 : 0;
+  return message;
+}
+inline bool Shares(const Message& join_or_welcome) { return join_or_welcome.header.key != 0; }
 
 // Whether the worker waits for the others, and so for kMet.
 inline Message MeetMessage(std::string what, bool waits) {

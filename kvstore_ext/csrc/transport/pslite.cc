@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "transport/gate.h"
 #include "transport/libmxnet.h"
 
 namespace kvstore_ext {
@@ -13,6 +14,14 @@ namespace {
 
 // What is said to be a message of ours begins with this, in every version.
 constexpr uint32_t kAnyProtocol = Header::kProtocol >> 16;
+
+// Bytes of a payload below which a place costs as much as they do.
+constexpr size_t kLeastShared = 4096;
+
+// Slices, once they are whole. Others, and those in batches, may be kept for long.
+bool IsReadAtOnce(MessageType type) {
+  return type == MessageType::kPush || type == MessageType::kResult;
+}
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
 // kernel and gives them back, page by page, which costs more than copying them does: measured on
@@ -27,7 +36,7 @@ void KeepMessageMemory() {
 void UseOneHeap() { mallopt(M_ARENA_MAX, 1); }
 
 PsLiteTransport::PsLiteTransport(Role role, int peers, bool copies)
-    : role_(role), copies_(copies), timestamps_(peers + 1) {}
+    : role_(role), copies_(copies), peers_(peers + 1) {}
 
 void PsLiteTransport::Start(MessageHandler handler) {
   handler_ = std::move(handler);
@@ -45,7 +54,7 @@ void PsLiteTransport::Start(MessageHandler handler) {
 int PsLiteTransport::Timestamp(int peer) {
   int timestamp;
   do {
-    timestamp = timestamps_[peer + 1]++ & std::numeric_limits<int>::max();
+    timestamp = peers_[peer + 1].timestamp++ & std::numeric_limits<int>::max();
   } while (timestamp == ps::kEmpty);
   return timestamp;
 }
@@ -62,17 +71,17 @@ void PsLiteTransport::Send(const Message& message) {
   out.meta.push = true;
   out.meta.priority = message.priority;
   out.meta.body.assign(reinterpret_cast<const char*>(&message.header), sizeof(Header));
-  out.meta.body += message.text;
-  if (message.payload.data != nullptr) {
+  if (const std::optional<Place> place = PutInMemory(message)) {
+    out.meta.pull = true;  // of no use to customers of ours either
+    out.meta.body.append(reinterpret_cast<const char*>(&*place), sizeof(Place));
+  } else if (message.payload.data != nullptr) {
     Buffer payload = message.payload;
-    if (copies_ && payload.data.use_count() == 0) {
-      payload = Buffer::Allocate(message.payload.size);
-      std::memcpy(payload.data.get(), message.payload.data.get(), payload.size);
-    }
+    if (copies_ && payload.data.use_count() == 0) payload = payload.Copy();
     out.meta.data_type = {1};  // bytes
     out.meta.data_size = static_cast<int>(payload.size);
     out.data.push_back(std::move(payload));
   }
+  out.meta.body += message.text;
   // The only member of Postoffice that is safe to read: the first one, a pointer to the Van.
   void* van = *static_cast<void**>(LibMXNet::Get().postoffice());
   LibMXNet::Get().van_send(van, out);
@@ -83,7 +92,7 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
   Message message;
   // Other versions' may be shorter.
   std::memcpy(&message.header, body.data(), std::min(body.size(), sizeof(Header)));
-  const int peers = static_cast<int>(timestamps_.size()) - 1;
+  const int peers = static_cast<int>(peers_.size()) - 1;
   message.peer = PeerOf(role_, peers, received.meta.sender);
   message.priority = received.meta.priority;
   message.job = static_cast<uint32_t>(received.meta.head);
@@ -96,12 +105,47 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
     message.text = "a process of this job runs another version of kvstore_ext";
     return handler_(std::move(message));
   }
-  message.text = body.substr(sizeof(Header));
+  size_t begin = sizeof(Header);
+  if (received.meta.pull && body.size() >= begin + sizeof(Place)) {
+    Place place;
+    std::memcpy(&place, body.data() + begin, sizeof place);
+    begin += sizeof place;
+    message.payload = TakeFromMemory(message, place);
+    message.payload_is_ours = !IsReadAtOnce(message.header.type);
+  }
+  message.text = body.substr(begin);
   if (!received.data.empty()) {
     message.payload = received.data.front();
     message.payload_is_ours = true;
   }
   handler_(std::move(message));
+}
+
+void PsLiteTransport::Share(int peer, std::shared_ptr<SharedMemory> memory) {
+  peers_[peer + 1].memory = memory.get();
+  std::lock_guard<std::mutex> lock(mutex_);
+  memories_.push_back(std::move(memory));
+}
+
+// Nothing for what is to travel.
+std::optional<Place> PsLiteTransport::PutInMemory(const Message& message) {
+  SharedMemory* memory = peers_[message.peer + 1].memory;
+  if (memory == nullptr || message.payload.size < kLeastShared) return std::nullopt;
+  return memory->Put(message.payload);
+}
+
+// What may be kept for long is copied, so that its block becomes free. A place where nothing lies
+// gives no payload, for which the gate refuses the message.
+Buffer PsLiteTransport::TakeFromMemory(const Message& message, const Place& place) const {
+  if (message.peer < 0) return Buffer();
+  SharedMemory* memory = peers_[message.peer + 1].memory;
+  if (memory == nullptr) return Buffer();
+  try {
+    const Buffer payload = memory->At(place);
+    return IsReadAtOnce(message.header.type) ? payload : payload.Copy();
+  } catch (const Unfit&) {
+    return Buffer();
+  }
 }
 
 void PsLiteTransport::Stop() {

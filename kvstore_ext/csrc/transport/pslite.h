@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "transport/process_ids.h"
@@ -26,19 +28,29 @@ class PsLiteTransport : public Transport {
 
   void Start(MessageHandler handler) override;
   void Send(const Message& message) override;
+  void Share(int peer, std::shared_ptr<SharedMemory> memory) override;
   void Stop() override;
 
  private:
+  struct Peer {
+    std::atomic<int> timestamp{0};
+    std::atomic<SharedMemory*> memory{nullptr};  // null: of another host
+  };
+
   void Receive(const ps::Message& received) const;
   int Timestamp(int peer);
+  std::optional<Place> PutInMemory(const Message& message);
+  Buffer TakeFromMemory(const Message& message, const Place& place) const;
 
   static constexpr int kAppId = 1;                // 0 is MXNet's own
   static constexpr size_t kCustomerBytes = 4096;  // more than sizeof(ps::Customer)
 
   const Role role_;
   const bool copies_;
-  MessageHandler handler_;                    // set by Start, then of the customer's thread
-  std::vector<std::atomic<int>> timestamps_;  // by peer, the scheduler's first
+  MessageHandler handler_;   // set by Start, then of the customer's thread
+  std::vector<Peer> peers_;  // the scheduler's first
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<SharedMemory>> memories_;  // the peers'; under mutex_
   // Of who starts and stops it.
   std::unique_ptr<char[]> customer_;
   bool running_ = false;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "transport/message.h"
+#include "transport/shared_memory.h"
 
 namespace kvstore_ext {
 
@@ -20,6 +22,10 @@ class Transport {
   // Hands a message to the network and returns without waiting for it to leave. Thread-safe.
   // Bytes of the payload must stay as they are until the peer has acknowledged them.
   virtual void Send(const Message& message) = 0;
+
+  // From now on payloads to and from a peer may lie in memory that both have. Called once a peer;
+  // a transport between no hosts has no use for it.
+  virtual void Share(int, std::shared_ptr<SharedMemory>) {}
 
   // After its return the handler runs no more. Must not be called from the handler.
   virtual void Stop() = 0;

@@ -59,26 +59,6 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
 
 Worker::~Worker() { Stop(); }
 
-std::vector<int> Worker::AwaitServers(double seconds) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] {
-    return hosts_.size() == links_.size() || !failure_.reason().empty();
-  });
-  const std::set<int> missing = Missing(RanksOf(hosts_), options_.servers);
-  return {missing.begin(), missing.end()};
-}
-
-void Worker::Join() {
-  const Message join = JoinMessage(options_.configuration, options_.deterministic);
-  for (auto& link : links_) link->SendControl(join);
-  Await(welcomed_, links_.size(), "answered that all workers have opened the same store",
-        options_.limits.timeout);
-  if (options_.rank != 0) return;
-  // Before the first data, whose results are to find it, and while nothing disturbs the measuring.
-  AnnounceWindow(WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes));
-  for (auto& link : links_) link->Measure();
-}
-
 void Worker::Await(const std::set<int>& servers, size_t least, const char* what, double limit) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
@@ -203,8 +183,15 @@ void Worker::OnNews(const Message& message) {
       case MessageType::kHello:
         links_[message.peer]->SetJob(message.job);
         hosts_[message.peer] = message.text;
+        doors_[message.peer] = DoorOf(message);
         break;
-      case MessageType::kWelcome: welcomed_.insert(message.peer); break;
+      case MessageType::kWelcome:
+        if (Shares(message) && memories_.count(message.peer) != 0) {
+          transport_->Share(message.peer, memories_[message.peer]);
+          if (options_.window_bytes == 0) links_[message.peer]->Share();
+        }
+        welcomed_.insert(message.peer);
+        break;
       case MessageType::kMet: met_.insert(message.text); break;
       case MessageType::kFarewell:
         links_[message.peer]->SendControl(ControlMessage(MessageType::kBye));

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "keys/idle.h"
@@ -24,6 +25,7 @@
 #include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/link.h"
+#include "transport/memory_door.h"
 #include "transport/scheduler_link.h"
 #include "transport/transport.h"
 #include "transport/unreadable.h"
@@ -43,6 +45,7 @@ struct WorkerOptions {
   bool deterministic = false;
   bool priorities = true;     // without: all slices are equals, and no order is learned
   bool checksum = false;      // of all that is sent, servers' answers too
+  bool shared_memory = true;  // with a server of this host, for payloads
   uint32_t job = 0;           // the number that a launcher has given the job, or 0
   std::string configuration;  // what must be equal on all workers, as text that an error can show
 };
@@ -85,6 +88,9 @@ class Worker {
 
   // Bytes of payload, text and header by type of message: sent to all servers, and received.
   Traffic traffic() const;
+
+  // Bytes of payload, sent and received, that lay in memory which a server of this host has, too.
+  std::pair<uint64_t, uint64_t> SharedBytes() const;
 
   // Asks a server's Python something; returns the question's number.
   uint64_t Ask(int server, const std::string& text, const Buffer& payload);
@@ -232,7 +238,9 @@ class Worker {
   void TakeIn(const Message& whole);
   std::string Unread();
 
-  // worker.cc: how a job begins, fails and ends.
+  bool HandInMemory(int server);  // worker_joins.cc: how it comes to its servers
+
+  // worker.cc: how a job fails and ends.
   void OnMessage(Message message);
   void OnDamage(const Damaged& damage);
   void ActUpon(const Message& message);
@@ -271,10 +279,12 @@ class Worker {
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;
-  std::map<int, std::string> hosts_;    // of servers that have greeted
-  std::set<int> welcomed_, parted_;     // servers that have said so
-  std::map<int, uint64_t> refused_at_;  // by server, as it has told
-  std::set<std::string> met_;           // meetings to which all workers have come
+  std::map<int, std::string> hosts_;                       // of servers that have greeted
+  std::map<int, uint64_t> doors_;                          // of these servers
+  std::map<int, std::shared_ptr<SharedMemory>> memories_;  // handed in, by server
+  std::set<int> welcomed_, parted_;                        // servers that have said so
+  std::map<int, uint64_t> refused_at_;                     // by server, as it has told
+  std::set<std::string> met_;  // meetings to which all workers have come
   int open_operations_ = 0;
   uint64_t questions_ = 0;           // asked so far
   std::map<uint64_t, Asked> asked_;  // whose answers nobody has taken

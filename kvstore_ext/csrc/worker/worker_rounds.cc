@@ -188,7 +188,8 @@ void Worker::OnResult(const Message& message) {
     return;
   }
   const Slice& slice = key->cut[header.slice];
-  const Result result{message.payload, header.encoding};
+  const bool is_kept = key->operation.output == nullptr;
+  const Result result{is_kept ? Kept(message) : message.payload, header.encoding};
   statistics_.Arrived(header.key, header.slice);
   const bool written = Take(key, slice, result);
   key->arrived[slice.index] = true;

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""What moving a network's gradients costs where no link is slow, in jobs that take turns.
+
+    python benchmarks/unshaped.py --network vgg19 --repeats 3
+
+Two workers and two servers of this machine push and pull all gradients of a network, with an
+optimizer (SGD) on the servers and without one; nothing is computed. The stores are p3, MXNet's own
+dist_sync and MXNet's own P3. Prints medians of the jobs, with those of each: a step's time, the
+processor time of all processes together, and that time for each gigabyte (10**9 bytes) which a
+worker pushes and pulls. --against names an interpreter that has another version of kvstore_ext,
+whose p3 then takes the place of MXNet's stores; a checkout in the current directory would go before
+it. --arms p3 runs that alone, and --options gives its store options, as KVSTORE_EXT_OPTIONS does.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, List, Tuple
+
+from launched import measured, processor_seconds
+
+WORKERS, WARM_UP = 2, 3
+ARMS = ("p3", "stock_p3", "dist_sync")
+WAYS = ("sums", "optimizer")
+NETWORKS = Path(__file__).resolve().parents[1] / "kvstore_ext" / "predict" / "networks"
+BYTES = 4  # of an element
+
+
+def sizes(network: str) -> List[int]:
+    """Elements of each key, in the order of the forward pass."""
+    layers = json.loads((NETWORKS / f"{network}.json").read_text())["layers"]
+    return [elements for layer in layers for elements in layer["parameters"].values()]
+
+
+def work(store_name: str, way: str, arguments: argparse.Namespace) -> None:
+    """A worker; in a job of MXNet's own stores, servers and the scheduler as well."""
+    import kvstore_ext  # noqa: F401 - makes the store's name known
+    import mxnet as mx
+
+    store = mx.kv.create(store_name)
+    if way == "optimizer":
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.01))
+    keys = sizes(arguments.network)
+    gradients = [mx.nd.ones((elements,)) for elements in keys]
+    weights = [mx.nd.zeros((elements,)) for elements in keys]
+    for key, weight in enumerate(weights):
+        store.broadcast(key, weight, out=weight)
+    # Backward passes end with the first layer, which the next forward pass needs first.
+    order = [(key, gradients[key], weights[key]) for key in reversed(range(len(keys)))]
+
+    def step() -> float:
+        begun = time.perf_counter()
+        for key, gradient, weight in order:
+            store.pushpull(key, gradient, out=weight, priority=-key)
+        mx.nd.waitall()
+        return time.perf_counter() - begun
+
+    for _ in range(WARM_UP):
+        step()
+    used = processor_seconds()
+    times = [step() for _ in range(arguments.steps)]
+    used = processor_seconds() - used
+    if store.rank == 0:
+        print("a step", median(times), used / arguments.steps, flush=True)
+
+
+def job(arm: str, way: str, arguments: argparse.Namespace) -> Tuple[float, float]:
+    """Runs one; returns a step's seconds and its processor seconds."""
+    ours = arm in ("p3", arguments.against)
+    worker = [__file__, "--work", "p3" if ours else "dist_sync", way,
+              "--steps", str(arguments.steps), "--network", arguments.network]
+    # Importing mxnet in MXNet's own server does all its work.
+    server = [] if ours else ["--server-command", f"{sys.executable} -c 'import mxnet'"]
+    if arm == "stock_p3":
+        os.environ["DMLC_PS_VAN_TYPE"] = "p3"
+    if arm == "p3" and arguments.options:
+        os.environ["KVSTORE_EXT_OPTIONS"] = arguments.options
+    try:
+        python = arm if arm == arguments.against else sys.executable
+        count = str(WORKERS)
+        seconds, used = measured("a step", ["-n", count, "-s", count, *server], worker, python)
+    finally:
+        os.environ.pop("DMLC_PS_VAN_TYPE", None)
+        os.environ.pop("KVSTORE_EXT_OPTIONS", None)
+    return seconds, used
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--network", default="vgg19", help="of kvstore_ext/predict/networks")
+    parser.add_argument("--repeats", type=int, default=3, help="jobs of each; default: 3")
+    parser.add_argument("--steps", type=int, default=6, help="of each job; default: 6")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, help="default: all")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--options", help="of p3, as JSON")
+    parser.add_argument("--against", metavar="PYTHON", help="in the place of MXNet's stores")
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        return work(*arguments.work, arguments)
+    arms = arguments.arms or (("p3", arguments.against) if arguments.against else ARMS)
+    moved = WORKERS * 2 * BYTES * sum(sizes(arguments.network)) / 1e9
+    for way in arguments.ways:
+        found: dict[str, List[Tuple[float, float]]] = {arm: [] for arm in arms}
+        for _ in range(arguments.repeats):
+            for arm in arms:
+                found[arm].append(job(arm, way, arguments))
+        for arm, jobs in found.items():
+            seconds, used = zip(*jobs)
+            name = "the other" if arm == arguments.against else arm
+            print(f"{way:9} {name:9} {told(seconds, 's a step')}, "
+                  f"{told(used, 's of processors')}, {median(used) / moved:.2f} for a GB")
+    return None
+
+
+def told(numbers: Tuple[Any, ...], what: str) -> str:
+    """The median, and each of them."""
+    return f"{median(numbers):.2f} {what} ({' '.join(f'{number:.2f}' for number in numbers)})"
+
+
+if __name__ == "__main__":
+    main()

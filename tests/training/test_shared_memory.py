@@ -1,0 +1,89 @@
+"""Slices between a worker and a server of its own host lie in memory that both have."""
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchmarks.cluster import Cluster as Network
+from tests.support.cluster import Cluster, Job
+
+METHODS = ["", "fp16", "terngrad"]
+
+
+def train(method: str) -> None:
+    """A worker that says what it got, and how many bytes of that needed no network."""
+    import os
+    import zlib
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+
+    store = mx.kv.create("p3")
+    if method:
+        store.set_gradient_compression({"type": method})
+    elements = 300_007  # several slices, on all servers
+    gradient = mx.nd.arange(elements) % 1000 * (store.rank + 1)
+    weight = mx.nd.zeros((elements,))
+    store.broadcast("large", weight, out=weight)
+    total = 0
+    for _ in range(10):
+        store.pushpull("large", gradient, out=weight)
+        total = zlib.crc32(weight.asnumpy().tobytes(), total)
+        if os.fork() == 0:  # as a script that reads its data does
+            os._exit(0)
+        os.wait()
+    # A result that nobody waits for lies there until it is pulled.
+    store.push("large", gradient)
+    store.pull("large", out=weight)
+    total = zlib.crc32(weight.asnumpy().tobytes(), total)
+    values = mx.nd.arange(elements) * (store.rank + 1)
+    store.broadcast_from(1, "values", values)
+    np.testing.assert_array_equal(values.asnumpy(), 2 * np.arange(elements, dtype="float32"))
+    stats = store.stats()
+    print(f"got {total}, {stats['refused']} refused")
+    print(f"worker {store.rank} shared {stats['shared_memory']} bytes")
+
+
+def found(pattern: str, job: Job) -> list[str]:
+    """What the workers have said, sorted."""
+    return sorted(re.search(pattern, worker.output)[1] for worker in job.workers)
+
+
+def shared(job: Job) -> list[int]:
+    """Bytes by rank."""
+    return [int(bytes_) for _, bytes_ in sorted(
+        re.search(r"worker (\d+) shared (\d+) bytes", worker.output).groups()
+        for worker in job.workers
+    )]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_workers_get_the_same_bits_through_memory_and_through_the_network(
+    method: str, cluster: Cluster
+) -> None:
+    jobs = [
+        cluster.run(train, method, options={"deterministic": True, "shared_memory": shares})
+        for shares in (True, False)
+    ]
+    totals = {total for job in jobs for total in found(r"got (\d+, 0) refused", job)}
+    assert len(totals) == 1
+    assert min(shared(jobs[0])) > 0
+    assert shared(jobs[1]) == [0, 0]
+
+
+def test_most_slices_of_one_host_lie_in_memory(cluster: Cluster) -> None:
+    job = cluster.run(train, "")
+    # Ten pushes and their results; the first value and the array of one worker come on top.
+    assert min(shared(job)) > 2 * 10 * 4 * 300_007
+
+
+def test_hosts_share_no_memory(cluster: Cluster) -> None:
+    with Network(hosts=5) as network:
+        apart = cluster.run(train, "", hosts=network.hosts)
+        scheduler, *others = network.hosts
+        beside = cluster.run(train, "", hosts=[scheduler, *others[:2], *others[:2]])
+    assert shared(apart) == [0, 0]
+    one_of_two = 10 * 4 * 300_007
+    assert all(one_of_two / 2 < bytes_ < 2 * one_of_two for bytes_ in shared(beside))
