@@ -73,8 +73,17 @@ def about_kvstore_ext(kvstore_ext: Any) -> Facts:
         "version": kvstore_ext.__version__,
         "directory": os.path.dirname(os.path.abspath(kvstore_ext.__file__)),
         "kernels": kvstore_ext._core.kernels(),
+        **about_cipher(kvstore_ext),
         **about_environment(kvstore_ext),
     }
+
+
+def about_cipher(kvstore_ext: Any) -> Facts:
+    """Returns which library a job with a key encrypts by, or why there is none."""
+    try:
+        return {"cipher": kvstore_ext._core.cipher_library()}
+    except RuntimeError as error:
+        return {"refused_cipher": str(error)}
 
 
 def about_environment(kvstore_ext: Any) -> Facts:

@@ -36,6 +36,7 @@ def check_host(name: str) -> Host:
         software.libmxnet(imports),
         software.kvstore_ext(imports),
         software.kernels(imports),
+        software.encryption(imports),
         software.devices(imports),
         machine.memory(),
         machine.clock(),

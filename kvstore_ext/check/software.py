@@ -111,6 +111,17 @@ def kernels(imports: dict[str, Facts]) -> Finding:
     return Finding("kernels", f"{found[-1]}, of {', '.join(found)}")
 
 
+def encryption(imports: dict[str, Facts]) -> Finding:
+    """The cipher of jobs that have a key, as those of several hosts do by default."""
+    facts = imports["kvstore_ext"]
+    if "cipher" in facts:
+        return Finding("encryption", f"AES-256-GCM of {facts['cipher']}")
+    if "refused_cipher" not in facts:
+        return note("encryption", "not known without kvstore_ext")
+    found, _, remedy = facts["refused_cipher"].partition(": ")
+    return wrong("encryption", found, f"{remedy}, or start jobs with --no-secure")
+
+
 def devices(imports: dict[str, Facts]) -> Finding:
     """Processors that this process may use, and GPUs that MXNet can."""
     processors = f"{len(os.sched_getaffinity(0))} processors"

@@ -34,7 +34,8 @@ def encrypt_process(key: JobKey, role: str) -> None:
         cipher = _core.encrypt(mx.libinfo.find_lib_path()[0], key.socket_secret)
     except RuntimeError as error:
         raise ClusterError(
-            f"{NAME} is set, but this {role} cannot encrypt: {error}"
+            f"{NAME} is set, but this {role} cannot encrypt: {error}; or start the job without a "
+            "key (kvstore-launch --no-secure)"
         ) from None
     print(
         f"kvstore_ext: this {role} encrypts with the job's key {key.fingerprint} (a fingerprint), "

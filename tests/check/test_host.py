@@ -15,8 +15,8 @@ from kvstore_ext.check.host import check_host
 from .checks import ENTRY, PACKAGES, Check, run
 
 NAMES = (
-    *("system", "python", "numpy", "mxnet", "libmxnet", "kvstore_ext", "kernels", "devices"),
-    *("memory", "clock", "address", "ports", "job", "options", "engine"),
+    *("system", "python", "numpy", "mxnet", "libmxnet", "kvstore_ext", "kernels"),
+    *("encryption", "devices", "memory", "clock", "address", "ports", "job", "options", "engine"),
 )
 
 
@@ -30,6 +30,7 @@ def test_this_host_is_fit() -> None:
     assert found["mxnet"]["found"].startswith("1.9.1")
     assert found["kvstore_ext"]["found"].endswith(str(PACKAGES / "kvstore_ext"))
     assert re.match("(plain|avx2|avx512), of plain", found["kernels"]["found"])
+    assert re.match("AES-256-GCM of libcrypto", found["encryption"]["found"])
     assert found["options"]["found"] == options
     assert (check.report["together"], check.report["links"]) == ([], [])
 
@@ -65,6 +66,21 @@ def test_only_the_runner_is_replaced(bare: str, tmp_path: Path) -> None:
     other = run([bare, "-m", "other", "--check"], {"PYTHONPATH": f"{tmp_path}:{PACKAGES}"})
     assert "ImportError" in other.stderr or "ModuleNotFoundError" in other.stderr
     assert other.stdout == ""
+
+
+def test_a_host_without_the_cipher(tmp_path: Path) -> None:
+    """Of OpenSSL it has a file that cannot be loaded."""
+    for name in ("libcrypto.so.3", "libcrypto.so.1.1"):
+        (tmp_path / name).write_text("no library")
+    check = Check(environment={"LD_LIBRARY_PATH": str(tmp_path)})
+    assert check.status == 1
+    found = check.host()["encryption"]
+    assert (found["state"], found["found"]) == (
+        WRONG, "neither libcrypto.so.3 nor libcrypto.so.1.1 can be loaded"
+    )
+    assert found["remedy"] == (
+        "install OpenSSL 1.1.1 or newer (Debian package: libssl3), or start jobs with --no-secure"
+    )
 
 
 @pytest.mark.parametrize(

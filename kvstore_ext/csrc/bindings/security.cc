@@ -11,6 +11,7 @@ void BindSecurity(py::module_* module) {
   module->def("encrypt", [](const std::string& path, const py::bytes& secret) {
     return Encrypt(path, secret);
   });
+  module->def("cipher_library", &CipherLibrary);
   module->def("strangers", &Strangers);
   module->def("foreign_messages", &ForeignMessages);
 }

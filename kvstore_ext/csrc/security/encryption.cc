@@ -49,7 +49,7 @@ std::string Encrypt(const std::string& path, const std::string& secret) {
     if (encrypted_with != secret) {
       throw std::logic_error("this process has joined a job with another key before");
     }
-    return MessageCipher::Get().library();
+    return CipherLibrary();
   }
   void* library = Open(path);
   ZeroMQ::Load(library);
@@ -59,7 +59,9 @@ std::string Encrypt(const std::string& path, const std::string& secret) {
   CountStrangers(&slots);
   slots.Write();
   encrypted_with = secret;
-  return MessageCipher::Get().library();
+  return CipherLibrary();
 }
+
+std::string CipherLibrary() { return MessageCipher::Get().library(); }
 
 }  // namespace kvstore_ext

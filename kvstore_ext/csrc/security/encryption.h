@@ -25,4 +25,8 @@ void Harden(const std::string& path);
 // the process must not go on: it would say everything in the open.
 std::string Encrypt(const std::string& path, const std::string& secret);
 
+// Whether this host has the cipher: returns the name of its library, and throws std::runtime_error
+// where there is none. Nothing is changed.
+std::string CipherLibrary();
+
 }  // namespace kvstore_ext

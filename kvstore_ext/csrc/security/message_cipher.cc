@@ -95,8 +95,9 @@ MessageCipher::MessageCipher() {
     if (library != nullptr) break;
   }
   if (library == nullptr) {
-    throw std::runtime_error(std::string("neither ") + kLibraries[0] + " nor " + kLibraries[1] +
-                             " can be loaded, of OpenSSL (Debian package: libssl3)");
+    throw std::runtime_error(
+        std::string("neither ") + kLibraries[0] + " nor " + kLibraries[1] +
+        " can be loaded: install OpenSSL 1.1.1 or newer (Debian package: libssl3)");
   }
   Bind(library, library_, "EVP_CIPHER_CTX_new", &crypto.context_new);
   Bind(library, library_, "EVP_CIPHER_CTX_free", &crypto.context_free);
