@@ -9,6 +9,7 @@ from mxnet.kvstore import KVStoreBase
 from ..keys.names import Key
 from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
+from ..security.admission import enter_stock_job
 from ..trace.networks import networks
 from .networks import (
     last_layer_of_module,
@@ -83,6 +84,7 @@ def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
         if plain in KVStoreBase.kv_registry or "dist" not in plain:
             return create(name)
         report(joining=True)
+        enter_stock_job()
         store = create(name)  # MXNet's own returns once the cluster stands
         report(joined=True)
         return store

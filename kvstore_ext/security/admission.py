@@ -7,15 +7,16 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from typing import Optional
+from typing import Optional, Tuple
 
-from ..config import Job
+from ..config import Job, Options
 from ..errors import ClusterError
 from .curve_hello import (
     ANSWER_BYTES,
     GREETING,
     GREETING_BYTES,
     MECHANISM,
+    NONE,
     SIGNATURE_BYTES,
     CurveHello,
     mechanism_of,
@@ -28,6 +29,10 @@ from .job_key import NAME, JobKey
 _REFUSED = 3.0
 _ANSWER = 5.0  # from one that is there
 _BETWEEN = 0.2  # attempts
+_WITHOUT = (
+    "; the scheduler has none, as MXNet's own has not, whose jobs start by kvstore-launch "
+    "--no-secure"
+)
 
 
 def enter_job(job: Job, timeout: float) -> None:
@@ -49,6 +54,13 @@ def enter_job(job: Job, timeout: float) -> None:
     encrypt_process(key, job.role)
     if job.role != "scheduler":
         await_admission(job.scheduler, key, timeout)
+
+
+def enter_stock_job() -> None:
+    """As `enter_job`, for a store of MXNet's own, whose servers may be as well and have no key."""
+    job = Job.from_environment()
+    if job is not None:
+        enter_job(job, Options.timeout)
 
 
 def unreachable(scheduler: str, timeout: float, error: OSError) -> str:
@@ -78,9 +90,10 @@ def await_admission(scheduler: str, key: JobKey, timeout: float) -> None:
         begun = time.monotonic()
         reason = f"the scheduler at {scheduler} has not answered within {timeout:g} s"
         admitted = None
+        mechanism = b""
         try:
             with _connect(scheduler, max(0.1, min(_ANSWER, latest - begun))) as connection:
-                admitted = _is_admitted(connection, key)
+                mechanism, admitted = _ask(connection, key)
         except OSError as error:
             reason = unreachable(scheduler, timeout, error)
         if admitted:
@@ -90,7 +103,7 @@ def await_admission(scheduler: str, key: JobKey, timeout: float) -> None:
         if refused_since is not None and (now - refused_since > _REFUSED or now > latest):
             raise ClusterError(
                 f"not admitted by the scheduler at {scheduler}: is {NAME} the same everywhere? "
-                f"Here its fingerprint is {key.fingerprint}"
+                f"Here its fingerprint is {key.fingerprint}{_WITHOUT if mechanism == NONE else ''}"
             )
         if now > latest:
             raise ClusterError(reason)
@@ -102,15 +115,17 @@ def _connect(scheduler: str, seconds: float) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=seconds)
 
 
-def _is_admitted(connection: socket.socket, key: JobKey) -> Optional[bool]:
-    """Whether the other end answers as one does that has the key; None where it says nothing."""
+def _ask(connection: socket.socket, key: JobKey) -> Tuple[bytes, Optional[bool]]:
+    """The mechanism of the other end, and whether it answers as one does that has the key; None
+    where it says nothing."""
     hello = CurveHello(key.socket_secret)
+    mechanism = b""
     try:
         connection.sendall(GREETING[:SIGNATURE_BYTES])
-        receive(connection, GREETING_BYTES)
+        mechanism = mechanism_of(receive(connection, GREETING_BYTES))
         connection.sendall(GREETING[SIGNATURE_BYTES:] + hello.frame)
-        return hello.is_answered_by(receive(connection, ANSWER_BYTES))
+        return mechanism, hello.is_answered_by(receive(connection, ANSWER_BYTES))
     except socket.timeout:
-        return None
+        return mechanism, None
     except OSError:
-        return False
+        return mechanism, False

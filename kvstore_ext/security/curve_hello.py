@@ -22,6 +22,7 @@ _WELCOME_BYTES = 168
 SIGNATURE_BYTES = 11  # of the greeting, with the version: ZeroMQ 4.2 waits for it before it goes on
 GREETING_BYTES = 64
 MECHANISM = b"CURVE"
+NONE = b"NULL"  # the mechanism of who encrypts nothing
 GREETING = (
     b"\xff" + bytes(7) + b"\x01\x7f" + bytes([3, 0]) + MECHANISM.ljust(20, b"\0") + bytes(32)
 )

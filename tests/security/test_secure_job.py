@@ -245,8 +245,9 @@ def test_a_second_scheduler_without_the_key_is_not_taken() -> None:
     for mechanism in (b"NULL", b"CURVE"):
         second = SecondScheduler(mechanism)
         refused = f"not admitted by the scheduler at {second.at}: is {NAME} the same everywhere"
-        with second, pytest.raises(ClusterError, match=refused):
+        with second, pytest.raises(ClusterError, match=refused) as error:
             await_admission(second.at, key, 0.5)
+        assert ("--no-secure" in str(error.value)) == (mechanism == b"NULL")
         assert second.heard.startswith(GREETING[:SIGNATURE_BYTES])
         assert not any(secret in second.heard for secret in (key.secret, key.socket_secret))
 
