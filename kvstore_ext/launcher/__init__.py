@@ -15,7 +15,7 @@ same arguments and do the same. To follow a job, read in this order:
     hosts        the hostfile, and which process goes to which host
     processes    one Process for the scheduler, every server and every worker
     environment  what each of them finds in its environment
-    job_key      the secret of a job with --secure
+    job_key      the secret of a job whose processes encrypt
     far_ends     the commands that start a supervisor or an agent
     ssh, mpi, slurm
                  the command that starts one of them on another host

@@ -48,8 +48,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     about = "local, ssh, mpi or slurm; default: ssh with a hostfile, otherwise local"
     cluster = os.environ.get("DMLC_SUBMIT_CLUSTER") or None
     add("--launcher", "--cluster", type=types.launcher, default=cluster, help=about)
-    about = "encrypt what the job's processes say to each other, and keep strangers out"
-    add("--secure", action="store_true", help=about)
+    _add_secure(parser)
     about = "say what would be started, and where; start nothing"
     add("--dry-run", action="store_true", help=about)
     about = "for servers after the workers; default: 10"
@@ -62,6 +61,15 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     add("--restarts", type=types.number, default=0, metavar="N", help=about)
     about = "default: 60 s; slurm, where jobs queue: 3600"
     add("--start-timeout", type=types.seconds, metavar="SECONDS", help=about)
+
+
+def _add_secure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_mutually_exclusive_group().add_argument
+    about = "encrypt what the job's processes say to each other, and keep strangers out; default: "
+    about += "with ssh, mpi and slurm, not with local"
+    add("--secure", action="store_const", const=True, dest="secure", help=about)
+    about = "do not, where the network is trusted"
+    add("--no-secure", action="store_const", const=False, dest="secure", help=about)
 
 
 def _add_processes(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,5 @@
-"""The secret that a job's processes share with --secure, by which they keep strangers out.
+"""The secret that the processes of a job share, by which they keep strangers out, unless all of
+them are on one host or --no-secure says that they have none.
 
 It is on no command line, nor sent in the open. Where the launcher has a pipe to each process's
 supervisor, through ssh too, the key goes that way. Tasks of mpirun and srun speak to the launcher
@@ -26,8 +27,29 @@ def given_key(environment: Mapping[str, str], launcher: str) -> str | None:
     if not re.fullmatch(f"[0-9a-fA-F]{{{2 * _BYTES}}}", key):
         raise ValueError(f"{NAME} must be {2 * _BYTES} hexadecimal digits; --secure makes a key")
     if launcher not in _PIPED:
-        raise ValueError(f"{NAME} is set; with --launcher {launcher} only --secure makes a key")
+        raise ValueError(
+            f"{NAME} is set; with --launcher {launcher} the launcher makes the key: unset it"
+        )
     return key
+
+
+def is_secure(asked: bool | None, launcher: str, key: str | None, own_servers: bool) -> bool:
+    """Returns whether the processes of a job get a key.
+
+    `asked` is True for --secure, False for --no-secure and None for neither; `key` is the user's
+    own. Raises ValueError where the answer would be a guess: nothing is sent in the open, nor by
+    only some of the processes, unless somebody has said so.
+    """
+    if asked is False and key is not None:
+        raise ValueError(f"--no-secure: {NAME} is set; unset it, or leave --no-secure out")
+    if asked is not None:
+        return asked
+    if launcher != "local" and key is None and not own_servers:
+        raise ValueError(
+            "--server-command: say --no-secure for servers of MXNet's own, which cannot encrypt, "
+            "or --secure for those of kvstore_ext"
+        )
+    return launcher != "local" or key is not None
 
 
 def key_variable(launcher: str, key: str | None) -> dict[str, str]:

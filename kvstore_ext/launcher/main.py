@@ -142,8 +142,9 @@ def make_room(processes: int) -> None:
 def _privacy(options: Options) -> str:
     """Returns what is to be said of who can read the job's traffic, where others may be able to."""
     if options.secure:
-        return "; encrypted"
-    return "" if options.launcher == "local" else "; not encrypted, which --secure would do"
+        unknown = ", if --server-command starts servers of kvstore_ext"
+        return f"; encrypted{'' if options.own_servers else unknown}"
+    return "" if options.launcher == "local" else "; not encrypted (--no-secure)"
 
 
 def make_starter(

@@ -92,7 +92,7 @@ def _foreign(name: str) -> str:
     if name == JOB_KEY:
         raise argparse.ArgumentTypeError(
             f"{name} would be seen on the command line: set it in the launcher's environment, or "
-            "say --secure"
+            "have --secure make one"
         )
     if name in OWN_NAMES:
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")

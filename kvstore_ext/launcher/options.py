@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .arguments import make_parser
 from .environment import traced
 from .hosts import Host, deal_workers, read_hostfile
-from .job_key import given_key
+from .job_key import given_key, is_secure
 from .mistakes import check_command, check_store_options
 from .output import DEFAULT_LOGS
 from .worker_command import through_runner
@@ -88,6 +88,7 @@ def parse(arguments: list[str]) -> Options:
         _check_hosts_needed(found.hosts_needed, hosts, found.num_workers)
         server_hosts = _server_hosts(launcher, found)
         job_key = given_key(os.environ, launcher)
+        secure = is_secure(found.secure, launcher, job_key, not found.server_command)
     except ValueError as error:
         parser.error(str(error))
     scheduler = {"DMLC_PS_ROOT_URI": found.host_ip} if found.host_ip else {}
@@ -124,7 +125,7 @@ def parse(arguments: list[str]) -> Options:
         wait_notice=found.wait_notice,
         restarts=found.restarts,
         hosts_needed=found.hosts_needed,
-        secure=found.secure or job_key is not None,
+        secure=secure,
         job_key=job_key,
     )
 

@@ -197,6 +197,7 @@ def _launch(
     addresses = [host.address for host in cluster.hosts]
     arguments = ["-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"]
     arguments += ["-n", str(settings.workers), "-s", str(settings.servers), "--restarts", "1000"]
+    arguments.append("--no-secure")
     arguments += ["--server-command", shlex.join([*desk.command, "-m", "kvstore_ext.server"])]
     trained = [str(job.directory), name, str(settings.steps), str(settings.pause)]
     job.start(

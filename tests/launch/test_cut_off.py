@@ -60,7 +60,7 @@ def test_the_launcher_misses_a_supervisor_and_the_supervisor_the_launcher(
 ) -> None:
     options[-1] += " -o ServerAliveInterval=1"
     worker = "echo up; sleep 1000"
-    job.start("-s", "1", "--server-command", STAY, *options, "sh", "-c", worker)
+    job.start("-s", "1", "--no-secure", "--server-command", STAY, *options, "sh", "-c", worker)
     for rank in (0, 1):
         job.wait_for_line(f"[worker {rank}] up")
     network.cut_off(network.hosts[2])

@@ -57,7 +57,8 @@ def test_what_replaces_an_option(option: str, capsys: pytest.CaptureFixture[str]
 
 def sync(job: Job, sshd: Sshd, destination: str, *arguments: str) -> int:
     hosts = ["-H", sshd.hostfile(), "--interface", "lo", f"--launcher-options=-F {sshd.config}"]
-    return job.run(*hosts, "--sync-dst-dir", destination, "-n", "2", "-s", "1", *arguments)
+    hosts += ["--no-secure", "--sync-dst-dir", destination]
+    return job.run(*hosts, "-n", "2", "-s", "1", *arguments)
 
 
 def test_the_working_directory_is_copied(job: Job, sshd: Sshd) -> None:

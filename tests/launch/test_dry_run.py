@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from kvstore_ext.launcher.far_ends import ENTRY
+from kvstore_ext.launcher.job_key import NAME as JOB_KEY
 
 from .jobs import Job
 
@@ -73,8 +74,9 @@ def test_whom_a_directory_is_copied_to(job: Job) -> None:
 
 @pytest.mark.parametrize(("launcher", "program"), [("mpi", "mpirun -n 3"), ("slurm", "srun ")])
 def test_one_command_for_all(job: Job, launcher: str, program: str) -> None:
-    arguments = ["--launcher", launcher, "-n", "1", "--server-command", "true", "true"]
+    arguments = ["--launcher", launcher, "-n", "1", "true"]
     assert job.run("--dry-run", *arguments) == 0, job.errors
     assert job.lines[0] == "worker 0 on a host of the batch job: true"
+    assert f"  all: {JOB_KEY}, a secret" in job.lines
     assert job.lines[-1].startswith(f"  {program}")
-    assert job.lines[-1].endswith(f"--join {launcher} LAUNCHER:PORT")
+    assert job.lines[-1].endswith(f"--join {launcher} LAUNCHER:PORT --secure")

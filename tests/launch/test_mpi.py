@@ -17,6 +17,7 @@ from .keys import assert_one_key, keys
 from .sshd import HOSTS, Sshd
 
 OPTIONS = ["--launcher", "mpi", "--interface", "lo"]
+SECURE, PLAIN = "--secure", "--no-secure"  # one is said, as servers here are shell commands
 # Open MPI refuses root, as which tests in containers run, without these.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -30,7 +31,7 @@ def test_roles_and_environment(job: Job) -> None:
     worker = "env; echo error >/dev/stderr"
     arguments = ["-n", "2", "-s", "1", "--env", "GIVEN=a  b", "--server-command", "env"]
     environment = {**ENVIRONMENT, "DMLC_NODE_HOST": "10.9.9.9"}
-    status = job.run(*OPTIONS, *arguments, "sh", "-c", worker, environment=environment)
+    status = job.run(*OPTIONS, PLAIN, *arguments, "sh", "-c", worker, environment=environment)
     assert status == 0, job.errors
     for name in ("worker-0", "worker-1", "server-0", "scheduler-0"):
         role, rank = name.split("-")
@@ -47,7 +48,7 @@ def test_roles_and_environment(job: Job) -> None:
 
 
 def test_one_key(job: Job) -> None:
-    assert_one_key(keys(job, *OPTIONS, "--secure", environment=ENVIRONMENT))
+    assert_one_key(keys(job, *OPTIONS, SECURE, environment=ENVIRONMENT))
 
 
 def test_two_hosts(job: Job, sshd: Sshd) -> None:
@@ -58,7 +59,7 @@ def test_two_hosts(job: Job, sshd: Sshd) -> None:
     arguments = ["-H", str(hostfile), f"--launcher-options={mpi_options}", "-n", "4", "-s", "1"]
     worker = 'echo "remote: $REMOTE"'
     arguments += ["--server-command", "true", "sh", "-c", worker]
-    assert job.run(*OPTIONS, *arguments, environment=ENVIRONMENT) == 0, job.errors
+    assert job.run(*OPTIONS, PLAIN, *arguments, environment=ENVIRONMENT) == 0, job.errors
     # The first host is this one, to which Open MPI needs no ssh.
     workers = sorted(line for line in job.lines if line.startswith("[worker"))
     assert workers == [
@@ -72,7 +73,7 @@ def test_two_hosts(job: Job, sshd: Sshd) -> None:
 def test_failing_server(job: Job) -> None:
     server = "[ $DMLC_ROLE = scheduler ] || { echo why; exit 9; }; sleep 1000"
     arguments = ["-n", "2", "-s", "1", "--server-command", f"sh -c '{server}'", "sleep", "1000"]
-    assert job.run(*OPTIONS, *arguments, environment=ENVIRONMENT) == 9
+    assert job.run(*OPTIONS, PLAIN, *arguments, environment=ENVIRONMENT) == 9
     assert job.errors[1].startswith("launch: server 0 on ")
     assert job.errors[1].endswith(" ended with exit status 9")
     assert job.errors[3] == "    why"
@@ -81,7 +82,7 @@ def test_failing_server(job: Job) -> None:
 
 def test_nothing_outlives_the_launcher(job: Job) -> None:
     arguments = ["-n", "2", "-s", "1", "--server-command", STAY, "sh", "-c", STUBBORN]
-    job.start(*OPTIONS, *arguments, environment=ENVIRONMENT)
+    job.start(*OPTIONS, PLAIN, *arguments, environment=ENVIRONMENT)
     for name in ("worker 0", "worker 1", "server 0", "scheduler 0"):
         job.wait_for_line(f"[{name}] up")
     job.signal(signal.SIGKILL)
@@ -91,7 +92,7 @@ def test_nothing_outlives_the_launcher(job: Job) -> None:
 
 def test_mpirun_that_fails(job: Job) -> None:
     arguments = ["--launcher-options=--no_such_option 1", "-n", "1", "true"]
-    assert job.run(*OPTIONS, *arguments, environment=ENVIRONMENT) != 0
+    assert job.run(*OPTIONS, PLAIN, *arguments, environment=ENVIRONMENT) != 0
     assert job.errors[1].startswith("launch: mpirun on localhost ended with exit status ")
     assert any("no_such_option" in line for line in job.errors[2:])
 

@@ -163,7 +163,8 @@ def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
     gone = f"127.0.0.3:{sshd.port}"
     hostfile.write_text("\n".join([f"{HOSTS[0]}:{sshd.port}", gone, f"{HOSTS[1]}:{sshd.port}"]))
     arguments = ["-H", str(hostfile), "--interface", "lo", f"--launcher-options=-F {sshd.config}"]
-    arguments += ["-n", "2", "-s", "1", *SERVE, "--restarts", "1", "--hosts-needed", "2"]
+    arguments += ["-n", "2", "-s", "1", *SERVE, "--no-secure"]
+    arguments += ["--restarts", "1", "--hosts-needed", "2"]
     worker = "set -- $SSH_CONNECTION; echo $3"
     assert job.run(*arguments, "sh", "-c", worker) == 0, job.errors
     shown = [line for line in job.lines if "refused" not in line]

@@ -1,14 +1,16 @@
-"""`--secure`: every process of a job gets its key, by a way on which nobody else sees it."""
+"""A job's key: who gets one, and that every process does, by a way on which nobody else sees it."""
 
 from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from kvstore_ext.launcher.job_key import NAME, key_of_tasks
+from kvstore_ext.launcher.options import parse
 
-from .jobs import PULLED, TRAIN, Job
+from .jobs import PULLED, STOCK, TRAIN, Job
 from .keys import assert_one_key, keys
 from .sshd import Sshd
 
@@ -17,6 +19,11 @@ KEY = "0123456789abcdef" * 4
 
 def by_ssh(sshd: Sshd) -> list[str]:
     return ["-H", sshd.hostfile(), "--interface", "lo", f"--launcher-options=-F {sshd.config}"]
+
+
+def fingerprints(job: Job) -> list[str]:
+    """Returns those of the keys that processes say to encrypt with, one a process."""
+    return re.findall("encrypts with the job's key ([0-9a-f]{8})", "\n".join(job.lines))
 
 
 def test_on_this_host(job: Job) -> None:
@@ -29,16 +36,74 @@ def test_without_it_there_is_none(job: Job) -> None:
 
 def test_by_ssh(job: Job, sshd: Sshd) -> None:
     assert_one_key(keys(job, "--secure", *by_ssh(sshd)))
-    assert job.errors[0].endswith("; encrypted")
+    end = "; encrypted, if --server-command starts servers of kvstore_ext"
+    assert job.errors[0].endswith(end)
 
 
-def test_by_ssh_without_it_a_line_says_what_it_would_give(job: Job, sshd: Sshd) -> None:
-    assert keys(job, *by_ssh(sshd)) == {""}
-    assert job.errors[0].endswith("; not encrypted, which --secure would do")
+def test_by_ssh_with_no_secure_there_is_none(job: Job, sshd: Sshd) -> None:
+    assert keys(job, "--no-secure", *by_ssh(sshd)) == {""}
+    assert job.errors[0].endswith("; not encrypted (--no-secure)")
+
+
+@pytest.mark.parametrize(
+    ("options", "encrypts", "end"),
+    [([], True, "; encrypted"), (["--no-secure"], False, "; not encrypted (--no-secure)")],
+    ids=["by default", "no-secure"],
+)
+def test_a_store_trains_by_ssh(
+    job: Job, sshd: Sshd, options: list[str], encrypts: bool, end: str
+) -> None:
+    (job.directory / "train.py").write_text(TRAIN)
+    arguments = [*by_ssh(sshd), *options, "-n", "1", "-s", "1", sys.executable, "train.py"]
+    assert job.run(*arguments) == 0, job.errors
+    assert PULLED in job.lines
+    assert job.errors[0].endswith(end)
+    assert len(fingerprints(job)) == 3 * encrypts
+    assert len(set(fingerprints(job))) == encrypts
+
+
+def test_a_host_without_the_cipher_says_what_helps(job: Job, sshd: Sshd) -> None:
+    """Of OpenSSL it has a file that cannot be loaded."""
+    (job.directory / "train.py").write_text(TRAIN)
+    for name in ("libcrypto.so.3", "libcrypto.so.1.1"):
+        (job.directory / name).write_text("no library")
+    arguments = [*by_ssh(sshd), "--env", f"LD_LIBRARY_PATH={job.directory}"]
+    assert job.run(*arguments, "-n", "1", "-s", "1", sys.executable, "train.py") == 1
+    said = "\n".join(job.errors)
+    assert re.search(rf"{NAME} is set, but this \w+ cannot encrypt: neither libcrypto", said)
+    assert "install OpenSSL 1.1.1 or newer" in said
+    assert "kvstore-launch --no-secure" in said
+    assert PULLED not in job.lines
 
 
 def test_by_ssh_with_a_key_of_the_users(job: Job, sshd: Sshd) -> None:
     assert keys(job, *by_ssh(sshd), environment={NAME: KEY}) == {KEY}
+
+
+SERVERS = ["--server-command", "python -c 'import mxnet'"]
+
+
+@pytest.mark.parametrize("launcher", ["local", "ssh", "mpi", "slurm"])
+def test_who_gets_one(launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(NAME, raising=False)
+    (tmp_path / "hosts").write_text("one\n")
+    hosts = [] if launcher == "local" else ["-H", str(tmp_path / "hosts")]
+
+    def is_secure(*options: str) -> bool:
+        return parse([*options, "--launcher", launcher, *hosts, "-n", "1", "true"]).secure
+
+    assert is_secure() == (launcher != "local")
+    assert is_secure("--secure")
+    assert is_secure("--secure", *SERVERS)
+    assert not is_secure("--no-secure")
+    assert not is_secure("--no-secure", *SERVERS)
+
+
+def test_with_a_key_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, KEY)
+    for options in ([], ["--secure"], SERVERS):
+        asked = parse([*options, "-n", "1", "true"])
+        assert (asked.secure, asked.job_key) == (True, KEY)
 
 
 def test_the_key_of_tasks_is_not_their_token() -> None:
@@ -51,7 +116,11 @@ def test_the_key_of_tasks_is_not_their_token() -> None:
     [
         ([], "open sesame", f"{NAME} must be 64 hexadecimal digits; --secure makes a key"),
         (["--secure"], KEY[1:], f"{NAME} must be 64 hexadecimal digits"),
-        (["--launcher", "mpi"], KEY, f"{NAME} is set; with --launcher mpi only --secure makes a "),
+        (["--launcher", "mpi"], KEY, f"{NAME} is set; with --launcher mpi the launcher makes the "),
+        (["--launcher", "mpi", "--secure"], KEY, f"{NAME} is set; with --launcher mpi the launche"),
+        (["--no-secure"], KEY, f"--no-secure: {NAME} is set; unset it, or leave --no-secure out"),
+        (["--secure", "--no-secure"], None, "--no-secure: not allowed with argument --secure"),
+        (["--launcher", "mpi", *SERVERS], None, "--server-command: say --no-secure for servers of"),
         (["--env", f"{NAME}={KEY}"], None, f"{NAME} would be seen on the command line"),
         (["--env-server", f"{NAME}:{KEY}"], None, f"{NAME} would be seen on the command line"),
     ],
@@ -69,11 +138,22 @@ def test_a_dry_run_says_it_and_not_the_key(job: Job) -> None:
     assert KEY not in "\n".join(job.lines)
 
 
+@pytest.mark.parametrize("store", ["p3", "dist_sync"])
+def test_servers_of_mxnets_own_do_not_train_with_encrypting_workers(job: Job, store: str) -> None:
+    """Nor do they wait for each other: a worker says what is wrong."""
+    script = job.directory / "train.py"
+    script.write_text(TRAIN.replace("p3", store))
+    arguments = ["--secure", "--server-command", f"{sys.executable} {STOCK}", "-n", "1", "-s", "1"]
+    assert job.run(*arguments, sys.executable, str(script)) == 1, job.errors
+    said = "\n".join(job.errors)
+    assert "not admitted by the scheduler at" in said
+    assert "MXNet's own has not, whose jobs start by kvstore-launch --no-secure" in said
+
+
 def test_a_store_trains(job: Job) -> None:
     (job.directory / "train.py").write_text(TRAIN)
     arguments = ["--secure", "-n", "1", "-s", "2", sys.executable, "train.py"]
     assert job.run(*arguments) == 0, job.errors
     assert PULLED in job.lines
-    said = [line for line in job.lines if "encrypts with the job's key" in line]
-    assert len(said) == 4
-    assert len({re.search("job's key (\\w{8})", line)[1] for line in said}) == 1
+    assert len(fingerprints(job)) == 4
+    assert len(set(fingerprints(job))) == 1

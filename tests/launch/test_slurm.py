@@ -15,6 +15,7 @@ from .keys import assert_one_key, keys
 from .slurmd import serve
 
 OPTIONS = ["--launcher", "slurm", "--interface", "lo", "--start-timeout", "30"]
+SECURE, PLAIN = "--secure", "--no-secure"  # one is said, as servers here are shell commands
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def test_roles_and_failing_worker(job: Job, slurm: dict[str, str]) -> None:
     worker = 'echo "$DMLC_ROLE $KVSTORE_EXT_LAUNCH_RANK $SLURM_PROCID"; '
     worker += "[ $KVSTORE_EXT_LAUNCH_RANK = 0 ] || exit 3; sleep 1000"
     arguments = ["-n", "2", "-s", "1", "--server-command", STAY, "sh", "-c", worker]
-    assert job.run(*OPTIONS, *arguments, environment=slurm) == 3
+    assert job.run(*OPTIONS, PLAIN, *arguments, environment=slurm) == 3
     assert "[worker 1] worker 1 1" in job.lines
     assert job.errors[1].startswith("launch: worker 1 on ")
     assert job.errors[1].endswith(" ended with exit status 3")
@@ -35,12 +36,12 @@ def test_roles_and_failing_worker(job: Job, slurm: dict[str, str]) -> None:
 
 
 def test_one_key(job: Job, slurm: dict[str, str]) -> None:
-    assert_one_key(keys(job, *OPTIONS, "--secure", environment=slurm))
+    assert_one_key(keys(job, *OPTIONS, SECURE, environment=slurm))
 
 
 def test_success(job: Job, slurm: dict[str, str]) -> None:
     arguments = ["-n", "2", "--server-command", "echo served", "echo", "worked"]
-    assert job.run(*OPTIONS, *arguments, environment=slurm) == 0
+    assert job.run(*OPTIONS, PLAIN, *arguments, environment=slurm) == 0
     assert sorted(line for line in job.lines if not line.startswith("[srun]")) == [
         "[scheduler 0] served",
         "[server 0] served",
@@ -53,7 +54,7 @@ def test_success(job: Job, slurm: dict[str, str]) -> None:
 
 def test_nothing_outlives_the_launcher(job: Job, slurm: dict[str, str]) -> None:
     arguments = ["-n", "1", "--server-command", STAY, "sh", "-c", STUBBORN]
-    job.start(*OPTIONS, *arguments, environment=slurm)
+    job.start(*OPTIONS, PLAIN, *arguments, environment=slurm)
     for name in ("worker 0", "server 0", "scheduler 0"):
         job.wait_for_line(f"[{name}] up")
     job.signal(signal.SIGKILL)
@@ -63,7 +64,7 @@ def test_nothing_outlives_the_launcher(job: Job, slurm: dict[str, str]) -> None:
 
 def test_srun_that_fails(job: Job, slurm: dict[str, str]) -> None:
     arguments = ["--launcher-options=--partition=missing --quiet", "-n", "1", "true"]
-    assert job.run(*OPTIONS, *arguments, environment=slurm) == 1
+    assert job.run(*OPTIONS, PLAIN, *arguments, environment=slurm) == 1
     assert job.errors[1] == "launch: srun on localhost ended with exit status 1"
     assert any("invalid partition" in line for line in job.errors[2:])
 

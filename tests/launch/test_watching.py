@@ -217,7 +217,7 @@ def test_a_slow_worker_of_a_real_store_is_named(job: Job) -> None:
 
 def test_the_same_by_ssh(job: Job, sshd: Sshd) -> None:
     options = ["-H", sshd.hostfile(), "--interface", "lo", f"--launcher-options=-F {sshd.config}"]
-    job.start(*options, *reporting_job())
+    job.start(*options, "--no-secure", *reporting_job())
     assert wait_until_late(job)["slowest"] == "worker 1"
     (job.directory / "enough").touch()
     assert job.wait() == 0, job.errors
