@@ -23,7 +23,7 @@ size_t EncodedBytes(size_t elements, size_t count) {
 
 std::vector<uint64_t> FindNonZero(const float* values, size_t elements) {
   std::vector<uint64_t> found;
-  std::vector<uint32_t> within(kBlock);
+  std::vector<uint32_t> within(std::min(kBlock, elements));
   for (size_t begin = 0; begin < elements; begin += kBlock) {
     const size_t length = std::min(kBlock, elements - begin);
     const size_t count = kernels().find(values + begin, length, 1, within.data());
