@@ -11,12 +11,19 @@ PYTHON ?= python3
 
 include tests/core/sanitize.mk
 
-HELPERS := keys
+HELPERS := keys by_hand by_threads
 TARGETS := $(filter-out $(HELPERS),$(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*.cc)))
 
 OF_PYTHON := supervisor launchers_proof tasks_proof reports optimizer questions manifest
 
-SHARED := $(CORE:%.cc=build/address/%.o) $(HELPERS:%=build/address/tests/fuzz/%.o)
+# A target runs on one thread, but for those of these that are linked with the core's own threads.
+# They take what the others have found.
+THREADED := server worker
+THREADS := kvstore_ext/csrc/support/task_threads.cc kvstore_ext/csrc/support/watchdog.cc
+
+SHARED := $(patsubst %.cc,build/address/%.o,$(filter-out $(THREADS),$(CORE)) tests/fuzz/keys.cc)
+BY_HAND := build/address/tests/fuzz/by_hand.o
+BY_THREADS := $(patsubst %.cc,build/address/%.o,tests/fuzz/by_threads.cc $(THREADS))
 
 ALL := $(TARGETS) $(OF_PYTHON)
 FUZZED := $(if $(filter sanitize,$(MAKECMDGOALS)),$(TARGETS),$(ALL))
@@ -26,12 +33,17 @@ LIMITS := --runs $(FUZZ_RUNS) $(SECONDS_EACH:%=--seconds %)
 # What the core says of messages that it refuses does not interest.
 OPTIONS := -max_len=600 -len_control=0 -timeout=100 -rss_limit_mb=2048 -close_fd_mask=2 -verbosity=0 \
            -print_funcs=0
+# Of a target with as many branches as these libFuzzer would take most of the time to find out which
+# of its corpus has come to the rarest ones, and choose among all that by it.
+$(foreach way,run threads,$(THREADED:%=$(way)-%)): OPTIONS += -entropic=0
+# Freed memory that AddressSanitizer keeps, to see who still uses it: that of dozens of runs is enough.
+export ASAN_OPTIONS ?= quarantine_size_mb=8
 
-.PHONY: fuzz sanitize replay keep $(foreach way,run replay keep,$(ALL:%=$(way)-%))
-fuzz: $(ALL:%=run-%)
+.PHONY: fuzz sanitize replay keep $(foreach way,run replay keep threads,$(ALL:%=$(way)-%))
+fuzz: $(ALL:%=run-%) $(THREADED:%=threads-%)
 # What needs neither MXNet nor the package.
-sanitize: run $(TARGETS:%=run-%)
-replay: $(TARGETS:%=replay-%)
+sanitize: run $(TARGETS:%=run-%) $(THREADED:%=threads-%)
+replay: $(TARGETS:%=replay-%) $(THREADED:%=threads-%)
 keep: $(TARGETS:%=keep-%)
 
 $(TARGETS:%=run-%): run-%: build/fuzz/%
@@ -48,6 +60,12 @@ $(OF_PYTHON:%=run-%): run-%:
 $(TARGETS:%=replay-%): replay-%: build/fuzz/%
 	@$< $(OPTIONS) -runs=0 $(wildcard tests/fuzz/corpus/$*)
 
+# All that has been found so far, once.
+$(THREADED:%=threads-%): threads-%: build/fuzz/%-threads
+	@mkdir -p build/fuzz/found
+	@$< $(OPTIONS) -artifact_prefix=build/fuzz/found/$*-threads- -runs=0 $(wildcard \
+	    tests/fuzz/corpus/$* build/fuzz/corpus/$*)
+
 # Takes what runs have found into the corpus, as few and as short as show the same.
 $(TARGETS:%=keep-%): keep-%: build/fuzz/%
 	@mkdir -p build/fuzz/kept/$* tests/fuzz/corpus/$*
@@ -55,7 +73,10 @@ $(TARGETS:%=keep-%): keep-%: build/fuzz/%
 	    build/fuzz/corpus/$*
 	@rm -rf tests/fuzz/corpus/$* && mv build/fuzz/kept/$* tests/fuzz/corpus/$*
 
-$(TARGETS:%=build/fuzz/%): build/fuzz/%: build/address/tests/fuzz/%.o $(SHARED)
+$(TARGETS:%=build/fuzz/%): build/fuzz/%: build/address/tests/fuzz/%.o $(BY_HAND) $(SHARED)
+$(THREADED:%=build/fuzz/%-threads): build/fuzz/%-threads: build/address/tests/fuzz/%.o $(BY_THREADS) \
+    $(SHARED)
+$(TARGETS:%=build/fuzz/%) $(THREADED:%=build/fuzz/%-threads):
 	@echo "Linking $@"
 	@mkdir -p $(@D)
 	@$(address_CXX) $(address_FLAGS) -fsanitize=fuzzer $^ -pthread -o $@

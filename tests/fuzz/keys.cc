@@ -1,6 +1,8 @@
 #include "keys.h"
 
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "codecs/codec.h"
 #include "slim_dp/slim.h"
@@ -19,23 +21,38 @@ std::vector<float> Numbers(size_t elements, Input* input) {
   return numbers;
 }
 
+// Reading a method's text takes longer than encoding a few numbers.
+const Codec& CodecOf(const std::string& method, int workers) {
+  static std::map<std::pair<std::string, int>, std::shared_ptr<const Codec>> codecs;
+  std::shared_ptr<const Codec>& codec = codecs[{method, workers}];
+  if (codec == nullptr) codec = MakeCodec(method, workers);
+  return *codec;
+}
+
+const SlimOptions& OptionsOf(const std::string& method) {
+  static std::map<std::string, SlimOptions> options;
+  const auto known = options.find(method);
+  if (known != options.end()) return known->second;
+  return options.emplace(method, SlimOptions::Parse(method)).first->second;
+}
+
 std::string TextOf(const Buffer& bytes) { return std::string(bytes.data.get(), bytes.size); }
 
 // So many numbers, of which few are given.
 std::string Encoded(const std::string& method, const Sent& sent, size_t count, Input* input) {
-  const auto codec = MakeCodec(method, sent.workers);
+  const Codec& codec = CodecOf(method, sent.workers);
   const std::vector<float> values = Numbers(std::min(count, input->Below(16)), input);
   std::vector<float> all(count);
   std::copy(values.begin(), values.end(), all.begin());
-  const float scaler = codec->Scaler(all.data(), count);
+  const float scaler = codec.Scaler(all.data(), count);
   const Draws draws(0, static_cast<uint32_t>(sent.rank), sent.key, sent.round);
-  const Buffer bytes = sent.is_sum ? codec->EncodeSum(all.data(), count, scaler, draws)
-                                   : codec->Encode(all.data(), count, scaler, draws);
+  const Buffer bytes = sent.is_sum ? codec.EncodeSum(all.data(), count, scaler, draws)
+                                   : codec.Encode(all.data(), count, scaler, draws);
   return TextOf(bytes);
 }
 
 std::string SlimUpdate(const Sent& sent, Input* input) {
-  const SlimOptions options = SlimOptions::Parse(sent.kind.method);
+  const SlimOptions& options = OptionsOf(sent.kind.method);
   const Subset core(sent.elements, options.core_share == 1);
   UpdateHeader header;
   header.signature = core.signature();

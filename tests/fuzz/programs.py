@@ -2,16 +2,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Sequence
+from typing import Iterator, List, Sequence
 
 from .tally import Tally, digest_of
 
-_PIECE = 60.0  # seconds after which the runs so far are written down
+# Seconds after which the runs so far are written down. Each piece begins with the corpus once more.
+_PIECE = 600.0
+_INTERRUPTED = 130  # a shell's status after Ctrl-C
 _EXECUTED = re.compile(rb"stat::number_of_executed_units:\s*(\d+)")
 
 
@@ -30,6 +34,9 @@ def main() -> int:
         if left < 1:
             break
         status = _run_piece(options.program, fuzzers, options.corpus, options.runs, left, tally)
+        if status == _INTERRUPTED:
+            print(f"{tally.said(options.runs)}; stopped", file=sys.stderr)
+            return status
         if status != 0:
             print(f"{tally.said(options.runs)}; the last has found something", file=sys.stderr)
             return status
@@ -45,24 +52,35 @@ def _run_piece(
     seconds: float,
     tally: Tally,
 ) -> int:
-    """Adds what libFuzzer says that it has run. It runs what is in the corpus first, which is not
-    counted: that is the same each time."""
+    """Adds what libFuzzer says that it has run, and returns its status. It runs what is in the
+    corpus first, which is not counted: that is the same each time."""
     known = sum(1 for directory in corpus for _ in directory.iterdir())
     limits = [f"-runs={goal - tally.runs + known}", f"-max_total_time={max(1, int(seconds))}"]
+    command = [str(program.resolve()), *fuzzers, *limits, "-print_final_stats=1"]
     begun = time.monotonic()
-    with subprocess.Popen(
-        [str(program.resolve()), *fuzzers, *limits, "-print_final_stats=1", *map(str, corpus)],
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stderr is not None
-        said = process.stderr.read()
+    with _noted() as interrupted:  # the program then says how many runs it has had, and ends
+        process = subprocess.run([*command, *map(str, corpus)], stderr=subprocess.PIPE)
+    said = process.stderr
     executed = _EXECUTED.search(said)
     if executed:
         tally.add(max(0, int(executed[1]) - known), time.monotonic() - begun)
+    if interrupted:
+        return _INTERRUPTED
     if process.returncode != 0 or not executed:
         sys.stderr.buffer.write(said)
         return process.returncode or 1
     return 0
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[List[int]]:
+    """Where Ctrl-C ends no more than the program, it notes it."""
+    signals: List[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    try:
+        yield signals
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 if __name__ == "__main__":

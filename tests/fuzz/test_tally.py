@@ -60,6 +60,14 @@ def test_a_finding_ends_them(
     assert "target: 70 of 150 runs in " in capsys.readouterr().err
 
 
+def test_runs_before_ctrl_c_count(
+    program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program.write_text("#!/bin/sh\nkill -INT $PPID\n" + _PROGRAM.replace("STATUS", "72"))
+    assert _start(monkeypatch, "--runs", "150", "--corpus", "corpus", "target") == 130
+    assert "target: 70 of 150 runs in " in capsys.readouterr().err
+
+
 def test_those_of_python_go_on_where_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
