@@ -42,7 +42,7 @@ help:
 	@echo "make chaos   lose a training's processes and hosts again and again, as root (20 minutes)"
 	@echo "make lint    check style, types, and which room imports which"
 	@echo "make sanitize  run the core's own tests under two sanitizers, and a minute of make fuzz"
-	@echo "make fuzz    ten million runs of each fuzz target (hours), from where it was stopped;"
+	@echo "make fuzz    ten million runs of each fuzz target (5 hours), from where it was stopped;"
 	@echo "             FUZZ_SECONDS=600 for that long at most"
 	@echo "make coverage  write docs/coverage.md: which lines the tests run (some 40 minutes)"
 	@echo "make format  put C++ into that style"

@@ -39,6 +39,7 @@ def _run(name: str, goal: int, seconds: float | None, seed: int, tally: Tally) -
     seeds = seeds_of(name)
     mutations = Mutations(seeds, seed)
     begun = noted = time.monotonic()
+    used = time.process_time()
     end = float("inf") if seconds is None else begun + seconds
     run = 0
     noted_runs = 0
@@ -52,11 +53,11 @@ def _run(name: str, goal: int, seconds: float | None, seed: int, tally: Tally) -
         run += 1
         now = time.monotonic()
         if now - noted > _PIECE or now > end:
-            tally.add(run - noted_runs, now - noted)
-            noted, noted_runs = now, run
+            tally.add(run - noted_runs, time.process_time() - used)
+            noted, noted_runs, used = now, run, time.process_time()
         if now > end:
             return
-    tally.add(run - noted_runs, time.monotonic() - noted)
+    tally.add(run - noted_runs, time.process_time() - used)
 
 
 def seeds_of(name: str) -> list[bytes]:

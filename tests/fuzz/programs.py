@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -57,19 +58,25 @@ def _run_piece(
     known = sum(1 for directory in corpus for _ in directory.iterdir())
     limits = [f"-runs={goal - tally.runs + known}", f"-max_total_time={max(1, int(seconds))}"]
     command = [str(program.resolve()), *fuzzers, *limits, "-print_final_stats=1"]
-    begun = time.monotonic()
+    begun = _used()
     with _noted() as interrupted:  # the program then says how many runs it has had, and ends
         process = subprocess.run([*command, *map(str, corpus)], stderr=subprocess.PIPE)
     said = process.stderr
     executed = _EXECUTED.search(said)
     if executed:
-        tally.add(max(0, int(executed[1]) - known), time.monotonic() - begun)
+        tally.add(max(0, int(executed[1]) - known), _used() - begun)
     if interrupted:
         return _INTERRUPTED
     if process.returncode != 0 or not executed:
         sys.stderr.buffer.write(said)
         return process.returncode or 1
     return 0
+
+
+def _used() -> float:
+    """The seconds of a processor that programs have had so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ DIRECTORY = Path("build/fuzz/runs")
 
 class Tally:
     """Of one target, in a file. Runs of another program than the one that is there now do not
-    count: then it begins at 0 again. `runs` and `seconds` are those so far."""
+    count: then it begins at 0 again. `runs` and `seconds`, of a processor, are those so far."""
 
     def __init__(self, target: str, program: str, directory: Path | None = None) -> None:
         self.runs, self.seconds = 0, 0.0
@@ -37,7 +37,9 @@ class Tally:
 
     def said(self, goal: int) -> str:
         """For people."""
-        return f"{self._target}: {self.runs:,} of {goal:,} runs in {self.seconds:.0f} s"
+        rate = f", {self.runs / self.seconds:,.0f} a second" if self.seconds >= 1 else ""
+        runs = f"{self.runs:,} of {goal:,} runs"
+        return f"{self._target}: {runs} in {self.seconds:.0f} s of a processor{rate}"
 
 
 def digest_of(files: Iterable[Path]) -> str:
