@@ -49,9 +49,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    # The width of a terminal that is not there, which importing readline leaves to later tests.
+    # The width of a terminal that is not there, which importing readline leaves to later tests and
+    # to what they start: in C's environment, of which Python's need not know.
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
+        os.unsetenv(name)
 
 
 @pytest.fixture
