@@ -31,6 +31,8 @@ class Models:
         The type of numbers on their way; None for the parameters' own.
     training
         What else has to be equal on all workers, as text for an error.
+    prefetch
+        While a network holds one worker's model, the next one's is on its way.
 
     Raises
     ------
@@ -39,10 +41,15 @@ class Models:
     """
 
     def __init__(
-        self, network: gluon.Block, store: Any, wire: Optional[str] = None, training: str = ""
+        self,
+        network: gluon.Block,
+        store: Any,
+        wire: Optional[str] = None,
+        training: str = "",
+        prefetch: bool = True,
     ) -> None:
         self._parameters = list(network.collect_params().values())
-        self._store, self._wire = store, wire
+        self._store, self._wire, self._prefetch = store, wire, prefetch
         self._name = f"ec_dnn {next(_numbers)}"
         self._summed: Dict[int, str] = {}  # keys of vectors by their size
         self._averaged = False
@@ -67,7 +74,7 @@ class Models:
         """Has the network hold every worker's model in turn, and yields whose it is.
 
         All workers do so together, in the order of ranks. Besides its own, a worker has one model
-        in memory at a time. Afterwards the network holds what it held.
+        in memory at a time, and with `prefetch` two. Afterwards the network holds what it held.
 
         Parameters
         ----------
@@ -76,21 +83,39 @@ class Models:
         """
         held = self.copy()
         given = held if own is None else list(own)
+        coming = self.copy() if self._prefetch else self.arrays()
         try:
             for rank in range(self.count):
-                self.broadcast(rank, given)
+                if rank == 0 or not self._prefetch:
+                    self._ask(rank, given, coming)
+                if self._prefetch:
+                    self.put(coming)
+                self.wait()
+                if self._prefetch and rank + 1 < self.count:
+                    self._ask(rank + 1, given, coming)
                 yield rank
         finally:
             self.put(held)
 
     def broadcast(self, root: int, given: Sequence[mx.nd.NDArray]) -> None:
         """Has every worker's network hold what worker `root` gives; waits for it."""
+        self._ask(root, given, self.arrays())
+        self.wait()
+
+    def wait(self) -> None:
+        """Until the network's parameters are computed, or have come."""
+        _wait(self.arrays())
+
+    def _ask(
+        self, root: int, given: Sequence[mx.nd.NDArray], into: Sequence[mx.nd.NDArray]
+    ) -> None:
+        """Has every worker's arrays `into` hold what worker `root` gives; waits for nothing."""
         if root == self.rank:
-            self.put(given)
-        arrays = given if root == self.rank else self.arrays()
+            for value, array in zip(given, into):
+                value.copyto(array)
+        arrays = given if root == self.rank else into
         for position, group in enumerate(self._groups):
             self._broadcast_group(root, position, [arrays[index] for index in group])
-        _wait(self.arrays())
 
     def _broadcast_group(self, root: int, position: int, arrays: List[mx.nd.NDArray]) -> None:
         dtype = self._wire or arrays[0].dtype
@@ -119,7 +144,7 @@ class Models:
             flat = _join(parts) * weight
             self._store.pushpull(f"{self._name} sum {position}", flat, flat, -position)
             _part(flat, parts)
-        _wait(arrays)
+        self.wait()
 
     def begin_alike(self) -> None:
         """Has the network hold worker 0's model."""

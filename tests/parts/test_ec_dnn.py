@@ -1,8 +1,9 @@
 """The pieces of ec_dnn: coefficients, pseudo-labels, losses, the order of examples, ensembles."""
 from __future__ import annotations
 
+import threading
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import mxnet as mx
 import numpy as np
@@ -198,3 +199,61 @@ def test_momentum_and_schedules_go_on_through_aggregations(method: str) -> None:
         plain.step(7)
     results = (network.weight.data().asnumpy() for network in networks)
     np.testing.assert_array_equal(*results)
+
+
+class Late(mx.operator.CustomOp):
+    """Gives its input, once somebody says so."""
+
+    said = threading.Event()
+    waited_in_vain = False
+
+    def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        Late.waited_in_vain |= not Late.said.wait(30)
+        self.assign(out_data[0], req[0], in_data[0])
+
+
+@mx.operator.register("late")
+class LateProperties(mx.operator.CustomOpProp):
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Late:
+        return Late()
+
+
+class LateStore:
+    """Worker 0's of two. Worker 1's model is worker 0's, and comes when Late is told to."""
+
+    rank, num_workers = 0, 2
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def include_in_snapshots(self, part: Any) -> None:
+        pass
+
+    def broadcast_from(self, root: int, key: str, value: mx.nd.NDArray, priority: int = 0) -> None:
+        if " model " not in key:
+            return
+        self.asked.append(root)
+        if root == 1:
+            mx.nd.Custom(value, op_type="late").copyto(value)
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_a_model_labels_while_the_next_one_is_on_its_way(prefetch: bool) -> None:
+    store, network = LateStore(), nn.Dense(CLASSES, in_units=3)
+    network.initialize()
+    trainer = ec_dnn.Trainer(
+        network, (np.ones((8, 3), np.float32), np.arange(8) % CLASSES), "sgd", batch_size=2,
+        method=ec_dnn.Method("ec_dnn_s", tau=1, alpha=0), store=store, prefetch=prefetch,
+    )
+    asked_when_labelling = []
+
+    def label(*_: Any) -> None:
+        if not autograd.is_training():
+            asked_when_labelling.append(list(store.asked))
+            Late.said.set()
+
+    network.register_forward_hook(label)
+    Late.said.clear()
+    next(trainer.rounds(1))
+    assert not Late.waited_in_vain
+    assert asked_when_labelling == ([[0, 1], [0, 1]] if prefetch else [[0], [0, 1]])

@@ -56,7 +56,8 @@ def test_every_worker_gets_every_workers_arrays(found: Path) -> None:
 
 def test_a_network_holds_each_model_in_turn_and_then_its_own_again(found: Path) -> None:
     for rank in RANKS:
-        assert load(found, "in turn", rank)["seen"].tolist() == [1, 2, 3, rank + 1]
+        for seen in load(found, "in turn", rank).values():
+            assert seen.tolist() == [1, 2, 3, rank + 1]
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -280,6 +281,11 @@ def test_a_round_sends_two_models_and_receives_two_of_every_other_worker(found: 
             assert 1 <= sent / (rounds * models * portion * size) <= 1.02, (name, rank)
             others = WORKERS - 1
             assert 1 <= received / (rounds * models * others * portion * size) <= 1.02, (name, rank)
+
+
+def test_models_that_come_one_after_the_other_are_the_same(found: Path) -> None:
+    for rank in RANKS:
+        assert_same_bits(load(found, "wide", rank), load(found, "wide, one after the other", rank))
 
 
 def test_float16_rounds_the_models_of_others_alone(found: Path) -> None:

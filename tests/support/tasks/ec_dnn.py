@@ -27,6 +27,7 @@ class Task:
     options: dict[str, Any] = field(default_factory=lambda: {"p": 50.0})
     wide: bool = False  # a large network with batch normalisation
     momentum: float = 0.0
+    prefetch: bool = True
 
     def make_method(self) -> ec_dnn.Method:
         return ec_dnn.Method(self.method, tau=self.tau, **self.options)
@@ -41,6 +42,9 @@ TASKS = {
     "ma_dnn": Task("ma_dnn", tau=1, rounds=6),
     "ma_dnn with momentum": Task("ma_dnn", tau=1, rounds=6, momentum=0.9),
     "wide": Task("ec_dnn_s", rounds=2, wide=True, momentum=0.9),
+    "wide, one after the other": Task(
+        "ec_dnn_s", rounds=2, wide=True, momentum=0.9, prefetch=False
+    ),
     "wide without diversity": Task("ec_dnn_s", rounds=2, options={"alpha": 0}, wide=True),
     "wide float16": Task(
         "ec_dnn_s", rounds=2, options={"wire": "float16"}, wide=True, momentum=0.9
@@ -114,6 +118,7 @@ def train(
         evaluation=tested,
         seed=SEED,
         on_step=lambda _: on_step(trainer.steps),
+        prefetch=task.prefetch,
     )
     found: dict[str, np.ndarray] = {}
     done = store.restore(snapshots) or 0 if snapshots else 0

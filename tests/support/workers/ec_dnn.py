@@ -59,18 +59,19 @@ def travelled(store: Any, name: str) -> np.ndarray:
     return np.array([*(b - a for a, b in zip(before, after)), size])
 
 
-def in_turn(store: Any) -> np.ndarray:
+def in_turn(store: Any, prefetch: bool) -> np.ndarray:
     """The numbers of which a network holds every worker's, and its own in the end."""
     network = mx.gluon.nn.Dense(3, in_units=2)
     network.initialize(mx.init.Constant(store.rank + 1))
-    models = Models(network, store)
+    models = Models(network, store, prefetch=prefetch)
     seen = [network.weight.data().asnumpy()[0, 0] for _ in models.each()]
     return np.array([*seen, network.weight.data().asnumpy()[0, 0]])
 
 
 def main(directory: str) -> None:
     store = mx.kv.create("p3")
-    found = {"arrays": exchange_arrays(store), "in turn": {"seen": in_turn(store)}}
+    found = {"arrays": exchange_arrays(store)}
+    found["in turn"] = {str(prefetch): in_turn(store, prefetch) for prefetch in (False, True)}
     for name, task in TASKS.items():
         found[name] = train(task, store)
     for name in ("wide", "wide without diversity", "wide float16"):
