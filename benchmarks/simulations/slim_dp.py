@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Dict, List, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
 from kvstore_ext import Options, _core
+from kvstore_ext.compression import Compression
 from kvstore_ext.keys.names import identity
 from kvstore_ext.methods import SlimDP
 from mxnet import gluon
@@ -105,9 +106,13 @@ class GlobalModel:
         """Ends a round with the sum of what workers pushed, and how many pushed each element."""
         method = self._method
         counted = np.maximum(pushes, 1) if method.explorer_mean == "pushed" else workers
-        self.parameters += np.float32(method.server_lr / counted) * total
+        self.move(np.float32(method.server_lr / counted) * total)
         if method.selects and number % method.q == 0:
             self._choose(number // method.q, total)
+
+    def move(self, update: np.ndarray) -> None:
+        """Adds the mean update, server_lr included."""
+        self.parameters += update
 
     def _choose(self, selection: int, update: np.ndarray) -> None:
         """Equation 1."""
@@ -163,6 +168,51 @@ class LocalModel:
         self.parameters[:] = self._base = np.where(communicated, parameters, self.parameters)
 
 
+class Values:
+    """How updates travel to the servers where they are compressed.
+
+    Attributes
+    ----------
+    elements, bytes
+        What all workers have sent so far: elements, and what these took.
+    """
+
+    def __init__(self, method: Compression, workers: int, slices: List[Slice]) -> None:
+        self.elements = self.bytes = 0
+        self._seed = getattr(method, "seed", 0)
+        self._codec = _core.Codec(method.specification(()), workers)
+        self._keys: Dict[int, List[Slice]] = {}
+        for each in slices:
+            self._keys.setdefault(each.key, []).append(each)
+
+    def travel(
+        self, updates: Sequence[np.ndarray], pushed: Sequence[np.ndarray], number: int
+    ) -> List[np.ndarray]:
+        """What servers have of each worker's update: 0 where it pushes nothing."""
+        arrived = [np.zeros_like(update) for update in updates]
+        for key, slices in self._keys.items():
+            whole = slice(slices[0].begin, slices[-1].begin + slices[-1].length)
+            scalers = [self._codec.scaler(update[whole]) for update in updates]
+            if self._codec.shares_scaler():
+                scalers = [max(scalers)] * len(updates)
+            for rank, update in enumerate(updates):
+                draws = _core.Draws(self._seed, rank, key, number)
+                for each in slices:
+                    place = slice(each.begin, each.begin + each.length)
+                    mask = pushed[rank][place]
+                    arrived[rank][place][mask] = self._received(
+                        update[place][mask], scalers[rank], draws.from_offset(each.offset))
+        return arrived
+
+    def _received(self, values: np.ndarray, scaler: float, draws: _core.Draws) -> np.ndarray:
+        data = self._codec.encode(values, scaler, draws)
+        self.elements += values.size
+        self.bytes += len(data)
+        received = np.zeros(values.size, np.float32)
+        self._codec.add_to(received, data)
+        return received
+
+
 def split(vector: np.ndarray, network: Network) -> List[np.ndarray]:
     """A model's parameters, in the order of their keys and of their shapes; parts of the vector."""
     shapes = [parameter.shape for parameter in network.parameters.values()]
@@ -181,16 +231,13 @@ class SlimSimulation:
         Every worker has a copy. The servers take the mean of the updates, so that its rescale_grad
         is one over the size of a worker's own batch.
     method
-        Without a compression of values.
+        Options; its values are compressed by the core's own codecs.
     servers, slice_bytes
         Of the job.
     store
         The number of the store in its process, from 0.
-
-    Raises
-    ------
-    ValueError
-        For a compression of values.
+    model
+        Makes the global model: of the method, the first parameters and the slices.
     """
 
     def __init__(
@@ -202,9 +249,8 @@ class SlimSimulation:
         servers: int = 1,
         slice_bytes: int = Options().slice_bytes,
         store: int = 0,
+        model: Callable[[SlimDP, np.ndarray, List[Slice]], GlobalModel] = GlobalModel,
     ) -> None:
-        if method.values is not None:
-            raise ValueError(f"values are compressed with {method.values.name}; it must be None")
         self.network = Network(network)
         self._method = method
         self._steps = 0
@@ -213,7 +259,11 @@ class SlimSimulation:
         sizes = {key: value.size for key, value in zip(keys, values)}
         initial = np.concatenate([value.reshape(-1) for value in values])
         optimizer.aggregate_num = len(values)  # updates all in one operation
-        self._global = GlobalModel(method, initial, cut(method, sizes, servers, slice_bytes))
+        slices = cut(method, sizes, servers, slice_bytes)
+        self._global = model(method, initial, slices)
+        self.values_sent: Optional[Values] = None
+        if method.values is not None:
+            self.values_sent = Values(method.values, workers, slices)
         self._workers = [LocalModel(self.network, initial, optimizer) for _ in range(workers)]
 
     def step(self, batches: Sequence[Batch]) -> None:
@@ -231,9 +281,12 @@ class SlimSimulation:
         ]
         full = number % self._method.q == 0
         pushed = [np.ones_like(mask) if full else mask for mask in communicated]
+        updates = [worker.update() for worker in self._workers]
+        if self.values_sent:
+            updates = self.values_sent.travel(updates, pushed, number)
         total = np.zeros_like(self._global.parameters)
-        for worker, mask in zip(self._workers, pushed):
-            total += worker.update() if full else np.where(mask, worker.update(), np.float32(0))
+        for update, mask in zip(updates, pushed):
+            total += update if full else np.where(mask, update, np.float32(0))
         self._global.add(total, sum(map(np.int32, pushed)), len(self._workers), number)
         for worker, mask in zip(self._workers, communicated):
             worker.merge(self._global.parameters, mask)

@@ -28,6 +28,8 @@ CASES: list[dict[str, Any]] = [
     {"beta": 0.3, "q": 6},
     {"explorer_mean": "all", "beta": 0.1, "q": 5},
     {"alpha": 1, "beta": 1},
+    {"q": 5, "values": {"type": "qsgd", "bits": 6, "bucket": 32, "seed": 2}},
+    {"alpha": 0.6, "beta": 0.4, "q": 8, "values": "terngrad"},
 ]
 
 
@@ -71,10 +73,17 @@ def test_the_simulation_is_the_cluster_bit_for_bit(trained: Path, store: int) ->
                 np.testing.assert_array_equal(found[name], value, f"worker {rank}, {name}")
 
 
-def test_compressed_values_are_refused() -> None:
-    method = compression.parse({"type": "slim_dp", "values": "fp16"})
-    with pytest.raises(ValueError, match="fp16; it must be None"):
-        SlimSimulation(make_normalised_network(), mx.optimizer.SGD(), 1, method)
+def test_bytes_of_compressed_values_are_counted() -> None:
+    options = {"alpha": 0.5, "beta": 0.5, "q": 100, "values": {"type": "qsgd", "bucket": 64}}
+    network, optimizer = make_normalised_network(), mx.optimizer.SGD(rescale_grad=1 / BATCH)
+    method = compression.parse({"type": "slim_dp", **options})
+    simulation = SlimSimulation(network, optimizer, 2, method)
+    simulation.step([tuple(part.asnumpy() for part in make_batch(0, rank)) for rank in range(2)])
+    sent = simulation.values_sent
+    size = sum(value.size for value in simulation.values())
+    assert sent.elements == 2 * (size // 2)
+    # A byte each, and a norm for each 64 of a slice's.
+    assert sent.elements * (1 + 4 / 64) <= sent.bytes < sent.elements * 1.5
 
 
 @pytest.mark.parametrize(
