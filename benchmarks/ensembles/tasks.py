@@ -42,8 +42,8 @@ TASKS: Dict[str, Task] = {
         (("shared", 4), ("shared", 8), ("partitioned", 4), ("partitioned", 8))),
     "digits-long": Task(
         "The same digits, three times as long", noisy_digits, 10, 32, 0.05, 6000,
-        (("shared", 4),)),
+        (("shared", 4), ("shared", 8))),
     "names": Task(
         "Which language a name is in", language_names, len(LANGUAGES), 32, 0.03, 2000,
-        (("shared", 4),)),
+        (("shared", 4), ("shared", 8))),
 }
