@@ -48,7 +48,7 @@ def adding(codec: _core.Codec, total: np.ndarray, encoded: List[bytes]) -> Calla
     return add
 
 
-TERNGRAD = "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0"
+TERNGRAD = "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0"
 
 
 def terngrad(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:

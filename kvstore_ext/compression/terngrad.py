@@ -16,7 +16,7 @@ class TernGrad(GradientCompression):
     layer, a bias being a key of its own), and each element rounded at random to -1, 0 or 1 so that
     the mean is right (equations 1 and 3). With a shared scaler (equation 4) the sum has 2N + 1
     values for N workers, and travels back as such; workers apply it to parameters of their own
-    (section 3.1). Beyond the paper: error feedback.
+    (section 3.1).
     """
 
     name: ClassVar[str] = "terngrad"
@@ -29,6 +29,3 @@ class TernGrad(GradientCompression):
         True, "scale by the largest of the workers' scalers; without it sums travel back as floats"
     )
     seed: int = number(0, "of the random numbers; equal on all workers")
-    error_feedback: bool = flag(
-        False, "add what rounding and clipping left out to the next round's gradient"
-    )

@@ -14,7 +14,7 @@ _REPEATS = 21
 _WORKERS = 4
 
 SPECIFICATIONS = {
-    "terngrad": "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0",
+    "terngrad": "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0",
     "qsgd": "qsgd bits=8 bucket=512 norm=l2 seed=0 error_feedback=0",
     "onebit": "onebit bucket=512 error_feedback=0",
     "signsgd": "signsgd scale=1 seed=0",

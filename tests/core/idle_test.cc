@@ -75,9 +75,7 @@ TEST_P(Uneven, SumsAreOfThoseWhoStillPush) {
 
 INSTANTIATE_TEST_SUITE_P(
     EveryCompression, Uneven,
-    testing::Combine(testing::Values("",
-                                     "terngrad clip_sigma=0 scaler_sharing=0 seed=0 "
-                                     "error_feedback=0",
+    testing::Combine(testing::Values("", "terngrad clip_sigma=0 scaler_sharing=0 seed=0",
                                      "qsgd bits=8 bucket=500 norm=max seed=0 error_feedback=1"),
                      testing::Bool()));
 

@@ -60,9 +60,7 @@ TEST_P(Kept, AResultIsReadOnceItIsAskedForAndThenFromTheServer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryCompression, Kept,
-                         testing::Values("",
-                                         "terngrad clip_sigma=0 scaler_sharing=1 seed=0 "
-                                         "error_feedback=0",
+                         testing::Values("", "terngrad clip_sigma=0 scaler_sharing=1 seed=0",
                                          "qsgd bits=8 bucket=500 norm=max seed=0 "
                                          "error_feedback=1"));
 

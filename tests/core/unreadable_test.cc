@@ -26,7 +26,7 @@ struct Method {
 };
 constexpr Method kMethods[] = {
     {"2bit threshold=0.5", false},
-    {"terngrad clip_sigma=2.5 scaler_sharing=0 seed=0 error_feedback=0", false},
+    {"terngrad clip_sigma=2.5 scaler_sharing=0 seed=0", false},
     {"qsgd bits=4 bucket=64 norm=l2 seed=0 error_feedback=0", true},
     {"dgc ratio=0.1 warmup_rounds=0 warmup_stages=1 clip_norm=1 momentum_masking=1", true},
     {"onebit bucket=64 error_feedback=0", true},
@@ -152,7 +152,7 @@ TEST(Unreadable, ANumberThatIsMissingEndsNothing) {
 
 // The input may still be read.
 TEST(Unreadable, AResultOfWhatHasNotLeftIsRefused) {
-  constexpr char kShared[] = "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0";
+  constexpr char kShared[] = "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0";
   Job job(kShared);
   job.Begin(0);  // and waits for the others' scalers
   const Buffer plain = With(Message(), kElements * sizeof(float)).payload;

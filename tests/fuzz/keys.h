@@ -20,8 +20,8 @@ constexpr KeyKind kKinds[] = {
     {"", DType::kFloat16},
     {"", DType::kFloat64},
     {kBroadcast},
-    {"terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=1"},
-    {"terngrad clip_sigma=0 scaler_sharing=0 seed=0 error_feedback=0", DType::kFloat16},
+    {"terngrad clip_sigma=2.5 scaler_sharing=1 seed=0"},
+    {"terngrad clip_sigma=0 scaler_sharing=0 seed=0", DType::kFloat16},
     {"qsgd bits=4 bucket=64 norm=l2 seed=0 error_feedback=1"},
     {"qsgd bits=8 bucket=7 norm=max seed=0 error_feedback=0"},
     {"dgc ratio=0.1 warmup_rounds=0 warmup_stages=1 clip_norm=1 momentum_masking=1"},
@@ -32,7 +32,7 @@ constexpr KeyKind kKinds[] = {
     {"slim_dp alpha=0.5 beta=0.25 q=2 core_delay=0 server_lr=1 seed=0 explorer=seed "
      "explorer_mean=pushed"},
     {"slim_dp alpha=0.5 beta=0 q=3 core_delay=1 server_lr=1 seed=0 explorer=keys "
-     "explorer_mean=all values: terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0"},
+     "explorer_mean=all values: terngrad clip_sigma=2.5 scaler_sharing=1 seed=0"},
     {"slim_dp alpha=1 beta=1 q=1 core_delay=0 server_lr=1 seed=0 explorer=seed "
      "explorer_mean=pushed values: 2bit threshold=0.5"},
 };

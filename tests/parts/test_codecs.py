@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kvstore_ext import _core, compression
+from kvstore_ext import _core
 
 from tests.support.codec_checks import (
     DRAWS,
@@ -200,11 +200,6 @@ def test_a_method_says_what_it_needs(method: Method) -> None:
     assert codec.alignment() == method.alignment
     assert codec.shares_scaler() == method.shares_scaler
     assert codec.error_feedback() == method.carries_over
-
-
-def test_terngrads_error_feedback_is_off_where_nothing_is_said() -> None:
-    said = compression.parse({"type": "terngrad"}).specification((3, 4))
-    assert not _core.Codec(said, 4).error_feedback()
 
 
 def test_there_are_kernels_for_every_machine_and_unknown_ones_are_refused() -> None:

@@ -100,7 +100,6 @@ def test_rounds_are_the_references(method: Method, workers: int, name: str) -> N
 @pytest.mark.parametrize(
     "method",
     [
-        TernGrad(feedback=True),
         QSGD(bits=4, feedback=True),
         OneBit(),
         Half(feedback=True),

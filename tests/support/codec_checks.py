@@ -23,7 +23,7 @@ from tests.support.reference.formulas import FLOAT_MAX, Draws
 
 METHODS: list[Method] = [
     TernGrad(),
-    TernGrad(clip_sigma=0.0, seed=7, feedback=True),
+    TernGrad(clip_sigma=0.0, seed=7),
     TernGrad(clip_sigma=1.3, sharing=False, seed=2**53),
     QSGD(),
     QSGD(bits=4, bucket=128, euclidean=False, seed=5, feedback=True),

@@ -1,5 +1,5 @@
 // What a method can be told: its options, what each may be, and the text in which they travel,
-// "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0 error_feedback=0".
+// "terngrad clip_sigma=2.5 scaler_sharing=1 seed=0".
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,6 @@ std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
   TernGradOptions options;
   options.clip_sigma = values.Number("clip_sigma");
   options.sharing = values.Flag("scaler_sharing");
-  options.error_feedback = values.Flag("error_feedback");
   options.seed = values.Whole("seed");
   return std::make_shared<TernGrad>(options, workers);
 }
@@ -58,7 +57,7 @@ std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
 CodecMethod TernGrad::Method() {
   return {kName,
           {MethodOption::Number("clip_sigma", 0), MethodOption::Flag("scaler_sharing"),
-           MethodOption::Seed(), MethodOption::Flag("error_feedback")},
+           MethodOption::Seed()},
           Make};
 }
 

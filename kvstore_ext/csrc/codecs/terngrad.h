@@ -13,7 +13,6 @@ namespace kvstore_ext {
 struct TernGradOptions {
   double clip_sigma = 2.5;  // gradients are clipped at so many standard deviations; 0 for never
   bool sharing = true;      // all workers scale with the largest of their scalers
-  bool error_feedback = false;
   uint64_t seed = 0;
 };
 
@@ -33,7 +32,6 @@ class TernGrad : public Codec {
 
   float Scaler(const float* values, size_t elements) const override;
   bool shares_scaler() const override { return options_.sharing; }
-  bool error_feedback() const override { return options_.error_feedback; }
   uint64_t seed() const override { return options_.seed; }
   bool sums_lose() const override { return false; }
   Buffer Encode(const float* values, size_t elements, float scaler,

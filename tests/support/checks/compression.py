@@ -257,7 +257,7 @@ def an_optimizer_that_is_loaded_gives_its_momentum_as_well(_: KVStore) -> None:
 
 
 def gradients_that_do_not_count_leave_nothing_behind(_: KVStore) -> None:
-    store = open_store("terngrad", error_feedback=True)
+    store = open_store("qsgd", error_feedback=True)
     store.init("key", mx.nd.zeros(SHAPE))
     uneven = np.linspace(-1, 1, 200, dtype=np.float32).reshape(SHAPE)
     pushed(store, "key", uneven)

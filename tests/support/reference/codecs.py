@@ -76,13 +76,12 @@ class TernGrad(Method):
     clip_sigma: float = 2.5
     sharing: bool = True
     seed: int = 0
-    feedback: bool = False
 
     @property
     def specification(self) -> str:
         return (
             f"terngrad clip_sigma={self.clip_sigma} scaler_sharing={self.sharing:d} "
-            f"seed={self.seed} error_feedback={self.feedback:d}"
+            f"seed={self.seed}"
         )
 
     @property
