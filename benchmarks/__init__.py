@@ -4,6 +4,7 @@ codecs.py       how fast codecs are
 small_keys.py   time of a round of many small keys
 ec_dnn_cost.py  what relabelling costs
 *_accuracy.py   accuracies, each beside its .md; they share accuracy.py and trainings.py
+beyond.py       what was tried beyond the papers; overlapping.py is a part of it
 cluster/        hosts on slow links: network namespaces of this machine
 replay/         a network's training on them, by every store and its peers
 training/       real trainings on them

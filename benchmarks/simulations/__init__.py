@@ -7,6 +7,7 @@ instead, and the bits of none: they are quick. To read in this order:
 network.py    one network that computes the gradients of all workers
 gradients.py  gradients that travel as they are, or compressed
 slim_dp.py    Slim-DP: every worker's model, and the cores that servers choose
+beyond.py     what was tried beyond the papers, and is no part of any job
 ec_dnn.py     the store that kvstore_ext.ec_dnn asks, with a thread for each worker
 stacked_networks.py  networks of several workers as arrays
 ensembles.py         the rounds of kvstore_ext.ec_dnn with these

@@ -23,6 +23,7 @@ QUICK = {
     "benchmarks/dgc_ablation.py": "--epochs 1 --workers 2 --seeds 1 --methods '10 %'",
     "benchmarks/terngrad_ablation.py": "--epochs 5 --workers 2 --seeds 1 --methods 'c = 1'",
     "benchmarks/terngrad_tables.py": "--epochs 1 --seeds 1 --methods 'Adam, floats'",
+    "benchmarks/beyond.py": "--epochs 3 --workers 2 --seeds 1 --methods floats",
     "benchmarks/layer_cost.py": "--repeats 1",
     "benchmarks/trace_cost.py": "--repeats 1",
     "benchmarks/secure_cost.py": "--repeats 1 --steps 3",
