@@ -23,6 +23,7 @@ def array_of(rank: int, dtype: str, turn: int) -> np.ndarray:
 
 def bytes_of(store: Any, way: str) -> int:
     """Of models: what has travelled in rounds of keys."""
+    mx.nd.waitall()  # a worker's own model may still leave when its round has ended
     kinds = {"sent": ("init", "push", "pull"), "received": ("result",)}[way]
     return sum(store.stats()[way].get(kind, 0) for kind in kinds)
 
