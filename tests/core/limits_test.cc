@@ -72,6 +72,23 @@ TEST(Limits, OfThoseWhoWaitTheFirstSaysForWhom) {
   EXPECT_EQ(said.find("kvstore_ext worker 2"), std::string::npos) << said;
 }
 
+TEST(Limits, ItIsSaidAgainAsLongAsSomebodyWaits) {
+  ClusterOptions options = WithSilence(0.2);  // and so after 0.4 s, in place of a minute
+  options.servers = 1;
+  Cluster cluster(options);
+  cluster.Join({});
+  for (int rank : {1, 2}) cluster.worker(rank).Meet("come to barrier 1", true);
+  const std::string notice = "kvstore_ext worker 1 waits: worker 0 has not come to barrier 1";
+  int notices = 0;
+  for (int i = 0; i < 200 && notices < 3; ++i) {
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(cluster.worker(1).AwaitMeeting("come to barrier 1", 0.1));
+    const std::string said = testing::internal::GetCapturedStderr();
+    for (size_t at = 0; (at = said.find(notice, at)) != std::string::npos; ++at) ++notices;
+  }
+  EXPECT_EQ(notices, 3);
+}
+
 TEST(Limits, OfWorkersThatWaitForEachOtherBothAreNamed) {
   testing::internal::CaptureStderr();
   {
