@@ -95,7 +95,7 @@ def test_a_job(installed: Installed, place: str, entry: str, tmp_path: Path) -> 
 
 def test_plain_mxnet_can_be_imported(installed: Installed) -> None:
     ended = python(installed, "empty", "-c", "import mxnet; print(mxnet.__version__)")
-    if installed.version == "3.12":  # it begins at NumPy 1.26, see README.md
+    if installed.version == "3.12":  # it begins at NumPy 1.26: docs/getting-started.md
         assert "module 'numpy' has no attribute 'bool'" in ended.stderr
         ended = python(installed, "empty", "-c", "import kvstore_ext, mxnet; print(1)")
     assert ended.returncode == 0, ended.stderr
