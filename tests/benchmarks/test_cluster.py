@@ -15,9 +15,9 @@ import pytest
 from benchmarks.cluster import Cluster, ClusterError, Host, Link, claims, namespaces
 from tests.support.paths import python_path
 from tests.support.processes import LIMIT
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs_root
 
 BYTES = 4 << 20
 RECEIVE = """

@@ -22,9 +22,7 @@ from benchmarks.replay.profile import profile
 from benchmarks.replay.trace import Layer, Trace, TraceError, digest, load
 from tests.support.paths import python_path
 from tests.support.processes import run_python
-from tests.support.system_packages import need
-
-root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+from tests.support.system_packages import need, needs_root
 
 TOY = Trace("toy", 8, "none", "by hand", [
     Layer({"b_weight": 30_000, "b_bias": 10}, 0.002, 0.004),
@@ -57,7 +55,7 @@ def settings(trace: str) -> Settings:
     return Settings(trace, hosts=2, gigabits=1.0, dilation=1.0, warm_up=1, iterations=3)
 
 
-@root
+@needs_root
 def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Interpreters) -> None:
     need("tc")
     # So many that what crosses the ends of an iteration is little beside all of it.
@@ -74,7 +72,7 @@ def test_an_arm_exchanges_all_gradients(name: str, toy: str, interpreters: Inter
         assert 0 < found["sent"] < both_ways
 
 
-@root
+@needs_root
 def test_slices_and_samples_of_communication_alone(
     tmp_path: Path, interpreters: Interpreters
 ) -> None:
@@ -110,7 +108,7 @@ def test_communication_alone_has_a_dilation_of_its_own(toy: str) -> None:
     assert measurement.dilation(replace(alone, gigabits=1.0), ["p3"]) == 40.0
 
 
-@root
+@needs_root
 def test_a_run_that_fails_names_who_failed(toy: str, interpreters: Interpreters) -> None:
     need("tc")
     wrong = Arm("wrong", OURS, "p3", compression={"type": "no_such_type"})

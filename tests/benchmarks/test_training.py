@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,9 +20,7 @@ from benchmarks.training.recipe import Recipe, Settings
 from benchmarks.training.runs import Run
 from benchmarks.training.tasks import TASKS
 from tests.benchmarks.synthetic import rows, trained
-from tests.support.system_packages import need
-
-root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+from tests.support.system_packages import need, needs_root
 
 DIGITS = Recipe("digits", "lenet", 480, 2, 2, "sgd", 0.1, {"momentum": 0.9})  # 3 steps an epoch
 TRANSLATION = Recipe("translation", "small", 1200, 1, 2, "adam", 0.005, {"clip_gradient": 1.0})
@@ -51,7 +48,7 @@ def curve(interpreters: Interpreters) -> list[list[float]]:
     return job.run("p3", Settings(DIGITS, 2, 0, seed=1), interpreters, limit=120)["curve"]
 
 
-@root
+@needs_root
 def test_every_arm_trains_the_same(
     arm: str, curve: list[list[float]], interpreters: Interpreters
 ) -> None:
@@ -68,7 +65,7 @@ def test_every_arm_trains_the_same(
             [score for _, _, score in curve], abs=1)  # sums are rounded in another order
 
 
-@root
+@needs_root
 @pytest.mark.all_only
 def test_sentences_are_translated_by_all_workers(interpreters: Interpreters) -> None:
     need("tc")

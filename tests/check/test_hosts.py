@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import subprocess
 from pathlib import Path
 
-import pytest
 from kvstore_ext.check.finding import OK, WRONG
 
 from benchmarks.cluster import Cluster, Link
 from tests.launch import slurmd
 from tests.launch.jobs import Job
 from tests.launch.sshd import HOSTS, Sshd
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 
 from .checks import Check
 
@@ -45,7 +43,7 @@ def test_two_hosts_and_one_that_refuses(job: Job, sshd: Sshd) -> None:
     job.assert_gone()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@needs_root
 def test_slow_link_and_firewall(bare: str, tmp_path: Path) -> None:
     """Host 2 sends slowly; what host 1 would answer to host 0, a firewall drops."""
     need("tc")

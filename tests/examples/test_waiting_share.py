@@ -15,7 +15,7 @@ import pytest
 from benchmarks.cluster import Cluster, Link
 from tests.support.paths import EXAMPLES, python_path
 from tests.support.processes import LIMIT
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 
 
 def watch_steps(examples: str, width: str, seconds: str) -> None:
@@ -61,7 +61,7 @@ def watch_steps(examples: str, width: str, seconds: str) -> None:
 
 
 @pytest.mark.all_only
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@needs_root
 @pytest.mark.parametrize(
     ("megabits", "width", "seconds", "waits"),
     # 4 MB each way at 20 Mbit/s take 3 s; a few bytes take nothing.

@@ -1,7 +1,6 @@
 """A training in which processes are stopped and hosts cut off ends with the same bits."""
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.results import assert_same_bits, load
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 
 from . import chaos
 
@@ -17,7 +16,7 @@ SHORT = chaos.Settings(2, 1, 40, pause=0.1, every=1.0, events=2)
 SEED = 1  # of which a worker is stopped, and a host cut off
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@needs_root
 def test_a_disturbed_training_has_the_bits_of_an_undisturbed_one(
     cluster: Cluster, tmp_path: Path
 ) -> None:

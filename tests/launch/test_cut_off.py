@@ -3,7 +3,6 @@ job, and what runs on that one ends by itself."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from typing import Iterator
@@ -11,13 +10,13 @@ from typing import Iterator
 import pytest
 
 from benchmarks.cluster import Cluster
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 
 from .jobs import STAY, Job
 from .sshd import Sshd
 from .test_ssh import IMPATIENT
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+pytestmark = needs_root
 
 TRAIN = """
 import kvstore_ext

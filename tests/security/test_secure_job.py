@@ -18,6 +18,7 @@ from kvstore_ext.security.job_key import NAME, JobKey
 
 from tests.support.cluster import AT_ONCE, Cluster, Job, await_failure, limits
 from tests.support.results import assert_same_bits, load_all
+from tests.support.system_packages import needs_root
 
 from . import strangers
 from .attacks import SecondScheduler
@@ -152,7 +153,7 @@ def test_connections_that_broke_are_made_again(run: Run) -> None:
             assert "silent schedulers: 0" in worker.output, "its heartbeats come"
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="reading the network needs root")
+@needs_root
 def test_who_reads_the_network_sees_no_parameter(run: Run) -> None:
     secure, open_to_all = run(KEY).capture, run("").capture
     assert open_to_all.found > 100

@@ -1,5 +1,5 @@
-"""Programs that tests need and pip does not have: without them tests are skipped, and the last line
-of a session names the packages that have them."""
+"""What tests need and pip does not have: programs, whose packages the last line of a session names
+where tests were skipped without them, and for some tests root."""
 from __future__ import annotations
 
 import os
@@ -12,6 +12,9 @@ from tests.support.paths import ROOT
 
 LIST = ROOT / "requirements" / "debian.txt"
 _REASON = "needs Debian's "
+_ROOT = "needs root, to make network namespaces or to read the network"
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=_ROOT)
 
 
 def need(*programs: str) -> list[str]:
@@ -28,11 +31,15 @@ def need(*programs: str) -> list[str]:
 
 def last_line(reasons: Iterable[str]) -> str | None:
     """What to say of the reasons for which tests were skipped."""
+    reasons = list(reasons)
     named = {package for reason in reasons for package in reason.partition(_REASON)[2].split()}
-    if not named:
-        return None
-    packages = " ".join(sorted(named))
-    return f"Skipped were tests that need packages; as root: apt-get install {packages}"
+    said = []
+    if any(reason.endswith(_ROOT) for reason in reasons):
+        said.append(_ROOT.replace("needs", "that need"))
+    if named:
+        packages = " ".join(sorted(named))
+        said.append(f"that need packages; as root: apt-get install {packages}")
+    return f"Skipped were tests {', and '.join(said)}" if said else None
 
 
 def _packages() -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.system_packages import last_line
+from tests.support.system_packages import last_line, needs_root
 
 SCRIPT = Path("tools", "system_packages.sh")
 LIST = """\
@@ -106,3 +106,11 @@ def test_every_package_is_named_once() -> None:
     assert line is not None
     assert line.endswith("apt-get install one two")
     assert last_line(["Skipped: other"]) is None
+
+
+def test_tests_that_need_root_are_named_too() -> None:
+    root = f"Skipped: {needs_root.kwargs['reason']}"
+    alone = "Skipped were tests that need root, to make network namespaces or to read the network"
+    assert last_line([root, "Skipped: other", root]) == alone
+    both = last_line(["Skipped: needs Debian's one", root])
+    assert both == f"{alone}, and that need packages; as root: apt-get install one"
