@@ -23,7 +23,7 @@ from ..optimizer.optimizer_format import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
 from ..protocol.scheduler_watch import SchedulerWatch
-from ..security.admission import enter_job, unreachable, why_without_key
+from ..security.admission import enter_job, why_unreachable, why_without_key
 from ..status_reports import keep_reporting, report_status
 from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
@@ -137,14 +137,9 @@ class ClusterLane(Lane):
             self._scheduler.look(f"worker {self.rank}")
 
     def _cluster_incomplete(self) -> str:
-        job = self._job
-        host, port = job.scheduler.rsplit(":", 1)
-        timeout = self._options.timeout
-        try:
-            socket.create_connection((host, int(port)), timeout=2).close()
-        except OSError as error:
-            return unreachable(job.scheduler, timeout, error)
-        return why_without_key(job.scheduler) or (
+        job, timeout = self._job, self._options.timeout
+        why = why_unreachable(job.scheduler, timeout) or why_without_key(job.scheduler)
+        return why or (
             f"the scheduler at {job.scheduler} answers, but within {timeout:g} s not all of "
             f"{job.workers} workers and {job.servers} servers have come to it: look for a worker "
             "or a server that did not start or cannot reach that address"

@@ -28,6 +28,7 @@ from .job_key import NAME, JobKey
 # Seconds. It may be the scheduler of a job that is just ending that refuses.
 _REFUSED = 3.0
 _ANSWER = 5.0  # from one that is there
+_LAST_ANSWER = 2.0  # from one that is asked when time is up already
 _BETWEEN = 0.2  # attempts
 _WITHOUT = (
     "; the scheduler has none, as MXNet's own has not, whose jobs start by kvstore-launch "
@@ -68,11 +69,21 @@ def unreachable(scheduler: str, timeout: float, error: OSError) -> str:
     return f"the scheduler at {scheduler} cannot be reached within {timeout:g} s: {error}"
 
 
+def why_unreachable(scheduler: str, timeout: float) -> str:
+    """Why a process that has waited so long for its job has not come to this scheduler, or has lost
+    it since; nothing where it answers."""
+    try:
+        _connect(scheduler, _LAST_ANSWER).close()
+    except OSError as error:
+        return unreachable(scheduler, timeout, error)
+    return ""
+
+
 def why_without_key(scheduler: str) -> str:
     """Why a process without a key waits in vain for this scheduler; nothing where it may come."""
     if JobKey.from_environment() is not None:
         return ""
-    with contextlib.suppress(OSError), _connect(scheduler, _ANSWER) as connection:
+    with contextlib.suppress(OSError), _connect(scheduler, _LAST_ANSWER) as connection:
         connection.sendall(GREETING[:SIGNATURE_BYTES])
         if mechanism_of(receive(connection, GREETING_BYTES)) == MECHANISM:
             return (

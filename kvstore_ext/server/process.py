@@ -22,6 +22,7 @@ from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, Commands
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
+from ..security.admission import why_unreachable
 from ..status_reports import keep_reporting
 from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
@@ -124,7 +125,8 @@ class P3Server(KVStoreServer):
 
     def _never_greeted(self) -> str:
         if not cluster_stands(self.kvstore.handle):
-            return incomplete(self._job, self._timeout)
+            why = why_unreachable(self._job.scheduler, self._timeout)
+            return why or incomplete(self._job, self._timeout)
         reason = (
             f"server {self.kvstore.rank}: all have come to the scheduler, but within "
             f"{self._timeout:g} s no worker has opened its store"

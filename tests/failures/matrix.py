@@ -6,7 +6,7 @@ prints the tables of docs/failures.md.
 """
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable, Mapping, NamedTuple
 
 ROLES = ("worker", "server", "scheduler")
 PHASES = {
@@ -18,7 +18,8 @@ PHASES = {
     "exit": "as the script ends",
 }
 HOW = ("killed", "stopped", "cut off")
-LIMIT = 6  # seconds: the stores' options timeout and silence
+LIMIT = 6  # seconds: the stores' option silence, and timeout where that is what ends the job
+STARTING = 90  # seconds: timeout elsewhere, since a busy machine's processes come one by one
 
 
 class Cell(NamedTuple):
@@ -28,9 +29,19 @@ class Cell(NamedTuple):
     phase: str
     how: str
 
+    @property
+    def name(self) -> str:
+        """In one word, as tests and commands are given it."""
+        return "-".join(self).replace(" ", "_")
+
+    def options(self, timeout: int = LIMIT) -> dict[str, int]:
+        """Of the stores of a job that loses a process so; `timeout` where that is what ends it."""
+        others = {"silence": LIMIT, "patience": 0}
+        return {"timeout": timeout if self.phase == "register" else STARTING, **others}
+
 
 class Outcome(NamedTuple):
-    """What the others do: end with status 0 if `well`, and what some of them say, as a pattern."""
+    """What the others do: end with status 0 if `well`, and what each of them says, as a pattern."""
 
     well: bool
     words: str
@@ -53,8 +64,6 @@ SELECTED = [
 ]
 
 _LIMIT = f"within {LIMIT} s"
-_INCOMPLETE = f"{_LIMIT} not all of 3 workers and 2 servers have come to"
-_ALL_HAVE_COME = f"all have come to the scheduler, but {_LIMIT} no worker has opened its store"
 _GONE = {
     "killed": r"the scheduler at [\d.:]+ is gone: its port is closed; the job goes on without it",
     "stopped": rf"the scheduler at [\d.:]+ has not been heard of for {LIMIT} s; the job goes on",
@@ -70,14 +79,23 @@ _MISSED = {  # what a worker that is lost then does not do
 }
 
 
-def expected(cell: Cell) -> Outcome:
-    """What is promised of a cell."""
+def _unreachable(timeout: int = LIMIT) -> str:
+    return rf"the scheduler at [\d.:]+ cannot be reached within {timeout} s"
+
+
+def _incomplete(timeout: int = LIMIT) -> str:
+    return f"within {timeout} s not all of 3 workers and 2 servers have come to"
+
+
+def expected(cell: Cell, timeout: int = LIMIT) -> Outcome:
+    """What is promised of a cell of a job with this option."""
     if cell.phase == "register":
-        unreachable = rf"the scheduler at [\d.:]+ cannot be reached {_LIMIT}"
+        all_ = f"all have come to the scheduler, but within {timeout} s no worker has opened"
         words = {
-            "worker": _INCOMPLETE,
-            "server": f"{_INCOMPLETE}|{_ALL_HAVE_COME}",  # it may have come just before it was lost
-            "scheduler": _INCOMPLETE if cell.how == "stopped" else unreachable,
+            "worker": _incomplete(timeout),
+            # It may have come just before it was lost.
+            "server": f"{_incomplete(timeout)}|{all_} its store",
+            "scheduler": (_incomplete if cell.how == "stopped" else _unreachable)(timeout),
         }
         return Outcome(False, words[cell.role])
     if cell.role == "scheduler":
@@ -93,8 +111,7 @@ def expected(cell: Cell) -> Outcome:
 def expected_of_itself(cell: Cell) -> Outcome:
     """What is promised of a process that is cut off, which has lost all others."""
     if cell.phase == "register":
-        unreachable = rf"the scheduler at [\d.:]+ cannot be reached {_LIMIT}"
-        return Outcome(False, unreachable if cell.role == "worker" else _INCOMPLETE)
+        return Outcome(False, _unreachable() if cell.role == "worker" else _incomplete())
     if cell.role == "worker":
         return Outcome(False, rf"no (answer|sign of life) from servers 0 and 1.*, {_LIMIT}")
     if cell.role == "server":
@@ -127,7 +144,7 @@ def table() -> str:
     """What follows for the others, in Markdown; cells of a role that come to the same in one row.
     """
     return _table(
-        ["Lost", "When, and how", "The others end with", "Some of them say"], CELLS, expected
+        ["Lost", "When, and how", "The others end with", "Each of them says"], CELLS, expected
     )
 
 
@@ -135,6 +152,20 @@ def table_of_themselves() -> str:
     """What follows for processes that are cut off."""
     cells = [cell for cell in CELLS if cell.how == "cut off"]
     return _table(["Cut off", "When", "It ends with", "It says"], cells, expected_of_itself)
+
+
+def table_of_seconds(seconds: Mapping[Cell, tuple[float, float | None]]) -> str:
+    """After how many seconds the others had ended, or said that they go on, and whoever was cut off
+    had ended; those that were not measured have a dash."""
+    lines = [f"| Lost | When | {' | '.join(HOW)} | itself, cut off |", "| --- " * 6 + "|"]
+    for role in ROLES:
+        for phase, when in PHASES.items():
+            cells = [Cell(role, phase, how) for how in HOW]
+            numbers = [seconds.get(cell, (None, None))[0] for cell in cells]
+            numbers.append(seconds.get(cells[-1], (None, None))[1])
+            shown = ["-" if number is None else f"{number:.1f}" for number in numbers]
+            lines.append(f"| {role} | {when} | {' | '.join(shown)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _table(heads: list[str], cells: list[Cell], promise: Callable[[Cell], Outcome]) -> str:

@@ -45,6 +45,7 @@ class Process:
     ) -> None:
         self.name = name
         self.ended = False
+        self.ended_at: float | None = None  # by time.monotonic()
         self._lines: list[str] = []
         self._changed = changed  # notified of every line
         self._popen = start(arguments, environment, directory, host)
@@ -59,7 +60,7 @@ class Process:
                 self._lines.append(line)
                 self._changed.notify_all()
         with self._changed:
-            self.ended = True
+            self.ended, self.ended_at = True, time.monotonic()
             self._changed.notify_all()
 
     @property
