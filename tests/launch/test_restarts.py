@@ -73,6 +73,35 @@ def test_a_script_that_fails_at_the_same_step_twice_is_not_started_again(job: Jo
     assert job.errors[-1].endswith("not started again: its script has failed after 2 steps twice")
 
 
+FAIL = """
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+for step in range(6):
+    store.pushpull("weight", mx.nd.ones((3,)), out=value)
+value.wait_to_read()
+store.barrier()
+if store.rank == 1:
+    raise LookupError("no batch of this number")
+store.barrier()
+"""
+
+
+def test_so_it_is_with_the_steps_of_a_real_store(job: Job) -> None:
+    (job.directory / "train.py").write_text(FAIL)
+    with ForkDesk(job.directory / "desk").serve() as desk:
+        serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
+        jobs = ["-n", "2", "-s", "1", "--restarts", "2", "--server-command", serve]
+        assert job.run(*jobs, *desk.command, "train.py") == 1
+    assert job.errors[-1].endswith("not started again: its script has failed after 6 steps twice")
+    assert job.errors[-4:-1] == [
+        "launch: all attempts have failed:",
+        *(f"    {attempt}: worker 1 on localhost ended with exit status 1" for attempt in (0, 1)),
+    ]
+
+
 TRAIN = """
 import os
 import mxnet as mx
