@@ -5,6 +5,7 @@ The points are those of tests/failures/test_matrix.py, which loses processes of 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -15,18 +16,18 @@ from typing import Any
 import pytest
 
 from benchmarks.cluster import Cluster as Network
-from tests.failures.matrix import CELLS, LIMIT, Cell, expected
-from tests.failures.test_matrix import SIGNALS
+from tests.failures.losses import SIGNALS
+from tests.failures.matrix import CELLS, Cell, expected
 from tests.support.paths import python_path
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 
 from .jobs import DONE, Job, environment
 from .sshd import Sshd
 
 TRAIN = Path(__file__).parents[1] / "support" / "tasks" / "losing.py"
 SELECTED = [Cell("worker", "push", "stopped"), Cell("server", "sparse", "killed")]
-# The scheduler's is the launcher's own: test_ssh.py loses that.
-CUT_OFF = [cell for cell in CELLS if cell.how == "cut off" and cell.role != "scheduler"]
+CUT_OFF = [cell for cell in CELLS if cell.how == "cut off"]
+TIMEOUT = 30  # seconds: the stores' option, for interpreters that a busy machine starts one by one
 
 
 def start(job: Job, cell: Cell, *arguments: str) -> None:
@@ -36,7 +37,7 @@ def start(job: Job, cell: Cell, *arguments: str) -> None:
     job.start(
         *arguments, "-n", "3", "-s", "2", *train,
         environment={
-            "KVSTORE_EXT_OPTIONS": f'{{"timeout": {LIMIT}, "silence": {LIMIT}, "patience": 0}}',
+            "KVSTORE_EXT_OPTIONS": json.dumps(cell.options(TIMEOUT)),
             "PYTHONPATH": python_path(),
             "OMP_NUM_THREADS": "1",
         },
@@ -68,7 +69,7 @@ def _parameters(cells: list[Cell]) -> list[Any]:
         pytest.param(
             cell,
             marks=[] if cell in SELECTED else pytest.mark.all_only,
-            id="-".join(cell).replace(" ", "_"),
+            id=cell.name,
         )
         for cell in cells
     ]
@@ -82,7 +83,7 @@ def test_a_process_is_lost(job: Job, cell: Cell) -> None:
     go_on(job, cell)
     status, said = job.wait(), "\n".join(job.errors[1:])
     killed = f"launch: {victim} on localhost was killed by signal 9 (SIGKILL)"
-    promise = expected(cell)
+    promise = expected(cell, TIMEOUT)
     if cell.how == "killed" and not (cell.role == "scheduler" and promise.well):
         assert status == 128 + signal.SIGKILL
         assert killed in job.errors
@@ -97,9 +98,10 @@ def test_a_process_is_lost(job: Job, cell: Cell) -> None:
     job.assert_gone()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@needs_root
 @pytest.mark.parametrize("cell", _parameters(CUT_OFF))
 def test_its_host_is_cut_off(job: Job, cell: Cell) -> None:
+    """The scheduler's is that of worker 0 and server 0 as well; the launcher is on another one."""
     need("tc")
     with Network(hosts=4) as network:
         launchers, *others = network.hosts
