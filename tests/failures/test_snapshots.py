@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any, Callable
 
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
 from kvstore_ext.snapshots import Part
+
+from tests.support.processes import LIMIT
 
 SHAPE = (3, 50)
 
@@ -199,6 +202,36 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert store.snapshot(tmp_path, every=1)
     with pytest.raises(KVStoreError, match="step 3 could not"):
         store.close()
+
+
+def test_training_goes_on_while_a_snapshot_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, writes = threading.Event(), threading.Event()
+    flush = os.fsync
+
+    def flush_slowly(descriptor: int) -> None:
+        writes.set()
+        assert disk.wait(LIMIT)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", flush_slowly)
+    store = open_store()
+    store.push("weight", mx.nd.ones(SHAPE))
+    first = value(store)
+    assert store.snapshot(tmp_path, every=1)
+    assert writes.wait(LIMIT)
+    for _ in range(3):
+        store.push("weight", mx.nd.ones(SHAPE))
+        second = value(store)
+        assert not store.snapshot(tmp_path, every=100)
+    assert not list(tmp_path.glob("*/manifest.json"))
+    disk.set()
+    store.close()
+    assert (first != second).all()
+    step, found = restored(tmp_path)
+    assert step == 1
+    np.testing.assert_array_equal(found, first)  # which the later steps have not changed
 
 
 def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
