@@ -88,6 +88,9 @@ def go_on(
         begins = dict(re.findall(r"^(\w+) begins at (\w+)$", worker.output, re.MULTILINE))
         assert set(begins) == set(RUNS)
         assert set(begins.values()) <= {"4", "8"}, begins
+    note = f"this run has {workers}, so that it goes on otherwise than that one would have"
+    noted = sorted(worker.output.count(note) for worker in job.workers)
+    assert noted == [0] * (workers - 1) + [0 if workers == 2 else len(RUNS)]  # rank 0's
     return cluster.directory
 
 

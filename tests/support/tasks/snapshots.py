@@ -184,6 +184,10 @@ RUNS: dict[str, Callable[[], Run]] = {
     "residuals": lambda: GluonRun("sgd", False, type="onebit"),
     "quantized": lambda: BareRun("adam", type="qsgd", error_feedback=True),
     "dgc": lambda: GluonRun("sgd", False, type="dgc"),
+    "ternary": lambda: GluonRun("sgd", False, type="terngrad", error_feedback=True),
+    "signs": lambda: GluonRun("sgd", False, type="signsgd"),
+    "two_bits": lambda: BareRun("adam", type="2bit", threshold=0.5),
+    "half": lambda: BareRun("adam", type="fp16", error_feedback=True),
     "module": ModuleRun,
     "bare": lambda: BareRun("adam"),
     "whole": lambda: BareRun("lamb"),  # whose updates need whole parameters
