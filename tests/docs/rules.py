@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from typing import NamedTuple
 
 from .documents import ROOT
@@ -80,6 +81,9 @@ def _as_it_is(command: str) -> Run | None:
 def _make(command: str) -> Run | None:
     # What a target does takes minutes, or is what is running now: make says what it would do.
     found = re.fullmatch(r"make (.+)", command)
+    if command == "make demo":  # the first thing that a user runs
+        make = f"make -C {ROOT} ENVIRONMENT={sys.prefix}"
+        return Run(f"make -C {ROOT} -n demo", f"{make} demo")
     return Run(*[f"make -C {ROOT} -n {found[1]}"] * 2) if found else None
 
 
