@@ -184,7 +184,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "residuals": lambda: GluonRun("sgd", False, type="onebit"),
     "quantized": lambda: BareRun("adam", type="qsgd", error_feedback=True),
     "dgc": lambda: GluonRun("sgd", False, type="dgc"),
-    "ternary": lambda: GluonRun("sgd", False, type="terngrad", error_feedback=True),
+    "ternary": lambda: GluonRun("sgd", False, type="terngrad"),
     "signs": lambda: GluonRun("sgd", False, type="signsgd"),
     "two_bits": lambda: BareRun("adam", type="2bit", threshold=0.5),
     "half": lambda: BareRun("adam", type="fp16", error_feedback=True),
