@@ -4,8 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
-from kvstore_ext.predict.cluster import REACHED
-from kvstore_ext.predict.stores import MARK, UNLIKE
+from kvstore_ext.predict.stores import REACHED
 
 
 @dataclass(frozen=True)
@@ -28,19 +27,10 @@ class Fit:
     settings: Tuple[Tuple[str, float], ...]
 
 
-_LOOKED_AT = (
-    ("resnet50", 1.0), ("resnet50", 4.0), ("inceptionv3", 2.0), ("sockeye", 1.0),
-    ("sockeye", 4.0), ("vgg19", 5.0),
-)  # fmt: skip
-
 FITS = (
-    Fit("REACHED", "of a link's rate, what TCP gets", REACHED, ("p3", "horovod"),
+    Fit("REACHED", "of a link's rate, what the lane and rings get", REACHED, ("p3", "horovod"),
         (("resnet50", 1.0),)),
-    Fit("UNLIKE", "deviation of the logarithms of the shares that TCP's connections get of a wire "
-        "where no window bounds them", UNLIKE, ("dist_sync",), _LOOKED_AT),
-    Fit("MARK", "messages of stock P3 on a connection that can no longer be overtaken", MARK,
-        ("stock_p3",), _LOOKED_AT),
-)  # fmt: skip
+)
 
 
 def was_fitted(arm: str, trace: str, hosts: int, gigabits: float) -> bool:

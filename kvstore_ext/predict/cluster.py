@@ -1,12 +1,8 @@
 """The hosts of a job, what joins them, and what computes on them."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
-
-# Of a link's rate, what TCP gets. Fitted to the runs of p3 and Horovod with ResNet-50, 4 hosts and
-# 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
-REACHED = 0.975
 
 
 @dataclass(frozen=True)
@@ -71,11 +67,15 @@ class Cluster:
 
     @classmethod
     def of(cls, hosts: int, gigabits: float, **others: object) -> Cluster:
-        """With links of so many Gbit/s each way."""
+        """With links of so many Gbit/s each way, headers counted."""
         rate = link_rate(gigabits)
         return cls(hosts, rate, rate, **others)  # type: ignore[arg-type]
 
+    def reached(self, share: float) -> Cluster:
+        """The same with links of which so much is reached."""
+        return replace(self, send=self.send * share, receive=self.receive * share)
+
 
 def link_rate(gigabits: float) -> float:
-    """Bytes a second that connections get of a link of so many Gbit/s, each way."""
-    return REACHED * gigabits * 1e9 / 8
+    """Bytes a second of a link of so many Gbit/s, each way."""
+    return gigabits * 1e9 / 8

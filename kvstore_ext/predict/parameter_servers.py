@@ -6,13 +6,13 @@ from typing import Any, Dict, List, NamedTuple, Protocol, Sequence, Tuple
 
 from .costs import FREE, Costs
 from .placement import Placement
-from .queues import LaneQueue, SharedQueue
-from .shares import segments
+from .queues import LaneQueue
+from .shares import Share
+from .stock_p3 import SharedQueue
+from .streams import Stream
 from .topology import Topology
 from .wires import Connection
 from .worker import Worker
-
-_TCP_WINDOW = 4 << 20  # bytes that Linux lets a connection have under way
 
 
 class Queue(Protocol):
@@ -59,11 +59,11 @@ class Rules:
         Seconds by which a thread comes late to what it is told.
     answers : int
         How many times a key's worker waits for an answer before it sends: a shared scaler's.
-    water_mark : int
-        Of a shared queue: messages that a connection takes.
     unlike : float
-        Without a window TCP's connections do not get equal shares of a wire: by how much the
-        logarithms of the shares deviate.
+        Without a window of the store's own, connections do not get equal shares of a wire: by how
+        much the logarithms of the shares deviate.
+    draw : int
+        Which of many such shares they get.
     """
 
     placement: Placement
@@ -77,8 +77,8 @@ class Rules:
     costs: Costs = FREE
     wake: float = 0.0
     answers: int = 0
-    water_mark: int = 10
     unlike: float = 0.0
+    draw: int = 0
 
 
 class _Slice(NamedTuple):
@@ -183,31 +183,41 @@ class ParameterServers:
             self._workers[number].arrived(each.key)
 
     def _connect(self) -> None:
-        topology = self._topology
+        rules, topology = self._rules, self._topology
         pushes = [self._queues() for _ in topology.workers]
         answers = [self._queues() for _ in topology.servers]
         for number in range(len(topology.classes)):
             pairs = [topology.connect(number, server) for server in range(len(topology.servers))]
-            if self._rules.unlike:
-                for rank, both in enumerate(pairs):
-                    for way, connection in enumerate(both):
-                        connection.segments = segments(self._rules.unlike, number, rank, way)
-            self._there.append([pushes[number].to(there) for there, _ in pairs])
-            self._back.append([answers[rank].to(back) for rank, (_, back) in enumerate(pairs)])
+            shares = [
+                [Share(rules.unlike, rules.draw, number, rank, way) for way in range(2)]
+                for rank in range(len(pairs))
+            ]
+            self._there.append([
+                pushes[number].to(there, own) for (there, _), (own, _) in zip(pairs, shares)
+            ])
+            self._back.append([
+                queues.to(back, own) for queues, (_, back), (_, own) in zip(answers, pairs, shares)
+            ])
 
     def _queues(self) -> Any:
         rules = self._rules
         if rules.queue == "shared":
-            return SharedQueue(rules.water_mark, self._topology.delay + rules.wake)
-        window = rules.window if rules.queue == "lane" else Window(0, _TCP_WINDOW)
-        return _Queues(window, rules.wake)
+            return SharedQueue(self._events)
+        return _Lanes(rules.window, rules.wake) if rules.queue == "lane" else _Streams()
 
 
-class _Queues:
-    """A process's, one for each peer."""
+class _Lanes:
+    """A process's queues, one for each peer."""
 
     def __init__(self, window: Window, wake: float) -> None:
         self._window, self._wake = window, wake
 
-    def to(self, connection: Connection) -> Queue:
+    def to(self, connection: Connection, _share: Share) -> Queue:
         return LaneQueue(connection, self._window.part, self._window.bytes, self._wake)
+
+
+class _Streams:
+    """A process's connections, which send what they are given in its order."""
+
+    def to(self, connection: Connection, share: Share) -> Queue:
+        return Stream(connection, share)

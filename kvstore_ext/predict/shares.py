@@ -1,19 +1,18 @@
-"""How far the shares that TCP's connections get of a wire lie apart, for a while."""
+"""How far the shares that TCP's connections get of a wire lie apart, and for how long."""
 from __future__ import annotations
 
 from math import exp
 from statistics import NormalDist
-from typing import List
 
 from .placement import mix
-from .wires import SEGMENT
+
+HELD = 10.0  # seconds for which BBR keeps the shortest round trip that its window follows from
 
 _NORMAL = NormalDist()
-_TURNS = 1009  # after which it is as at the beginning
 
 
-def segments(deviation: float, *connection: int) -> List[int]:
-    """Bytes that a connection sends in each of its turns, the same in every run.
+class Share:
+    """A connection's, by the bytes that it has under way; the same in every run.
 
     Parameters
     ----------
@@ -21,17 +20,21 @@ def segments(deviation: float, *connection: int) -> List[int]:
         Of the logarithms of shares.
     *connection : int
         What tells it from others.
-
-    Returns
-    -------
-    list of int
-        Of the first 1009 turns; then it begins again.
     """
-    found = []
-    for number in range(_TURNS):
-        value = 0
-        for each in (*connection, number):
-            value = mix(value ^ each)
-        share = exp(deviation * _NORMAL.inv_cdf((value + 0.5) / 2**64))
-        found.append(max(2000, int(SEGMENT * share)))
-    return found
+
+    def __init__(self, deviation: float, *connection: int) -> None:
+        self._deviation = deviation
+        self._seed = 0
+        for each in connection:
+            self._seed = mix(self._seed ^ each)
+        self._turns = self._seed % 1009 / 1009  # not all change at a time
+        self._number, self._factor = -1, 1.0
+
+    def at(self, now: float) -> float:
+        """By how much what it has under way differs from others', at a time in seconds."""
+        number = int(now / HELD + self._turns)
+        if number != self._number:
+            self._number = number
+            value = mix(self._seed ^ number)
+            self._factor = exp(self._deviation * _NORMAL.inv_cdf((value + 0.5) / 2**64))
+        return self._factor

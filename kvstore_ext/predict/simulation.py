@@ -1,7 +1,8 @@
 """One prediction: a network, on a cluster, with a store."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from statistics import mean
 from typing import Any, List, Optional, Protocol, Sequence, Tuple
 
 from .cluster import Cluster
@@ -16,7 +17,15 @@ MOST_EACH = 8  # hosts up to which every one is simulated
 
 
 class Store(Protocol):
-    """How a store's exchange is made for a network on a cluster."""
+    """How a store's exchange is made for a network on a cluster.
+
+    One whose connections get their shares of wires by chance also has `draws`: a function that
+    returns stores with other shares.
+    """
+
+    @property
+    def reached(self) -> float:
+        """Of links' rates, what its connections get."""
 
     def make(
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
@@ -68,7 +77,8 @@ def predict(
     by_name: bool = False,
     alike: Optional[bool] = None,
 ) -> Prediction:
-    """Simulates some iterations and tells the mean of the last ones.
+    """Simulates some iterations and tells the mean of the last ones, and of a store's draws where
+    every host is simulated.
 
     Parameters
     ----------
@@ -80,8 +90,18 @@ def predict(
     alike : bool, optional
         Hosts that are alike are simulated once; by default where they are more than MOST_EACH.
     """
+    alike = cluster.hosts > MOST_EACH if alike is None else alike
+    drawn = [store] if alike else getattr(store, "draws", lambda: [store])()
+    cluster = cluster.reached(store.reached)
+    found = [_predict(network, cluster, each, by_name, alike) for each in drawn]
+    return Prediction(*(mean(values) for values in zip(*map(astuple, found))))
+
+
+def _predict(
+    network: Network, cluster: Cluster, store: Store, by_name: bool, alike: bool
+) -> Prediction:
     events = Events()
-    topology = Topology(events, cluster, cluster.hosts > MOST_EACH if alike is None else alike)
+    topology = Topology(events, cluster, alike)
     keys, sizes = numbered(network, by_name)
     exchange = store.make(events, topology, cluster, sizes)
     workers = [

@@ -1,8 +1,8 @@
 """The stores that are compared, by the names that users give them."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Dict, List, Sequence
 
 from .cluster import Cluster
 from .codecs import CODECS, PLAIN, Codec
@@ -16,12 +16,13 @@ from .windows import settled
 
 _SLIM = 0.3  # of the parameters, that travel with slim_dp: alpha of slim_dp/options.py
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
-# How far the shares that TCP's connections get of a wire lie apart where no window bounds them: the
-# deviation of their logarithms. Fitted to runs of dist_sync (docs/prediction.md).
-UNLIKE = 0.6
-# Messages of stock P3 that can no longer be overtaken on a connection: the high-water mark's ten,
-# and what TCP's buffer takes. Fitted to runs of stock P3 (docs/prediction.md).
-MARK = 24
+# How far the shares that TCP's connections get of a wire lie apart where no window of the store's own
+# bounds them: the deviation of their logarithms. Of `python -m benchmarks.prediction.bursts`.
+UNLIKE = 0.35
+# Of a link's rate, what the lane and rings get; streams without a window fill it. Fitted to the runs
+# of p3 and Horovod with ResNet-50, 4 hosts and 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
+REACHED = 0.975
+_DRAWS = 4  # of all connections' shares: a prediction is their mean
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class LaneStore:
     shares: float = 1.0
     indices: float = 0.0
     slice_bytes: int = SLICE_BYTES
+    reached: ClassVar[float] = REACHED
 
     def make(
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
@@ -81,10 +83,25 @@ class LaneStore:
 
 @dataclass(frozen=True)
 class StockStore:
-    """MXNet's own: `dist_sync`, or P3 with its launcher's option."""
+    """MXNet's own: `dist_sync`, or P3 with its launcher's option.
+
+    Parameters
+    ----------
+    speeds : Speeds
+        Of the hosts' processors.
+    p3 : bool
+    draw : int
+        Which of many shares of wires connections get.
+    """
 
     speeds: Speeds
     p3: bool = False
+    draw: int = 0
+    reached: ClassVar[float] = 1.0
+
+    def draws(self) -> List[StockStore]:
+        """Stores whose connections get other shares."""
+        return [replace(self, draw=draw) for draw in range(_DRAWS)]
 
     def make(
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
@@ -100,7 +117,7 @@ class StockStore:
             costs=self.speeds.stock(),
             wake=self.speeds.wake,
             unlike=UNLIKE,
-            water_mark=MARK,
+            draw=self.draw,
         )
         return ParameterServers(topology, rules)
 
@@ -110,6 +127,7 @@ class RingStore:
     """Horovod's ring."""
 
     speeds: Speeds
+    reached: ClassVar[float] = REACHED
 
     def make(
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]

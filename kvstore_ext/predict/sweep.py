@@ -9,6 +9,8 @@ from .limits import limit
 from .models_exchanged import EcDnn
 from .network import Network
 from .simulation import predict
+from .stores import REACHED
+from .stores import REACHED
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def rows(
 
 def _one(network: Network, cluster: Cluster, store: Any) -> Tuple[float, str]:
     if isinstance(store, EcDnn):
-        found = store.predict(network, cluster)
+        found = store.predict(network, cluster.reached(REACHED))
     else:
         found = predict(network, cluster, store)
     return found.seconds, limit(found)

@@ -7,14 +7,13 @@ busy with it as long again, and has it at the earliest when it has left.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Sequence, Tuple
+from typing import Any, Callable, Deque, Tuple
 
 from .beside import ALONE, Beside
 from .events import Events
 from .network import FRAMES
 
 Then = Callable[[Any], None]
-SEGMENT = 65536  # bytes after which connections take turns: what the kernel cuts into packets
 _ANSWER = 200  # bytes of a message without data, with the headers of ps-lite, ZeroMQ and TCP
 
 
@@ -64,11 +63,6 @@ class Connection:
     sent, received : float
         By what a part's bytes count on either wire: 0 within a host, and more than 1 where it
         stands for several connections that carry the same at a time.
-
-    Attributes
-    ----------
-    segments : sequence of int
-        Bytes that it sends in its turns, over and over.
     """
 
     __slots__ = (
@@ -77,10 +71,8 @@ class Connection:
         "parts",
         "received",
         "receiver",
-        "segments",
         "sender",
         "sent",
-        "turn",
         "waits",
         "wire",
     )
@@ -97,8 +89,6 @@ class Connection:
     ) -> None:
         self.sender, self.wire, self.delay = sender, wire, delay
         self.receiver, self.back = receiver, back
-        self.segments: Sequence[int] = (SEGMENT,)
-        self.turn = 0
         self.sent, self.received = sent, received
         self.parts: Deque[Tuple[int, Then, Any]] = deque()
         self.waits = False  # in the sender's turns
@@ -110,11 +100,6 @@ class Connection:
             return
         self.parts.append((size, then, argument))
         self.sender.has(self, size * self.sent)
-
-    def segment(self) -> int:
-        """Bytes that it sends in its next turn."""
-        self.turn += 1
-        return self.segments[self.turn % len(self.segments)]
 
     def answered(self) -> float:
         """When a small answer that the receiver sends now is here: it leaves behind all that is

@@ -27,11 +27,22 @@ ONE_KEY = Network("one", 8, "none", "here", [Layer({"weight": 10_000}, 0.02, 0.0
 class Fixed:
     """A store with these rules."""
 
+    reached = 1.0
+
     def __init__(self, **rules):
         self._rules = Rules(**{"window": Window(1 << 30, 1 << 30), "header": 0, **rules})
 
     def make(self, _events, topology, _cluster, _sizes):
         return ParameterServers(topology, self._rules)
+
+
+class Drawn:
+    """One draw of a store's."""
+
+    reached = 1.0
+
+    def __init__(self, store):
+        self.make = store.make
 
 
 def of_one_key(cluster: Cluster, **rules) -> float:
@@ -126,6 +137,13 @@ def test_no_store_of_floats_is_faster_than_any_can_be(model, gigabits, hosts):
     least = least_seconds(network, hosts, gigabits)
     for name in ("p3", "dist_sync", "stock_p3", "ring"):
         assert predict(network, cluster, stores(FREE)[name]).seconds >= least, name
+
+
+def test_a_stock_prediction_is_the_mean_of_what_connections_may_get():
+    network, cluster, store = load("alexnet"), Cluster.of(2, 1), StockStore(FREE)
+    each = [predict(network, cluster, Drawn(own)).seconds for own in store.draws()]
+    assert len({round(seconds, 6) for seconds in each}) == len(each) > 1
+    assert predict(network, cluster, store).seconds == pytest.approx(sum(each) / len(each))
 
 
 @pytest.mark.parametrize("store", [LaneStore(FREE), StockStore(FREE), StockStore(FREE, p3=True)])
