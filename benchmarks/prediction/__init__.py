@@ -10,4 +10,12 @@ settings.py  what was measured, by settings
 arms.py      how an arm of the replay is predicted
 document.py  the table and what stands around it
 __main__.py  the command
+
+    python -m benchmarks.prediction.bursts
+
+measures what is not of the replay: how far the shares of a link that TCP's connections get lie
+apart.
+
+bursts.py      the command, and what the simulation says of the same
+burst_host.py  a host of it
 """

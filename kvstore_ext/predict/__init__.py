@@ -8,7 +8,9 @@ In reading order:
     events               what happens next
     beside               what is done on a host for processes that are simulated elsewhere
     wires, shares        links between hosts, and how connections share them
-    queues, windows      how a process hands messages to its connections
+    queues, windows      how the lane hands messages to its connections
+    streams              how MXNet's own stores do, and TCP sends them
+    stock_p3, heaps      in which order stock P3 does, and where it stands still
     processors, costs    what processors do for a store
     topology             hosts and connections: each, or one for all that are alike
     worker               forward and backward passes

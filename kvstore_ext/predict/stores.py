@@ -16,11 +16,12 @@ from .windows import settled
 
 _SLIM = 0.3  # of the parameters, that travel with slim_dp: alpha of slim_dp/options.py
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
-# How far the shares that TCP's connections get of a wire lie apart where no window of the store's own
-# bounds them: the deviation of their logarithms. Of `python -m benchmarks.prediction.bursts`.
+# How far the shares that TCP's connections get of a wire lie apart where no window of the store's
+# own bounds them: the deviation of their logarithms. `python -m benchmarks.prediction.bursts` sees
+# as much come as 0.42 gives at 100 Mbit/s, 0.40 at 300 and 0.31 at 500; no replay was looked at.
 UNLIKE = 0.35
-# Of a link's rate, what the lane and rings get; streams without a window fill it. Fitted to the runs
-# of p3 and Horovod with ResNet-50, 4 hosts and 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
+# Of a link's rate, what the lane and rings get; streams without a window fill it. Fitted to the
+# runs of p3 and Horovod with ResNet-50, 4 hosts and 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
 REACHED = 0.975
 _DRAWS = 4  # of all connections' shares: a prediction is their mean
 

@@ -10,7 +10,6 @@ from .models_exchanged import EcDnn
 from .network import Network
 from .simulation import predict
 from .stores import REACHED
-from .stores import REACHED
 
 
 @dataclass(frozen=True)

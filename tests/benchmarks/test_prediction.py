@@ -27,7 +27,7 @@ def results(tmp_path: Path) -> Path:
     (tmp_path / "some.jsonl").write_text("\n".join([
         line("terngrad", 100, compute), line("terngrad", 100, compute * 1.02),
         line("signsgd", 100, compute / 2),
-        line("dist_sync", 1, 1.0, trace="resnet50", hosts=4),
+        line("p3", 1, 1.0, trace="resnet50", hosts=4),
         line("p3_snapshots", 1, 1.0), json.dumps({"key": "what the replay has not measured"}),
     ]))  # fmt: skip
     Speeds().save(tmp_path / "speeds.json")
@@ -48,7 +48,7 @@ def test_every_setting_stands_beside_its_prediction(results, monkeypatch, capsys
     rows = [row for row in counted.splitlines() if row.startswith("| alexnet")]
     assert len(rows) == 2
     assert "| alexnet, 2 hosts, 100 Gbit/s, signsgd, 2 times slower |" in rows[0]
-    assert "| resnet50, 4 hosts, 1 Gbit/s, dist_sync, 2 times slower |" in fitted
+    assert "| resnet50, 4 hosts, 1 Gbit/s, p3, 2 times slower |" in fitted
     assert "Not predicted: p3_snapshots." in fitted
 
 
@@ -56,5 +56,5 @@ def test_runs_that_a_constant_comes_from_do_not_count():
     for fit in FITS:
         for arm in fit.arms:
             assert all(was_fitted(arm, trace, 4, rate) for trace, rate in fit.settings)
-    assert not was_fitted("dist_sync", "resnet50", 8, 1.0)
+    assert not was_fitted("p3", "resnet50", 8, 1.0)
     assert not was_fitted("slicing", "resnet50", 4, 1.0)
