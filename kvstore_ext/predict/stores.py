@@ -91,12 +91,15 @@ class StockStore:
     speeds : Speeds
         Of the hosts' processors.
     p3 : bool
+    unlike : float
+        How far shares of wires lie apart.
     draw : int
         Which of many shares of wires connections get.
     """
 
     speeds: Speeds
     p3: bool = False
+    unlike: float = UNLIKE
     draw: int = 0
     reached: ClassVar[float] = 1.0
 
@@ -117,7 +120,7 @@ class StockStore:
             header=_STOCK_HEADER,
             costs=self.speeds.stock(),
             wake=self.speeds.wake,
-            unlike=UNLIKE,
+            unlike=self.unlike,
             draw=self.draw,
         )
         return ParameterServers(topology, rules)

@@ -166,12 +166,11 @@ def test_priorities_hide_more_than_slices_alone():
 )
 def test_hosts_that_are_alike_may_be_simulated_once(name, hosts):
     network, cluster = load("inceptionv3"), Cluster.of(hosts, 2)
-    each, alike = (
-        predict(network, cluster, stores(FREE)[name], alike=way) for way in (False, True)
-    )
-    # Of dist_sync other connections happen to be the slow ones.
-    close = 0.1 if name == "dist_sync" else 0.04
-    assert alike.seconds == pytest.approx(each.seconds, rel=close)
+    store = stores(FREE)[name]
+    if isinstance(store, StockStore):
+        store = replace(store, unlike=0.0)  # what connections get by chance is another in each
+    each, alike = (predict(network, cluster, store, alike=way) for way in (False, True))
+    assert alike.seconds == pytest.approx(each.seconds, rel=0.04)
     assert alike.sent == pytest.approx(each.sent, rel=0.02)
 
 
