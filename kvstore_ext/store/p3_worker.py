@@ -231,7 +231,7 @@ class P3Worker(VerifiedStore):
         dict
             sent, received: bytes by type of message, headers of the network apart; messages_sent,
             messages_received: how many messages by type, where a batch is one; shared_memory: bytes
-            of slices, both ways, that needed no network; ratio: of the
+            of payload, both ways, that needed no network; ratio: of the
             gradients' size to that in which they left; zeros: share of compressed elements that
             came out as 0, from every sixteenth slice of a key; zero_counts: by key, how many did,
             of how many that were looked at; scalers: a key's last one; excluded: dense keys that a

@@ -45,6 +45,23 @@ class Measured : public testing::Test {
   Link link_{wire_, 0, estimator_};
 };
 
+TEST_F(Measured, OfOneHostHasAWindowOfItsOwn) {
+  link_.Share();
+  link_.SetWindow({100, 100});
+  for (int i = 0; i < 4; ++i) link_.Send(Push(i, 2 * kSlice));
+  size_t bytes = 0;
+  for (const Message& message : wire_->TakeAll()) {
+    EXPECT_LE(message.payload.size, SharedMemory::kBlockBytes);
+    bytes += message.payload.size;
+  }
+  EXPECT_EQ(bytes, 4 * 2 * kSlice);
+  for (int i = 0; i < 10; ++i) {
+    Receive(Credit(kSlice));
+    ReceivePong(1e-6);
+  }
+  EXPECT_EQ(changes_, 0) << "as it says nothing of the wires";
+}
+
 TEST_F(Measured, PingsWhileTheLinkIsIdle) {
   link_.Measure();
   EXPECT_EQ(CountPings(), 1U);

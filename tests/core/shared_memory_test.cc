@@ -48,7 +48,7 @@ class TwoEnds : public testing::Test {
  protected:
   TwoEnds() {
     ours_ = MemoryDoor::HandIn(door_.number(), 3);
-    theirs_ = door_.Take(3);
+    theirs_ = ours_ ? door_.Take(3, ours_->number()) : nullptr;
   }
   void SetUp() override {
     ASSERT_NE(ours_, nullptr);
@@ -140,7 +140,7 @@ TEST_F(TwoEnds, ManyThreadsFillIt) {
 TEST(SharedMemory, OutlivesTheDoorAndTheOtherEnd) {
   auto door = std::make_unique<MemoryDoor>();
   std::shared_ptr<SharedMemory> ours = MemoryDoor::HandIn(door->number(), 0);
-  std::shared_ptr<SharedMemory> theirs = door->Take(0);
+  std::shared_ptr<SharedMemory> theirs = door->Take(0, ours->number());
   ASSERT_TRUE(ours && theirs);
   door.reset();
   const Place place = *ours->Put(Bytes(100, 'a'));
@@ -180,21 +180,30 @@ TEST(MemoryDoor, KeepsWorkersApart) {
   const auto first = MemoryDoor::HandIn(door.number(), 1);
   const auto second = MemoryDoor::HandIn(door.number(), 2);
   ASSERT_TRUE(first && second);
-  const auto of_second = door.Take(2);
+  const auto of_second = door.Take(2, second->number());
   ASSERT_NE(of_second, nullptr);
   EXPECT_TRUE(IsAll(of_second->At(*second->Put(Bytes(10, 'b'))), 10, 'b'));
-  const auto of_first = door.Take(1);
+  const auto of_first = door.Take(1, first->number());
   ASSERT_NE(of_first, nullptr);
   EXPECT_TRUE(IsAll(of_first->At(*first->Put(Bytes(10, 'a'))), 10, 'a'));
-  EXPECT_EQ(door.Take(1), nullptr) << "a second time";
+  EXPECT_EQ(door.Take(1, first->number()), nullptr) << "a second time";
+}
+
+TEST(MemoryDoor, TakesNoOtherMemoryThanTheOneThatIsMeant) {
+  MemoryDoor door;
+  const auto meant = MemoryDoor::HandIn(door.number(), 1);
+  const auto strangers = MemoryDoor::HandIn(door.number(), 1);
+  ASSERT_TRUE(meant && strangers);
+  EXPECT_NE(meant->number(), strangers->number());
+  EXPECT_EQ(door.Take(1, meant->number()), nullptr) << "as the other one came last";
 }
 
 TEST(MemoryDoor, WaitsForWhoHasComeAndHandsInLater) {
   MemoryDoor door;
   const int late = Visit(door);
   const auto second = MemoryDoor::HandIn(door.number(), 2);
-  EXPECT_NE(door.Take(2), nullptr);
-  EXPECT_EQ(door.Take(1), nullptr);
+  EXPECT_NE(door.Take(2, second->number()), nullptr);
+  EXPECT_EQ(door.Take(1, 1), nullptr);
 
   int descriptor = -1;
   const auto first = SharedMemory::Make(&descriptor);
@@ -214,7 +223,7 @@ TEST(MemoryDoor, WaitsForWhoHasComeAndHandsInLater) {
   ASSERT_EQ(sendmsg(late, &message, 0), static_cast<ssize_t>(sizeof rank));
   close(descriptor);
   close(late);
-  const auto of_first = door.Take(1);
+  const auto of_first = door.Take(1, first->number());
   ASSERT_NE(of_first, nullptr);
   EXPECT_TRUE(IsAll(of_first->At(*first->Put(Bytes(10, 'a'))), 10, 'a'));
 }
@@ -223,7 +232,7 @@ TEST(MemoryDoor, DropsWhoHandsInNothing) {
   MemoryDoor door;
   const int empty = Visit(door);
   ASSERT_EQ(send(empty, "none", 4, 0), 4);
-  EXPECT_EQ(door.Take(0), nullptr);
+  EXPECT_EQ(door.Take(0, 1), nullptr);
   char answer = 0;
   EXPECT_LE(recv(empty, &answer, 1, 0), 0) << "as the door has closed the connection";
   close(empty);
@@ -235,7 +244,7 @@ TEST(MemoryDoor, IsOutOfReachWhereThereIsNone) {
   const uint64_t number = door->number();
   EXPECT_NE(number, 0U);
   EXPECT_EQ(MemoryDoor::HandIn(number + 2, 0), nullptr);
-  EXPECT_EQ(door->Take(0), nullptr) << "as nobody has come";
+  EXPECT_EQ(door->Take(0, 1), nullptr) << "as nobody has come";
   door.reset();
   EXPECT_EQ(MemoryDoor::HandIn(number, 0), nullptr);
 }

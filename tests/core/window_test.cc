@@ -66,6 +66,27 @@ TEST(WindowEstimator, AdmitsOnePartBeforeAnythingIsKnown) {
   EXPECT_EQ(WindowEstimator::Initial(kSlice, 0), one_part);
 }
 
+TEST(WindowEstimator, LearnsNothingFromPeersThatAreLeftOut) {
+  WindowEstimator alone(kSlice, 1, Ignore), beside(kSlice, 2, Ignore);
+  beside.LeaveOut(0);
+  for (int i = 0; i < 400; ++i) {
+    const double now = 1 + i * 0.001;
+    alone.RoundTrip(0, 0.005);
+    beside.RoundTrip(1, 0.005);
+    beside.RoundTrip(0, 1e-6);
+    alone.Acknowledged(0, 100000, now);
+    beside.Acknowledged(0, 10000000, now);
+    beside.Acknowledged(1, 100000, now);
+  }
+  EXPECT_GT(alone.advice().bytes, kSlice);
+  EXPECT_EQ(beside.advice(), alone.advice());
+  WindowEstimator none(kSlice, 1, Ignore);
+  none.LeaveOut(0);
+  none.RoundTrip(0, 1e-6);
+  none.Acknowledged(0, 100000, 1);
+  EXPECT_EQ(none.advice(), WindowEstimator::Initial(kSlice, 0));
+}
+
 TEST(WindowEstimator, KeepsAFixedWindowAndSlicesWhole) {
   const Window fixed = {kSlice, 12345};
   EXPECT_EQ(WindowEstimator::Initial(kSlice, 12345), fixed);

@@ -11,7 +11,7 @@ from tests.support.cluster import Cluster, Job
 METHODS = ["", "fp16", "terngrad"]
 
 
-def train(method: str) -> None:
+def train(method: str, elements: str = "300007") -> None:
     """A worker that says what it got, and how many bytes of that needed no network."""
     import os
     import zlib
@@ -23,7 +23,7 @@ def train(method: str) -> None:
     store = mx.kv.create("p3")
     if method:
         store.set_gradient_compression({"type": method})
-    elements = 300_007  # several slices, on all servers
+    elements = int(elements)
     gradient = mx.nd.arange(elements) % 1000 * (store.rank + 1)
     weight = mx.nd.zeros((elements,))
     store.broadcast("large", weight, out=weight)
@@ -71,6 +71,21 @@ def test_workers_get_the_same_bits_through_memory_and_through_the_network(
     assert len(totals) == 1
     assert min(shared(jobs[0])) > 0
     assert shared(jobs[1]) == [0, 0]
+
+
+def test_what_finds_no_room_takes_the_network(cluster: Cluster) -> None:
+    # Worker 2's slices wait for the others', in more blocks than there are; and a slice is longer
+    # than all blocks together.
+    elements = 2_000_003
+    how = {"workers": 3, "servers": 1}
+    jobs = [
+        cluster.run(train, "", elements, options={"deterministic": True, **options}, **how)
+        for options in ({"slice_bytes": 100_000}, {"slice_bytes": 4_000_000},
+                        {"shared_memory": False})
+    ]
+    totals = {total for job in jobs for total in found(r"got (\d+, 0) refused", job)}
+    assert len(totals) == 1
+    assert min(shared(jobs[0]) + shared(jobs[1])) > 0
 
 
 def test_most_slices_of_one_host_lie_in_memory(cluster: Cluster) -> None:

@@ -196,7 +196,7 @@ class Server {
   std::string Unread();
   void OnDamage(const Damaged& damage);
   void OnJoin(const Message& message);
-  void Share(int worker, bool has_window);
+  void Share(const Message& join);
   void OnInit(const Message& message);
   void OnPush(const Message& message);
   void OnPull(const Message& message);
@@ -261,7 +261,7 @@ class Server {
   double greeted_since_ = 0;           // when the first was
   double noticed_ = 0;                 // when workers were last told for whom they wait
   std::map<int, std::string> joined_;  // configurations by rank
-  std::optional<MemoryDoor> door_;     // set by the constructor
+  std::optional<MemoryDoor> door_;     // set by the constructor; its number never changes
   std::set<int> sharing_;              // workers with memory that this server has, too
   bool deterministic_ = false;         // as the workers want it
   Meetings meetings_;

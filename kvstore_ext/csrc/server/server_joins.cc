@@ -59,7 +59,7 @@ void Server::OnJoin(const Message& message) {
                              std::to_string(first.first) + " has " + first.second + ", worker " +
                              std::to_string(other.first) + " has " + other.second);
   }
-  if (Shares(message)) Share(message.peer, HasWindow(message));
+  Share(message);
   if (joined_.size() < links_.size()) return;
   for (int worker = 0; worker < options_.workers; ++worker) {
     links_[worker]->SendControl(WelcomeMessage(sharing_.count(worker) != 0));
@@ -67,11 +67,13 @@ void Server::OnJoin(const Message& message) {
 }
 
 // From here on the worker may say where its payloads lie; the server's follow its first ones.
-void Server::Share(int worker, bool has_window) {
-  std::shared_ptr<SharedMemory> memory = door_ ? door_->Take(worker) : nullptr;
+void Server::Share(const Message& join) {
+  const int worker = join.peer;
+  if (!door_ || MemoryOf(join) == 0) return;
+  std::shared_ptr<SharedMemory> memory = door_->Take(worker, MemoryOf(join));
   if (memory == nullptr) return;
   transport_->Share(worker, std::move(memory));
-  if (!has_window) links_[worker]->Share();
+  if (!HasWindow(join)) links_[worker]->Share();
   sharing_.insert(worker);
 }
 

@@ -24,7 +24,8 @@ constexpr size_t kMostWithheld = 16384;
 // yet.
 constexpr size_t kFewBytes = 2048;
 
-// Some blocks are left for what has been acknowledged and waits for other workers.
+// With what is withheld of the credit, 12 of the 16 blocks: the others are for what has been
+// acknowledged and waits for other workers.
 constexpr Window kSharedWindow = {SharedMemory::kBlockBytes, 8 * SharedMemory::kBlockBytes};
 
 constexpr double kSecondsBetweenPings = 0.05;
@@ -35,6 +36,11 @@ bool IsData(const Message& message) {
   const MessageType type = message.header.type;
   return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult ||
          type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kMethod;
+}
+
+// Of a round: it is read before the round ends.
+bool IsSlice(const Message& message) {
+  return message.header.type == MessageType::kPush || message.header.type == MessageType::kResult;
 }
 
 }  // namespace
@@ -59,6 +65,7 @@ void Link::SetWindow(const Window& window) {
 
 void Link::Share() {
   shares_ = true;
+  if (estimator_) estimator_->LeaveOut(peer_);
   Allow(kSharedWindow, kSharedWindow.bytes / 2);
 }
 
@@ -161,6 +168,9 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
   Count(&messages_received_, received.header.type, 1);
   if (received.header.checksum != 0) checks_ = true;
   if (received.header.type == MessageType::kCredit) signs_.Announced(received.header.round);
+  // What may be kept for long is copied, so that its block of memory becomes free.
+  if (!IsSlice(received)) received.payload = Kept(received);
+  received.payload_is_ours |= !IsSlice(received);
   if (received.header.type == MessageType::kBatch) {
     if (received.header.credit > 0) TakeCredit(received.header.credit);
     size_t around = BytesOf(received);

@@ -57,10 +57,10 @@ class Link {
   // Parts of what is queued already stay as they are.
   void SetWindow(const Window& window);
 
-  // The peer is of this host, and payloads lie in memory that it has, too. No wire carries them, so
-  // that whoever is late is not held up by what is under way: the receiver's inbox is ordered by
-  // priority. From now on the window is one for that, and fewer acknowledgements are worth a
-  // message. Before data travels, and at both ends.
+  // The peer is of this host, and payloads lie in memory that it has, too. Then a larger window
+  // costs no priority: there is no wire on which what is urgent would wait, and the receiver's
+  // inbox is ordered. From now on the window is larger, and fewer acknowledgements are worth a
+  // message. To be called before data travels, and at both ends.
   void Share();
 
   // Queues a message with data; it leaves when its turn has come and the window has room. Throws

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -78,6 +79,7 @@ class Handover {
 
   // The descriptor, or -1; then errno is EAGAIN where it is still to come.
   int Receive(int connection) {
+    message_.msg_controllen = CMSG_LEN(sizeof(int));  // one, and not what alignment leaves room for
     const ssize_t bytes = recvmsg(connection, &message_, MSG_CMSG_CLOEXEC);
     if (bytes != sizeof rank) {
       if (bytes >= 0) errno = 0;
@@ -116,11 +118,11 @@ MemoryDoor::~MemoryDoor() {
   if (socket_ >= 0) close(socket_);
 }
 
-std::shared_ptr<SharedMemory> MemoryDoor::Take(int worker) {
-  while (number_ != 0) {
+std::shared_ptr<SharedMemory> MemoryDoor::Take(int worker, uint64_t memory_number) {
+  for (int turn = 0; number_ != 0 && turn < kWaiting; ++turn) {
     const int visitor = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (visitor < 0) break;
-    visitors_.push_back(visitor);
+    IsOwnUsers(visitor) ? visitors_.push_back(visitor) : static_cast<void>(close(visitor));
   }
   // Others may have come, and not have handed in theirs yet.
   for (size_t left = visitors_.size(); left > 0; --left) {
@@ -132,17 +134,15 @@ std::shared_ptr<SharedMemory> MemoryDoor::Take(int worker) {
   if (found == taken_.end()) return nullptr;
   std::shared_ptr<SharedMemory> memory = std::move(found->second);
   taken_.erase(found);
-  return memory;
+  return memory != nullptr && memory->number() == memory_number ? memory : nullptr;
 }
 
 // False while it may still hand something in.
 bool MemoryDoor::TakeFrom(int visitor) {
-  if (IsOwnUsers(visitor)) {
-    Handover handover;
-    const Descriptor memory(handover.Receive(visitor));
-    if (!memory.ok() && errno == EAGAIN) return false;
-    if (memory.ok()) taken_[handover.rank] = SharedMemory::Open(memory.get());
-  }
+  Handover handover;
+  const Descriptor memory(handover.Receive(visitor));
+  if (!memory.ok() && errno == EAGAIN) return false;
+  if (memory.ok()) taken_[handover.rank] = SharedMemory::Open(memory.get());
   close(visitor);
   return true;
 }

@@ -24,9 +24,9 @@ class MemoryDoor {
   // By which workers find it; 0 where nobody can.
   uint64_t number() const { return number_; }
 
-  // The memory that a worker has handed in, once; nothing where it has not. The caller's thread
-  // alone may call it.
-  std::shared_ptr<SharedMemory> Take(int worker);
+  // The memory with this number that a worker has handed in, once; nothing where it has not. One
+  // thread at a time.
+  std::shared_ptr<SharedMemory> Take(int worker, uint64_t memory_number);
 
   // At a worker: memory that the server with this door can take by the time that the call is over;
   // nothing where it is out of reach.

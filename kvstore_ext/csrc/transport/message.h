@@ -113,8 +113,8 @@ struct Message {
   std::string text;
   Buffer payload;
   // Of what was received: nobody else reads these bytes, so that they may be overwritten. Others
-  // are to be read at once, and copied where they are kept: they may lie in memory that the peer
-  // has, too, and wants to use again.
+  // may lie in memory that the peer has, too, and wants to use again: who keeps them for longer
+  // than a round copies them (Kept).
   bool payload_is_ours = false;
 };
 
@@ -146,17 +146,18 @@ inline Message HelloMessage(std::string host, uint64_t door) {
 }
 inline uint64_t DoorOf(const Message& hello) { return hello.header.key; }
 
-// Whether the workers want sums in the order of ranks; whether this one has handed in memory, and
-// then whether its user has set a window.
-inline Message JoinMessage(std::string configuration, bool deterministic, bool shares,
+// Whether the workers want sums in the order of ranks; the number of the memory that this one has
+// handed in, or 0; and whether its user has set a window.
+inline Message JoinMessage(std::string configuration, bool deterministic, uint64_t memory,
                            bool has_window) {
   Message message = ControlMessage(MessageType::kJoin, std::move(configuration));
   message.header.slice = deterministic ? 1 : 0;
-  message.header.key = shares ? 1 : 0;
+  message.header.key = memory;
   message.header.round = has_window ? 1 : 0;
   return message;
 }
 inline bool IsDeterministic(const Message& join) { return join.header.slice != 0; }
+inline uint64_t MemoryOf(const Message& join) { return join.header.key; }
 inline bool HasWindow(const Message& join) { return join.header.round != 0; }
 
 // Whether the server has the memory that the worker has handed in.
@@ -165,7 +166,7 @@ inline Message WelcomeMessage(bool shares) {
   message.header.key = shares ? 1 : 0;
   return message;
 }
-inline bool Shares(const Message& join_or_welcome) { return join_or_welcome.header.key != 0; }
+inline bool Shares(const Message& welcome) { return welcome.header.key != 0; }
 
 // Whether the worker waits for the others, and so for kMet.
 inline Message MeetMessage(std::string what, bool waits) {

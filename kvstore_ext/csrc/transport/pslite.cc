@@ -18,11 +18,6 @@ constexpr uint32_t kAnyProtocol = Header::kProtocol >> 16;
 // Bytes of a payload below which a place costs as much as they do.
 constexpr size_t kLeastShared = 4096;
 
-// Slices, once they are whole. Others, and those in batches, may be kept for long.
-bool IsReadAtOnce(MessageType type) {
-  return type == MessageType::kPush || type == MessageType::kResult;
-}
-
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
 // kernel and gives them back, page by page, which costs more than copying them does: measured on
 // two cores, a third of the processor time of a round. Kept in the heap they are used again.
@@ -72,7 +67,7 @@ void PsLiteTransport::Send(const Message& message) {
   out.meta.priority = message.priority;
   out.meta.body.assign(reinterpret_cast<const char*>(&message.header), sizeof(Header));
   if (const std::optional<Place> place = PutInMemory(message)) {
-    out.meta.pull = true;  // of no use to customers of ours either
+    out.meta.pull = true;  // says that a place follows the header
     out.meta.body.append(reinterpret_cast<const char*>(&*place), sizeof(Place));
   } else if (message.payload.data != nullptr) {
     Buffer payload = message.payload;
@@ -111,7 +106,6 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
     std::memcpy(&place, body.data() + begin, sizeof place);
     begin += sizeof place;
     message.payload = TakeFromMemory(message, place);
-    message.payload_is_ours = !IsReadAtOnce(message.header.type);
   }
   message.text = body.substr(begin);
   if (!received.data.empty()) {
@@ -134,15 +128,13 @@ std::optional<Place> PsLiteTransport::PutInMemory(const Message& message) {
   return memory->Put(message.payload);
 }
 
-// What may be kept for long is copied, so that its block becomes free. A place where nothing lies
-// gives no payload, for which the gate refuses the message.
+// A place where nothing lies gives no payload, for which the gate refuses the message.
 Buffer PsLiteTransport::TakeFromMemory(const Message& message, const Place& place) const {
   if (message.peer < 0) return Buffer();
   SharedMemory* memory = peers_[message.peer + 1].memory;
   if (memory == nullptr) return Buffer();
   try {
-    const Buffer payload = memory->At(place);
-    return IsReadAtOnce(message.header.type) ? payload : payload.Copy();
+    return memory->At(place);
   } catch (const Unfit&) {
     return Buffer();
   }

@@ -2,26 +2,41 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
-#include <random>
 
-#include "support/random.h"
 #include "transport/gate.h"
 
 namespace kvstore_ext {
 namespace {
 
-constexpr uint64_t kFree = 0;   // as the kernel gives memory
-constexpr uint64_t kInUse = 1;  // being written, or read; any other number is a ticket
+// What becomes of a block. It is kFree, as the kernel gives memory; kInUse, while its writer fills
+// it; any other number, its ticket, until the reader comes for it; and kInUse again, while that has
+// it.
+constexpr uint64_t kFree = 0;
+constexpr uint64_t kInUse = 1;
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+// One that nobody can guess, neither kFree nor kInUse; kFree where the system has none.
 uint64_t AnyNumber() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
+  uint64_t number = 0;
+  do {
+    if (getrandom(&number, sizeof number, 0) != sizeof number) return kFree;
+  } while (number <= kInUse);
+  return number;
+}
+
+// Some kernels are told to refuse memory that could be executed, and others do not know the flag.
+int NewFile() {
+  constexpr unsigned kNeverExecuted = 8;  // MFD_NOEXEC_SEAL, of Linux 6.3
+  const int file = memfd_create("kvstore_ext", MFD_CLOEXEC | MFD_ALLOW_SEALING | kNeverExecuted);
+  if (file >= 0 || errno != EINVAL) return file;
+  return memfd_create("kvstore_ext", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
 }  // namespace
@@ -34,12 +49,17 @@ struct SharedMemory::Layout {
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "two processes have it");
 
+  uint64_t number;
   State states[2][kBlocks];
   alignas(4096) char blocks[2][kBlocks][kBlockBytes];
 };
 
 SharedMemory::SharedMemory(void* memory, bool is_maker)
-    : layout_(static_cast<Layout*>(memory)), own_(is_maker ? 0 : 1), next_ticket_(AnyNumber()) {}
+    : layout_(static_cast<Layout*>(memory)), own_(is_maker ? 0 : 1) {
+  if (is_maker) layout_->number = AnyNumber();
+}
+
+uint64_t SharedMemory::number() const { return layout_->number; }
 
 SharedMemory::~SharedMemory() { munmap(layout_, sizeof(Layout)); }
 
@@ -52,10 +72,10 @@ void* SharedMemory::Map(int descriptor) {
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::Make(int* descriptor) {
-  *descriptor = memfd_create("kvstore_ext", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  *descriptor = NewFile();
   if (*descriptor < 0) return nullptr;
-  const bool made =
-      ftruncate(*descriptor, sizeof(Layout)) == 0 && fcntl(*descriptor, F_ADD_SEALS, kSeals) == 0;
+  const bool made = fallocate(*descriptor, 0, 0, sizeof(Layout)) == 0 &&
+                    fcntl(*descriptor, F_ADD_SEALS, kSeals) == 0;
   if (void* memory = made ? Map(*descriptor) : nullptr) {
     return std::shared_ptr<SharedMemory>(new SharedMemory(memory, true));
   }
@@ -68,7 +88,8 @@ std::shared_ptr<SharedMemory> SharedMemory::Make(int* descriptor) {
 // process.
 std::shared_ptr<SharedMemory> SharedMemory::Open(int descriptor) {
   struct stat file{};
-  if (fcntl(descriptor, F_GET_SEALS) != kSeals || fstat(descriptor, &file) != 0) return nullptr;
+  const int seals = fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(descriptor, &file) != 0) return nullptr;
   if (file.st_size != static_cast<off_t>(sizeof(Layout))) return nullptr;
   void* memory = Map(descriptor);
   if (memory == nullptr) return nullptr;
@@ -84,11 +105,9 @@ std::optional<Place> SharedMemory::Put(const Buffer& payload) {
     if (state.load(std::memory_order_relaxed) != kFree) continue;
     if (!state.compare_exchange_strong(free, kInUse, std::memory_order_acquire)) continue;
     std::memcpy(layout_->blocks[own_][block], payload.data.get(), payload.size);
-    uint64_t ticket;
-    do {
-      ticket = Mix(next_ticket_++);
-    } while (ticket <= kInUse);
+    const uint64_t ticket = AnyNumber();
     state.store(ticket, std::memory_order_release);
+    if (ticket == kFree) return std::nullopt;
     bytes_put_ += payload.size;
     return Place{static_cast<uint32_t>(block), static_cast<uint32_t>(payload.size), ticket};
   }

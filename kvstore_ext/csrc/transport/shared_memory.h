@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "support/buffer.h"
@@ -23,8 +22,8 @@ static_assert(sizeof(Place) == 16, "a place crosses the wire as it lies in memor
 // Each of the two has blocks that it alone fills. A block belongs to its reader from Put until the
 // last Buffer of it is gone. While no block is free, Put has no room, and the payload travels.
 //
-// A ticket is a number that nobody can guess who does not see the memory: what a stranger says of a
-// place changes nothing. The two trust each other: a writer could change what is being read.
+// A ticket is a number that nobody can guess: what a stranger says of a place changes nothing. The
+// two trust each other: a writer could change what is being read.
 // Thread-safe.
 class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
  public:
@@ -33,7 +32,8 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   static constexpr size_t kBlocks = 16;  // each way
 
   // Memory without a name, and the descriptor by which another process opens it; nothing where the
-  // system has none.
+  // system has none to give. It has all its pages from the beginning: to touch one that there is no
+  // memory for would end the process.
   static std::shared_ptr<SharedMemory> Make(int* descriptor);
 
   // What Make has made in another process. Nothing for anything else, or for what its maker could
@@ -51,6 +51,9 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // it was asked for before.
   Buffer At(const Place& place);
 
+  // By which the other end knows that it has been given this one.
+  uint64_t number() const;
+
   uint64_t bytes_put() const { return bytes_put_; }
   uint64_t bytes_taken() const { return bytes_taken_; }
 
@@ -62,7 +65,6 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
 
   Layout* const layout_;
   const int own_;  // half of the blocks
-  std::atomic<uint64_t> next_ticket_;
   std::atomic<uint64_t> bytes_put_{0}, bytes_taken_{0};
 };
 

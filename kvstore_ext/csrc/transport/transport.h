@@ -24,7 +24,7 @@ class Transport {
   virtual void Send(const Message& message) = 0;
 
   // From now on payloads to and from a peer may lie in memory that both have. Called once a peer;
-  // a transport between no hosts has no use for it.
+  // a transport within a process needs none.
   virtual void Share(int, std::shared_ptr<SharedMemory>) {}
 
   // After its return the handler runs no more. Must not be called from the handler.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -68,27 +69,37 @@ class WindowEstimator {
     return {part, part};
   }
 
+  // A link to a peer of this host has a window of its own, and says nothing of the wires.
+  void LeaveOut(int peer) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    left_out_.insert(peer);
+  }
+
   // A message without data, sent while its link carried nothing else, was answered after so long.
   // The shortest counts, since everything that disturbs it makes it longer.
   void RoundTrip(int peer, double seconds) {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (left_out_.count(peer) != 0) return;
     double& shortest = round_trips_[peer];
     shortest = shortest == 0 ? seconds : std::min(shortest * kRoundTripFades, seconds);
-    round_trip_ = Sorted(round_trips_)[round_trips_.size() / 2];
+    const std::vector<double> sorted = Sorted(round_trips_);
+    round_trip_ = sorted[sorted.size() / 2];
     Advise();
   }
 
   // A peer acknowledged further bytes, at a time in seconds.
   void Acknowledged(int peer, size_t bytes, double now) {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (left_out_.count(peer) != 0) return;
     const bool idle = now - last_ > kIdleSeconds + 4 * round_trip_;
     last_ = now;
     bytes_[peer] += static_cast<double>(bytes);
     total_ += bytes;
     if (!idle) {
-      if (total_ < bytes_.size() * std::max(kLeastMeasured, 2 * advice_.bytes)) return;
+      const std::vector<double> sorted = Sorted(bytes_);
+      if (total_ < sorted.size() * std::max(kLeastMeasured, 2 * advice_.bytes)) return;
       if (now - since_ < kLeastSeconds) return;
-      const double rate = Sorted(bytes_)[(bytes_.size() - 1) / 2] / (now - since_);
+      const double rate = sorted[(sorted.size() - 1) / 2] / (now - since_);
       rate_ = std::max(rate_ / kRateFades, rate);
       Advise();
     }
@@ -125,10 +136,15 @@ class WindowEstimator {
     return part;
   }
 
-  // Of the links, the one in the middle counts: one to a peer on this machine is much faster.
-  static std::vector<double> Sorted(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values;
+  // By peer, without those that are left out. The one in the middle counts: one to a peer on this
+  // machine is much faster.
+  std::vector<double> Sorted(const std::vector<double>& values) const {
+    std::vector<double> sorted;
+    for (size_t peer = 0; peer < values.size(); ++peer) {
+      if (left_out_.count(static_cast<int>(peer)) == 0) sorted.push_back(values[peer]);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
   }
 
   // Several times what a burst allowance lets through at once, or a busy machine acknowledges at
@@ -149,6 +165,7 @@ class WindowEstimator {
   const size_t slice_bytes_;
   const std::function<void(const Window&)> changed_;
   mutable std::mutex mutex_;         // of all below
+  std::set<int> left_out_;           // peers
   std::vector<double> round_trips_;  // by peer, in seconds; 0: not known yet
   double round_trip_ = 0;            // the one in the middle
   std::vector<double> bytes_;        // by peer, acknowledged since the measurement began

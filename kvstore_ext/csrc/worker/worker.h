@@ -238,7 +238,7 @@ class Worker {
   void TakeIn(const Message& whole);
   std::string Unread();
 
-  bool HandInMemory(int server);  // worker_joins.cc: how it comes to its servers
+  uint64_t HandInMemory(int server);  // worker_joins.cc: how it comes to its servers
 
   // worker.cc: how a job fails and ends.
   void OnMessage(Message message);

@@ -15,8 +15,8 @@ std::vector<int> Worker::AwaitServers(double seconds) {
 
 void Worker::Join() {
   for (int server = 0; server < options_.servers; ++server) {
-    const bool shares = options_.shared_memory && HandInMemory(server);
-    links_[server]->SendControl(JoinMessage(options_.configuration, options_.deterministic, shares,
+    const uint64_t memory = options_.shared_memory ? HandInMemory(server) : 0;
+    links_[server]->SendControl(JoinMessage(options_.configuration, options_.deterministic, memory,
                                             options_.window_bytes > 0));
   }
   Await(welcomed_, links_.size(), "answered that all workers have opened the same store",
@@ -27,16 +27,16 @@ void Worker::Join() {
   for (auto& link : links_) link->Measure();
 }
 
-// Whether the server is of this host, and has it.
-bool Worker::HandInMemory(int server) {
+// Returns the number of memory that the server now has, or 0: it is of another host.
+uint64_t Worker::HandInMemory(int server) {
   std::unique_lock<std::mutex> lock(mutex_);
   const uint64_t door = doors_[server];
   lock.unlock();
   std::shared_ptr<SharedMemory> memory = MemoryDoor::HandIn(door, options_.rank);
-  if (memory == nullptr) return false;
+  if (memory == nullptr) return 0;
   lock.lock();
   memories_[server] = std::move(memory);
-  return true;
+  return memories_[server]->number();
 }
 
 std::pair<uint64_t, uint64_t> Worker::SharedBytes() const {
