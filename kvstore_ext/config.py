@@ -257,6 +257,11 @@ def launcher_reports() -> Optional[str]:
     return os.environ.get("KVSTORE_EXT_REPORTS") or None
 
 
+def servers_are_ours() -> bool:
+    """Whether the launcher of this job says that its servers are kvstore_ext's."""
+    return os.environ.get("KVSTORE_EXT_SERVERS") == "kvstore_ext"
+
+
 def _big_array() -> int:
     name = "MXNET_KVSTORE_BIGARRAY_BOUND"
     return _count(name, 1 << 62) if name in os.environ else 1_000_000

@@ -16,6 +16,7 @@ OWN_NAMES = (
     "DMLC_PS_ROOT_PORT",
     "KVSTORE_EXT_LAUNCH_RANK",
     "KVSTORE_EXT_JOB",
+    "KVSTORE_EXT_SERVERS",
 )
 
 TRACE = "KVSTORE_EXT_TRACE"  # the directory for a trace, on each host
@@ -66,11 +67,13 @@ def process_environment(
     ambient: Mapping[str, str],
     remote: bool,
     interface: str | None,
+    own_servers: bool = True,
 ) -> dict[str, str]:
     """Returns what is laid over the environment that the process's host has anyway.
 
     `counts` holds the numbers of "worker" and "server", `given` comes from --env, `ambient` is
-    the launcher's own environment. Ranks and addresses are not known yet.
+    the launcher's own environment. `own_servers`: servers are those of kvstore_ext, so that workers
+    refuse MXNet's stores. Ranks and addresses are not known yet.
     """
     environment = forwarded(ambient) if remote else {}
     environment.update({k: v for k, v in _DEFAULTS.items() if k not in ambient})
@@ -80,6 +83,8 @@ def process_environment(
     environment["DMLC_ROLE"] = role
     environment["DMLC_NUM_WORKER"] = str(counts["worker"])
     environment["DMLC_NUM_SERVER"] = str(counts["server"])
+    # Of other servers too, as a job may have been started by a process of another one.
+    environment["KVSTORE_EXT_SERVERS"] = "kvstore_ext" if own_servers else "others"
     return environment
 
 

@@ -83,6 +83,7 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
             ambient,
             remote=options.launcher != "local",
             interface=options.interface,
+            own_servers=options.own_servers,
         )
         return Process(role, rank, host, command, environment, options.sync_dst_dir)
 

@@ -17,7 +17,7 @@ from .networks import (
     remembering_declaration,
     remembering_network,
 )
-from .store_names import check_name
+from .store_names import check_name, check_servers
 from .traced_blocks import TracedBlocks
 from .traced_executors import TracedExecutors
 from .traced_networks import TracedNetworks
@@ -83,6 +83,7 @@ def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
         plain = name.lower()
         if plain in KVStoreBase.kv_registry or "dist" not in plain:
             return create(name)
+        check_servers(name)
         report(joining=True)
         enter_stock_job()
         store = create(name)  # MXNet's own returns once the cluster stands

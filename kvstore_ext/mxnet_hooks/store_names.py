@@ -6,7 +6,9 @@ from typing import Dict, List
 
 from mxnet.kvstore import KVStoreBase
 
+from ..config import role_of_process, servers_are_ours
 from ..errors import KVStoreError
+from ..protocol.commands import STOCK_SERVERS
 from ..spelling import nearest
 from ..store.p3_worker import P3Worker
 
@@ -37,6 +39,16 @@ def spellings_of_ours() -> Dict[str, str]:
         f"{before}{name}{behind}": name
         for name, before, behind in product(our_names(), _BEFORE, _BEHIND)
     }
+
+
+def check_servers(name: str) -> None:
+    """Raises KVStoreError for a store of MXNet's own in a job whose servers are kvstore_ext's: they
+    would take its gradients, and leave out its optimizer."""
+    if servers_are_ours() and role_of_process() == "worker":
+        raise KVStoreError(
+            f"{name!r} is MXNet's own store, and the servers of this job are kvstore_ext's: create "
+            f"'p3', or start it with kvstore-launch --replace {name.lower()}=p3; {STOCK_SERVERS}"
+        )
 
 
 def check_name(name: str) -> None:

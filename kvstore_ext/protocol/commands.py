@@ -15,6 +15,11 @@ SPARSE_SETTINGS = "settings"  # then a sparse key's number, and the settings
 
 _BEGIN = "kvstore_ext "
 
+# What is said to who wants MXNet's own store, at workers and at servers.
+STOCK_SERVERS = (
+    "MXNet's store has servers of its own: --server-command \"python -c 'import mxnet'\""
+)
+
 
 def command(word: str, *arguments: object) -> str:
     """A command as it travels; only the last argument may have spaces."""

@@ -16,10 +16,9 @@ from mxnet.kvstore.kvstore_server import KVStoreServer
 from .. import _core
 from ..compression import option_names
 from ..config import Job, Options
-from ..errors import ClusterError
 from ..launch_reports import report
 from ..optimizer.commands import OptimizerCommands
-from ..protocol.commands import GREET, Commands
+from ..protocol.commands import GREET, STOCK_SERVERS, Commands
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
 from ..security.admission import why_unreachable
@@ -78,6 +77,7 @@ class P3Server(KVStoreServer):
         self._latest = time.monotonic() + options.timeout
         self._told_since = 0.0
         self._finished = threading.Event()
+        self._for_ever = threading.Event()
 
     def run(self) -> None:
         """Serves until the workers are done; then the process ends, mostly from in here."""
@@ -147,20 +147,21 @@ class P3Server(KVStoreServer):
             self._lane.set_rank(self.kvstore.rank)
             self._parts.tracing.rank = self.kvstore.rank
             try:
-                self._execute(body.decode())
+                if not self._commands.execute(body.decode(errors="replace")):
+                    self._refuse_stock_store()
             except (Exception, SystemExit) as error:
                 self._fail(f"{type(error).__name__}: {error}")
 
         return control
 
-    def _execute(self, command: str) -> None:
-        if not self._commands.execute(command):
-            # MXNet's own store sends a pickled optimizer. This server would go on without it.
-            raise ClusterError(
-                f"a worker sent the command {command[:20]!r}, as MXNet's own store does: workers "
-                "of this job open p3 (if need be, with kvstore-launch --replace dist_sync=p3). "
-                "For MXNet's store start servers with --server-command \"python -c 'import mxnet'\""
-            )
+    def _refuse_stock_store(self) -> None:
+        """Ends the job, of which MXNet's own store hears nothing: it goes on once its command has
+        returned, and its workers would train with servers that have no optimizer."""
+        self._fail(
+            "a worker has MXNet's own store, such as dist_sync: workers of this job open p3 (if "
+            f"need be, with kvstore-launch --replace dist_sync=p3). {STOCK_SERVERS}"
+        )
+        self._for_ever.wait()  # until the thread that watches for the end ends the process
 
     def _greet(self, arguments: str) -> None:
         rank, host, job_name = [*arguments.split(" "), "", ""][:3]

@@ -8,6 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import AT_ONCE
 
 from .jobs import LAUNCH, Job
@@ -100,3 +102,26 @@ def test_a_script_that_fails_tells_the_other_workers(job: Job, tmp_path: Path) -
         "ValueError: one worker has had enough",
     ]
     job.assert_gone()
+
+
+@pytest.mark.parametrize("name", ["dist_sync", "dist_device_sync"])
+def test_mxnets_own_store_is_refused_before_it_trains(job: Job, tmp_path: Path, name: str) -> None:
+    script = write_scripts(tmp_path)
+    assert job.run("-n", "1", sys.executable, script, name, environment=PACKAGE) == 1
+    refusal = f"'{name}' is MXNet's own store, and the servers of this job are kvstore_ext's"
+    assert refusal in job.log("worker-0")
+    assert f"--replace {name}=p3" in job.log("worker-0")
+    assert "KVStoreDist" not in job.log("worker-0")
+
+
+def test_a_worker_without_the_runner_stands_still_with_mxnets_own_store(
+    job: Job, tmp_path: Path
+) -> None:
+    script = write_scripts(tmp_path)
+    plain = f"import numpy_names; exec(open({script!r}).read())"
+    train = shlex.join([sys.executable, "-c", plain, "dist_sync"])
+    paths = [PACKAGE["PYTHONPATH"], str(Path(__file__).parent), str(tmp_path / "scripts")]
+    environment = {"PYTHONPATH": ":".join(paths)}
+    assert job.run("-n", "1", "sh", "-c", f"{train}; wait", environment=environment) == 1
+    assert "a worker has MXNet's own store" in job.log("server-0")
+    assert "KVStoreDist" not in job.log("worker-0")
