@@ -14,11 +14,13 @@ which method a store has, only what `Compression` and `StoreMethod` say of it. I
     options.py          how an option is declared and checked; ranges are the core's
     terngrad.py, qsgd.py, dgc.py, one_bit.py, sign_sgd.py, half.py, two_bit.py   the methods
     registry.py         the methods by name; what set_gradient_compression takes
+    in_words.py         how a snapshot's compression differs from a run's
 
 To add a method: its file here, its codec in the core with an entry in csrc/codecs/codec_list.cc,
 and its class in ../methods.py, which registers all. This package imports errors, spelling, config,
 keys, protocol and _core, and nothing else of kvstore_ext.
 """
+from .in_words import in_words
 from .method import Compression, GradientCompression
 from .registry import (
     OF_STORES,
@@ -36,6 +38,7 @@ __all__ = [
     "Compression",
     "GradientCompression",
     "describe",
+    "in_words",
     "option_names",
     "options_of_environment",
     "parse",

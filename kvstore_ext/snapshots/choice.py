@@ -22,9 +22,18 @@ def check_parts(manifest: Manifest, parts: Mapping[str, Part]) -> None:
         part.check(manifest.about.get(name, {}))
 
 
-def choose(directory: Path, parts: Mapping[str, Part]) -> Optional[Tuple[Entry, Manifest]]:
+def choose(
+    directory: Path, parts: Mapping[str, Part], unfit: Mapping[Entry, str]
+) -> Optional[Tuple[Entry, Manifest]]:
     """The newest snapshot of a directory that these parts can go on from, or None where there was
     never one. Says on standard error what is wrong with newer ones.
+
+    Parameters
+    ----------
+    directory, parts
+        Where they are, and the run.
+    unfit
+        What is wrong with those that have turned out to be another run's.
 
     Raises
     ------
@@ -34,6 +43,8 @@ def choose(directory: Path, parts: Mapping[str, Part]) -> Optional[Tuple[Entry, 
     refused: List[str] = []
     for entry in complete(directory):
         try:
+            if entry in unfit:
+                raise SnapshotError(unfit[entry])
             manifest = read_manifest(entry.path)
             check_parts(manifest, parts)
             for name, seal in manifest.files.items():

@@ -15,6 +15,10 @@ class SnapshotError(KVStoreError):
     """A snapshot is damaged, or another run's."""
 
 
+class RefusedByRank0(SnapshotError):
+    """Rank 0 has refused all snapshots: its text names that worker, which says why."""
+
+
 class Part:
     """A part of a run. The script's thread calls it, between two steps.
 

@@ -10,7 +10,7 @@ from ..errors import KVStoreError
 from .choice import check_parts, choose
 from .folder import Entry, entry, next_number
 from .manifest import Manifest, read_manifest
-from .part import Part, SnapshotError
+from .part import Part, RefusedByRank0, SnapshotError
 from .random_states import RandomStates
 from .sealed_files import read_sealed
 from .writing import SHARED, Contents, Writing, file_of
@@ -106,13 +106,14 @@ class Snapshots:
     def restore(self, directory: PathLike) -> Optional[int]:
         """Goes on from the newest snapshot that fits; see P3Worker.restore."""
         self.join()
-        found = self._chosen(Path(directory))
-        if found is None:
-            return None
-        target, manifest = found
-        for name, part in self.parts.items():
-            part.prepare(manifest.about.get(name, {}))
-        check_parts(manifest, self.parts)  # with what was made meanwhile
+        unfit: Dict[Entry, str] = {}
+        fits = False
+        while not fits:
+            found = self._chosen(Path(directory), unfit)
+            if found is None:
+                return None
+            target, manifest = found
+            fits = self._prepare(target, manifest, unfit)
         is_own = self._rank < manifest.workers
         own_file = file_of(self._rank if is_own else 0)
         shared, own = [
@@ -155,12 +156,33 @@ class Snapshots:
         self._next[directory] += 1
         return number
 
-    def _chosen(self, directory: Path) -> Optional[tuple[Entry, Manifest]]:
+    def _prepare(self, target: Entry, manifest: Manifest, unfit: Dict[Entry, str]) -> bool:
+        """Makes what a script makes later, by which a snapshot may turn out to be another run's;
+        whether rank 0 goes on from this one. If not, it is among the unfit."""
+        why = ""
+        try:
+            for name, part in self.parts.items():
+                part.prepare(manifest.about.get(name, {}))
+            check_parts(manifest, self.parts)  # with what was made meanwhile
+        except SnapshotError as error:
+            why = str(error)
+        fits = self._agree([float(not why)])[0] == 1
+        if fits and why:
+            raise SnapshotError(
+                f"worker 0 goes on from {target.path}, which worker {self._rank} cannot: {why}"
+            )
+        if not fits:
+            unfit[target] = why
+        return fits
+
+    def _chosen(
+        self, directory: Path, unfit: Dict[Entry, str]
+    ) -> Optional[tuple[Entry, Manifest]]:
         """Rank 0's choice, as this worker sees it."""
         found, refused = None, None
         if self._rank == 0:
             try:
-                found = choose(directory, self.parts)
+                found = choose(directory, self.parts, unfit)
             except SnapshotError as error:
                 refused = error
         told = [0.0, 0.0, 0.0, 0.0]
@@ -172,7 +194,7 @@ class Snapshots:
         if kind == 0:
             return None
         if kind == 2:
-            raise refused or SnapshotError(
+            raise refused or RefusedByRank0(
                 f"worker 0 can go on from no snapshot in {directory}, as it says"
             )
         if self._rank == 0:

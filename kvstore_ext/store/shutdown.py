@@ -15,6 +15,7 @@ import mxnet as mx
 from ..errors import KVStoreError
 from ..launch_reports import report
 from ..protocol.end_signal import STATUS, TOLD, was_told
+from ..snapshots.part import RefusedByRank0
 from .exit_status import ExitStatus
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
@@ -48,6 +49,8 @@ def _report(store: Any, reason: str) -> None:
 
 
 def _crash(error: BaseException) -> str:
+    if isinstance(error, RefusedByRank0):
+        return str(error)  # which is to blame, and not the script of this worker
     text = traceback.format_exception_only(type(error), error)[-1].strip()
     return f"its script failed: {text}"
 

@@ -6,13 +6,14 @@ from typing import Any, Callable, Dict, List
 import mxnet as mx
 import numpy as np
 
+from ..compression import in_words
 from ..copies import copied, packed, resume
 from ..errors import KVStoreError
 from ..keys.names import Key
 from ..lane.lane import Lane
 from ..optimizer.server_values import expect_rows, put_value
 from ..protocol.carries import NOBODY
-from ..snapshots.part import About, Part
+from ..snapshots.part import About, Part, SnapshotError
 from .key_router import KeyRouter
 from .sparse_key import SparseKey
 from .summed_key import UpdatedOnServers, UpdatedOnWorkers
@@ -59,8 +60,13 @@ class StoreRun(Part):
 
     def check(self, saved: About) -> None:
         # Before its first key a store can still become anything.
-        if self._router.policies:
-            super().check(saved)
+        if not self._router.policies:
+            return
+        before, now = saved.get("compression", ""), repr(self._router.method.compression)
+        if before and before != now:
+            before, now = in_words(before, now)
+            raise SnapshotError(f"it was taken with {before}; this run has {now}")
+        super().check(saved)
 
     def shared(self) -> Dict[str, Any]:
         self._refuse_sparse()

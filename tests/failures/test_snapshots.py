@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
+from kvstore_ext.compression import in_words
 from kvstore_ext.snapshots import Part
 
 from tests.support.processes import LIMIT
@@ -148,7 +150,7 @@ def test_of_a_damaged_snapshot_the_one_before_is_taken(
         ({"shape": (2, 2)}, r"\(3, 50\), float32; this run has of shape \(2, 2\), float32"),
         ({"optimizer": "sgd"}, "Adam on the servers; this run has SGD on the servers"),
         ({"optimizer": "lamb"}, "Adam on the servers; this run has LAMB on the workers"),
-        ({"type": "terngrad"}, "compression None; this run has TernGrad"),
+        ({"type": "terngrad"}, "it was taken with no compression; this run has terngrad$"),
     ],
 )
 def test_another_run_is_told_with_both_values(
@@ -160,6 +162,50 @@ def test_another_run_is_told_with_both_values(
         store.restore(tmp_path)
     store.push("weight", mx.nd.ones(other.get("shape", SHAPE)))  # it goes on without
     store.close()
+
+
+def trainer_of(**how: Any) -> tuple[mx.gluon.Trainer, Any, Any]:
+    """A Trainer, whose store has no key and no compression before its first step, and that store.
+    """
+    network = mx.gluon.nn.Dense(3, in_units=5)
+    network.initialize()
+    store = mx.kv.create("p3")
+    trainer = mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=store, **how)
+    return trainer, network, store
+
+
+def test_a_trainers_snapshot_of_another_compression_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compressed = {"compression_params": {"type": "terngrad"}}
+    for how in ({}, compressed):
+        trainer, network, store = trainer_of(**how)
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((1, 5)))
+        loss.backward()
+        trainer.step(1)
+        assert store.snapshot(tmp_path, every=1)
+        store.close()
+    older, newest = (tmp_path / f"snapshot-00000{number}-step-1" for number in (0, 1))
+    refusal = f"{newest} is not taken: it was taken with terngrad; this run has no compression"
+    trainer, network, store = trainer_of()
+    assert store.restore(tmp_path) == 1
+    assert f"kvstore_ext: snapshot {refusal}; the one before it is\n" in capfd.readouterr().err
+    store.close()
+    shutil.rmtree(older)
+    trainer, network, store = trainer_of()
+    with pytest.raises(KVStoreError, match=f"^snapshot {refusal}$"):
+        store.restore(tmp_path)
+    store.close()
+
+
+def test_two_of_one_type_are_told_by_the_options_that_differ() -> None:
+    one = "TernGrad(exclude=(), clip_sigma=2.5)"
+    assert in_words(one, one.replace("2.5", "3.0")) == (
+        "terngrad with clip_sigma 2.5",
+        "terngrad with clip_sigma 3.0",
+    )
+    assert in_words("no repr at all", "None") == ("no repr at all", "no compression")
 
 
 def test_a_run_that_lacks_a_part_is_told(tmp_path: Path) -> None:

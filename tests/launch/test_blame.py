@@ -16,6 +16,7 @@ from .jobs import REPORT, STAY, Job
     [
         ("worker 1: its script failed: ValueError: worker 7 said so", ["worker 1"]),
         ("worker 1: key 'w' cannot be compressed: it has NaN", ["worker 1"]),
+        ("worker 1: worker 0 can go on from no snapshot in d, as it says", ["worker 0"]),
         ("server 0: worker 1 has left, but worker 0 pushed key 'w', round 4", ["worker 1"]),
         ("server 0: worker 1, 12 has not pushed key 'w'", ["worker 1", "worker 12"]),
         ("server 0: workers 1, 2 and 3 have not", ["worker 1", "worker 2", "worker 3"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,31 @@ for step in range(begin, 12):
     store.barrier()
 print(value.asnumpy().tolist(), flush=True)
 """
+
+
+REFUSING = """
+import time
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+try:
+    store.restore("snapshots")
+except mx.MXNetError:
+    time.sleep(1 if store.rank == 0 else 0)  # so that the other one ends first
+    raise
+"""
+
+
+def test_the_worker_that_has_refused_the_snapshots_is_named(job: Job) -> None:
+    damaged = job.directory / "snapshots" / "snapshot-000000-step-4"
+    damaged.mkdir(parents=True)
+    (damaged / "manifest.json").write_text("{}")
+    (job.directory / "train.py").write_text(REFUSING)
+    assert job.run("-n", "2", "-s", "1", sys.executable, "train.py") == 1
+    assert "launch: worker 0 on localhost ended with exit status 1" in job.errors
+    assert f"snapshot snapshots/{damaged.name} is not taken: manifest.json is no" in job.errors[-1]
 
 
 def test_a_training_goes_on_from_its_snapshot(job: Job) -> None:
