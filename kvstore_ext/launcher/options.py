@@ -15,6 +15,7 @@ from .hosts import Host, deal_workers, read_hostfile
 from .job_key import given_key, is_secure
 from .mistakes import check_command, check_store_options
 from .output import DEFAULT_LOGS
+from .trace_files import check_directory
 from .worker_command import through_runner
 
 
@@ -83,6 +84,8 @@ def parse(arguments: list[str]) -> Options:
         _check_rank(found.only_rank, found.num_workers)
         if found.trace_steps and not found.trace:
             raise ValueError("--trace-steps: only with --trace DIR")
+        if found.trace:
+            check_directory(found.trace)
         worker_command = through_runner(command, found.replace)
         hosts = hosts_for(launcher, found.hostfile, found.num_workers)
         _check_hosts_needed(found.hosts_needed, hosts, found.num_workers)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import zlib
 from typing import Callable, Iterator
 
@@ -20,6 +21,27 @@ _PIECE = 1 << 20  # bytes, before they are compressed
 _NAME = re.compile(r"(worker|server)-\d+\.(events|json)")
 _ENDINGS = (".events", ".json")
 _UNFINISHED = ".part"
+
+
+def check_directory(directory: str) -> None:
+    """Raises ValueError where a trace lies there, or in directories below, which count as well."""
+    for place, _, names in os.walk(directory):
+        there = sorted(name for name in names if name.endswith(".events"))
+        if there:
+            raise ValueError(
+                f"--trace: found the trace of an earlier job in {directory} "
+                f"({os.path.join(place, there[0])}): take a new directory for each job, such as "
+                f"--trace {_unused(directory)}"
+            )
+
+
+def _unused(directory: str) -> str:
+    """Returns a name beside this one that nothing has."""
+    base = directory.rstrip("/")
+    number = 2
+    while os.path.lexists(f"{base}-{number}"):
+        number += 1
+    return shlex.quote(f"{base}-{number}")
 
 
 class TraceFiles:

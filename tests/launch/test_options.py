@@ -52,6 +52,11 @@ from .jobs import Job
         ),
         (["-n", "1", "--trace-steps", "5:6", "true"], "--trace-steps: only with --trace DIR"),
         (["-n", "1", "--trace", "d", "--trace-steps", "6:6", "true"], "found '6:6', allowed is A:"),
+        (
+            ["-n", "1", "--trace", "t", "true"],
+            "in t (t/attempt-0/worker-0.events): take a new directory for each job, such as "
+            "--trace t-3",
+        ),
         (["-n", "1", "--port", "65536", "true"], "found '65536', allowed are 1 to 65535"),
         (["-n", "1", "--grace", "0", "true"], "found '0', allowed are seconds above 0"),
         (["-n", "1", "--server-command", "'", "true"], "No closing quotation"),
@@ -65,6 +70,9 @@ from .jobs import Job
 def test_usage(job: Job, arguments: list[str], message: str) -> None:
     (job.directory / "hosts").write_text("one slots=1\ntwo:2222 slots=2\n")
     (job.directory / "train.py").write_text("")
+    for traced in ("t/attempt-0", "t-2"):
+        (job.directory / traced).mkdir(parents=True)
+        (job.directory / traced / "worker-0.events").touch()
     assert job.run(*arguments) == 2
     assert message in job.errors[-1]
     assert "Traceback" not in "".join(job.errors)
