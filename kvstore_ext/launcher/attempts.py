@@ -34,9 +34,15 @@ class Attempts:
         self._say = say
         self._job: Job | None = None
         self._failures: list[JobError] = []
+        self._ended_well = False
         self._begun = 0.0  # when the last attempt was
         self._break = 0.0  # before it
         self._stopped: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
+
+    @property
+    def failure(self) -> str:
+        """Why the last attempt has failed; empty where it has not."""
+        return "" if self._ended_well or not self._failures else str(self._failures[-1])
 
     async def run(self) -> int:
         """Returns 0 when an attempt has ended well, the status of the last failure otherwise."""
@@ -52,6 +58,7 @@ class Attempts:
                 if self._is_last(failure):
                     return failure.status
             else:
+                self._ended_well = True
                 return 0
             self._job = None
             if await self._is_stopped():

@@ -108,14 +108,19 @@ async def run(options: Options, watching: Watching) -> int:
         return job
 
     watch = asyncio.ensure_future(watching.watch(terminal.screen if options.status else None, say))
+    attempts = Attempts(options, make, say)
+    failure = "the launcher itself has ended it"
     try:
-        return await Attempts(options, make, say).run()
+        status = await attempts.run()
+        failure = attempts.failure
+        return status
     except OSError as error:
-        say(f"cannot write the log {error.filename}: {error.strerror}; {_OTHER_LOGS}")
+        failure = f"cannot write the log {error.filename}: {error.strerror}"
+        say(f"{failure}; {_OTHER_LOGS}")
         return 2
     finally:
         watch.cancel()
-        watching.conclude()
+        watching.conclude(failure)
         # The last words may not have been read.
         terminal.screen.close()
 

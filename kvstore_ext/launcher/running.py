@@ -37,7 +37,7 @@ class Running:
     """One process of the job.
 
     `ended` is set to the Ending as soon as the process itself has ended, after all of its output.
-    `gone` is done when nothing it started is left either. `account` is what it tells of itself.
+    `was_stopped`: the launcher had it end. `gone` is done when nothing it started is left either. `account` is what it tells of itself.
     `silence`: seconds after which its supervisor gives up a launcher that gives no sign of life.
     """
 
@@ -50,6 +50,7 @@ class Running:
         self.sink = sink
         self._silence = silence
         self._ending = False
+        self.was_stopped = False
         self.account = Account()
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,4 +179,5 @@ class Running:
         if not self.ended.done():
             if ending.status == 0:
                 self.sink.release()
+            self.was_stopped = self._ending
             self.ended.set_result(ending)

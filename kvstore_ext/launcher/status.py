@@ -63,10 +63,13 @@ class Status:
         the beginning), the same with _rate (a second), waiting (a share of the last seconds), held
         (bytes of a server) and late (seconds, lately, by which a worker's pushes came after the
         first worker's; or for which it keeps the others waiting).
-        "slowest" is the worker that was last of all for that long, or None.
+        A state is starts, runs, ended, failed, or stopped by the launcher. "slowest" is the worker that
+        was last of all for that long, or None. "measured": all workers have reported twice, so that
+        there are rates.
         """
         late = self._lateness(running)
-        rows = [self._row(each, late) for each in running]
+        stands = any(each.account.joined.done() for each in running)
+        rows = [self._row(each, late, stands) for each in running]
         workers = [row for row in rows if row["role"] == "worker"]
         slowest = max(workers, key=lambda row: row["late"], default=None)
         if slowest is None or len(workers) < 2 or slowest["late"] < _NOT_LATE:
@@ -76,13 +79,18 @@ class Status:
             "state": "running",
             "processes": rows,
             "slowest": slowest and f"worker {slowest['rank']}",
+            "measured": all(
+                len(self._followers[each.process.name].rows) > 1
+                for each in running
+                if each.process.role == "worker"
+            ),
             "steps_rate": min((row["steps_rate"] for row in workers), default=0.0),
             "waiting": _mean([row["waiting"] for row in workers if row["steps_rate"]]),
             "sent_rate": sum(row["sent_rate"] for row in workers),
             "received_rate": sum(row["received_rate"] for row in workers),
         }
 
-    def _row(self, running: Running, late: dict[int, float]) -> Row:
+    def _row(self, running: Running, late: dict[int, float], stands: bool) -> Row:
         process, account = running.process, running.account
         follower = self._followers.setdefault(process.name, Follower())
         if account.status:
@@ -93,7 +101,7 @@ class Status:
             "role": process.role,
             "rank": rank,
             "host": running.host,
-            "state": _state(running),
+            "state": _state(running, stands),
             "late": late.get(rank or 0, 0.0) if process.role == "worker" and not ended else 0.0,
             "held": int(follower.total("held")),
         }
@@ -119,16 +127,22 @@ class Status:
         return found
 
 
-def line(status: Row) -> str:
-    """Returns the job in one line, as --status shows it."""
-    if not any(row["steps"] for row in status["processes"]):
+def line(status: Row, columns: int | None = None) -> str:
+    """Returns the job in one line, as --status shows it, of at most so many characters: what fits,
+    and the slowest worker before the traffic."""
+    steps = max((row["steps"] for row in status["processes"]), default=0)
+    if not steps:
         return "no step yet"
+    if not status["measured"]:
+        return f"step {steps}, no figures yet"
+    traffic = f"{size(round(status['sent_rate']))}/s sent, "
+    traffic += f"{size(round(status['received_rate']))}/s received"
     slowest = f"slowest: {late(status)}" if status["slowest"] else "no worker is late"
-    return (
-        f"{status['steps_rate']:.1f} steps/s, {status['waiting']:.0%} waiting, "
-        f"{size(round(status['sent_rate']))}/s sent, "
-        f"{size(round(status['received_rate']))}/s received, {slowest}"
-    )
+    parts = [f"{status['steps_rate']:.1f} steps/s", f"{status['waiting']:.0%} waiting"]
+    text = ", ".join([*parts, slowest, traffic])
+    if columns is not None and len(text) > columns:
+        text = ", ".join([*parts, slowest])
+    return text if columns is None else text[:columns]
 
 
 def late(status: Row) -> str:
@@ -141,10 +155,15 @@ def late(status: Row) -> str:
     return f"{status['slowest']} on {row['host']}, {row['late']:.2g} s late"
 
 
-def _state(running: Running) -> str:
+def _state(running: Running, stands: bool) -> str:
+    """Returns what a process does; the scheduler reports nothing but its start, and runs once any
+    other process says that the cluster stands."""
     if running.ended.done():
-        return "ended" if running.ended.result().status == 0 else "failed"
-    return "runs" if running.account.joined.done() else "starts"
+        failed = "stopped" if running.was_stopped else "failed"
+        return "ended" if running.ended.result().status == 0 else failed
+    joined = running.account.joined.done()
+    joined |= stands and running.process.role == "scheduler"
+    return "runs" if joined else "starts"
 
 
 def _mean(values: list[float]) -> float:

@@ -14,7 +14,7 @@ from .output import note, show
 from .status import Row, line
 from .watching import EVERY, NAME
 
-_COLUMNS = "process     host              state     steps  steps/s  waiting    late  "
+_COLUMNS = "process      host              state     steps  steps/s  waiting    late  "
 _COLUMNS += "   sent/s  received/s    held"
 _FRESH = 5.0  # seconds after which the figures of a job that runs are missing
 _BEGINNING, _REST = "\x1b[H", "\x1b[J"  # ANSI: go to the first place; erase what is behind
@@ -58,10 +58,13 @@ def read(directory: str) -> Row:
 
 def table(status: Row) -> str:
     """Returns what is known of a job, in lines."""
-    head = line(status) if _runs(status) else ""
     if status["state"] == "over":
-        head = f"the job is over since {_ago(status)}"
-    elif not head:
+        failure = status["failure"]
+        head = f"the job {'failed' if failure else 'ended well'} {_ago(status)} ago"
+        head += f": {failure}" if failure else ""
+    elif _runs(status):
+        head = line(status)
+    else:
         head = f"no figures for {_ago(status)}: the launcher was killed or is stopped, or says why"
     return "\n".join([head, "", _COLUMNS, *map(_line, status["processes"])])
 
@@ -73,7 +76,7 @@ def _line(row: Row) -> str:
     name = f"{row['role']} {row['rank']}"
     rates = f"{size(round(row['sent_rate'])):>9}  {size(round(row['received_rate'])):>10}"
     held = f"{size(row['held']):>8}" if row["role"] == "server" else ""
-    text = f"{name:<10}  {_shown(row['host']):<16}  {row['state']:<7}"
+    text = f"{name:<11}  {_shown(row['host']):<16}  {row['state']:<7}"
     return text if scheduler else f"{text}{steps if worker else ' ' * 32}  {rates}{held}".rstrip()
 
 

@@ -59,10 +59,10 @@ class Watching:
             self._broken = True
             say(f"the job goes on, but its figures end here: {error!r}")
 
-    def conclude(self) -> None:
-        """Writes that the job is over."""
+    def conclude(self, failure: str) -> None:
+        """Writes that the job is over, and why it has failed: empty where it has not."""
         self._look()
-        self._latest = {**self._latest, "state": "over"}
+        self._latest = {**self._latest, "state": "over", "failure": failure}
         self._write()
 
     def _look(self) -> None:
@@ -76,7 +76,7 @@ class Watching:
         if sys.stderr.isatty():
             # In one row: what is longer could not be drawn over. Some terminals have no size.
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-            screen.show_line(text[: columns - 1])
+            screen.show_line(line(self._latest, columns - 1))
         elif time.monotonic() - self._said >= _EVERY_IN_A_LOG:
             self._said = time.monotonic()
             screen.note(text)

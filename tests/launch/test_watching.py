@@ -26,6 +26,7 @@ import pytest
 from kvstore_ext.launcher import watching
 from kvstore_ext.launcher.account import is_status
 from kvstore_ext.launcher.metrics import METRICS, UP
+from kvstore_ext.launcher.status import line
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.paths import ROOT
@@ -121,11 +122,11 @@ def free_port() -> int:
 
 
 class OnTerminal:
-    """A terminal of 100 columns, and what has been written to it."""
+    """A terminal of 80 columns, and what has been written to it."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
-        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 100, 0, 0))
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
         self._shown = b""
         self._reader = threading.Thread(target=self._read, name="terminal")
         self._reader.start()
@@ -161,8 +162,8 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
     assert job.wait() == 0
     assert watching.wait(LIMIT) == 0
 
-    said = "10.0 steps/s, 25% waiting, 2.0 MB/s sent, 6.0 MB/s received, "
-    said += "slowest: worker 1 on localhost, 0.25 s late"
+    short = "10.0 steps/s, 25% waiting, slowest: worker 1 on localhost, 0.25 s late"
+    said = f"{short}, 2.0 MB/s sent, 6.0 MB/s received"
     assert once.returncode == 0, once.stderr
     head, _, names, *rows = once.stdout.splitlines()
     assert head == said
@@ -171,18 +172,21 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
         "worker 0 localhost runs 40 20.0 25% 0.00s 2.0 MB 6.0 MB",
         "worker 1 localhost runs 20 10.0 25% 0.25s 1.0 kB 3.0 kB",
         "server 0 localhost runs 0 B 0 B 1.5 MB",
-        "scheduler 0 localhost starts",
+        "scheduler 0 localhost runs",
     ]
     assert [" ".join(row.split()) for row in rows] == expected
+    assert {row.index("localhost") for row in rows} == {names.index("host")}
+    assert {row.index("runs") for row in rows} == {names.index("state")}
 
     written = terminal.read()
-    assert said[:99] in written
+    assert short in written
+    assert "MB/s sent" not in written  # nothing that does not fit
     # Each drawing erases the last, and at the end none is left.
     assert "steps/s" not in re.sub("[^\n]*\r\x1b\\[K", "", written)
     assert "launch: the job is done" in written
     shown = table.read()
-    assert said[:99] in shown
-    assert "the job is over" in shown
+    assert said[:79] in shown
+    assert re.search("the job ended well [0-9]+ s ago", shown)
 
     assert values["kvstore_ext_steps_total", "worker", "0"] == 40
     assert values["kvstore_ext_sent_bytes_total", "worker", "1"] == 1000
@@ -191,7 +195,7 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
     assert values["kvstore_ext_waiting_ratio", "worker", "0"] == 0.25
     assert values["kvstore_ext_held_bytes", "server", "0"] == 1_500_000
     assert values[UP, "server", "0"] == 1
-    assert values[UP, "scheduler", "0"] == 0
+    assert values[UP, "scheduler", "0"] == 1
 
 
 def test_a_slow_worker_of_a_real_store_is_named(job: Job) -> None:
@@ -236,8 +240,29 @@ def test_a_mistake_in_watching_ends_no_job(
     said: list[str] = []
     asyncio.run(watched.watch(None, said.append))
     assert said == ["the job goes on, but its figures end here: ZeroDivisionError('of a rate')"]
-    watched.conclude()
+    watched.conclude("")
     assert json.loads((tmp_path / watching.NAME).read_text())["state"] == "over"
+
+
+def test_top_says_which_process_was_the_cause(job: Job) -> None:
+    joined = shlex.quote('{"joined": true}')
+    wait = f"{REPORT} {joined}; exec sleep 1000"
+    fail = f"[ $DMLC_ROLE$KVSTORE_EXT_LAUNCH_RANK != server1 ] || kill -9 $$; {wait}"
+    servers = ["-s", "2", "--server-command", f"sh -c {shlex.quote(fail)}"]
+    assert job.run("-n", "2", *servers, "sh", "-c", wait) == 137
+    ended = top(job.log_dir)
+    assert ended.returncode == 0
+    head, _, _, *rows = ended.stdout.splitlines()
+    cause = "server 1 on localhost was killed by signal 9 (SIGKILL)"
+    assert re.fullmatch(f"the job failed [0-9]+ s ago: {re.escape(cause)}", head), head
+    states = {" ".join(row.split()[:2]): row.split()[3] for row in rows}
+    assert states.pop("server 1") == "failed"
+    assert set(states.values()) == {"stopped"}
+
+
+def test_before_two_reports_there_are_no_figures(tmp_path: Path) -> None:
+    row = {"role": "worker", "rank": 0, "steps": 7}
+    assert line({"processes": [row], "measured": False}) == "step 7, no figures yet"
 
 
 def test_top_of_no_job(tmp_path: Path) -> None:
