@@ -158,10 +158,9 @@ class Options:
         for name in values:
             if name not in known and name not in others:
                 more = f", and a compression's {', '.join(others)}" if others else ""
-                raise OptionError(
-                    f"there is no option {name!r}; the options are {', '.join(known)}{more}"
-                    + did_you_mean(name, {option: option for option in (*known, *others)})
-                )
+                meant = did_you_mean(name, {option: option for option in (*known, *others)})
+                allowed = meant or f"; the options are {', '.join(known)}{more}"
+                raise OptionError(f"there is no option {name!r}{allowed}")
         return cls(**{name: value for name, value in values.items() if name in known})
 
     @property
@@ -229,7 +228,7 @@ class Job:
             scheduler=f"{host}:{_count('DMLC_PS_ROOT_PORT', 65535)}",
             resending=_resending(),
             big_array=_big_array(),
-            launch_rank=_launch_rank(),
+            launch_rank=launch_rank(),
             name=_job_name(),
         )
 
@@ -237,6 +236,12 @@ class Job:
 def role_of_process() -> Optional[str]:
     """What a launcher wants this process to be: worker, server or scheduler; None outside a job."""
     return os.environ.get("DMLC_ROLE")
+
+
+def launch_rank() -> Optional[int]:
+    """What kvstore-launch takes for this process's rank; None where it has not started it."""
+    text = os.environ.get("KVSTORE_EXT_LAUNCH_RANK", "")
+    return int(text) if re.fullmatch("[0-9]+", text) else None
 
 
 def trace_asked_for() -> Optional[Tuple[str, Steps]]:
@@ -275,11 +280,6 @@ def _resending() -> float:
     name = "PS_RESEND_TIMEOUT"
     milliseconds = _count(name) if name in os.environ else 1000
     return min(4.0, 0.0035 * milliseconds)
-
-
-def _launch_rank() -> Optional[int]:
-    text = os.environ.get("KVSTORE_EXT_LAUNCH_RANK", "")
-    return int(text) if re.fullmatch("[0-9]+", text) else None
 
 
 def _job_name() -> str:

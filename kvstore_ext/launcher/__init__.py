@@ -8,8 +8,12 @@ same arguments and do the same. To follow a job, read in this order:
     arguments    the command line's options
     option_types what each may be
     dmlc_options those of MXNet's own launcher, and what replaces them
+    runner_options
+                 those of kvstore-ext, which belong into the workers' command
     options      the command line, checked
     mistakes     commands that users type and do not mean
+    store_options
+                 which options the stores have
     worker_command
                  the workers' command, with the runner, kvstore_run.py, put into it
     hosts        the hostfile, and which process goes to which host

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import option_types as types
 from .dmlc_options import add_replaced
+from .runner_options import add_runners
 
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
 
@@ -27,6 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_hosts(parser)
     _add_output(parser)
     add_replaced(parser)
+    add_runners(parser)
     parser.add_argument(
         "command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="run by every worker"
     )

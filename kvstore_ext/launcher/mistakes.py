@@ -10,6 +10,7 @@ import shutil
 from difflib import get_close_matches
 from typing import Mapping, Sequence
 
+from .store_options import option_names
 from .worker_command import script_of
 
 # Which of the programs on the PATH are looked at for a misspelt one.
@@ -40,18 +41,27 @@ def check_command(command: Sequence[str], local: bool, path: str | None = None) 
 
 
 def check_store_options(environment: Mapping[str, str]) -> None:
-    """Raises ValueError where the stores' options in a process's environment cannot be read.
+    """Raises ValueError where the stores' options in a process's environment cannot be read, or
+    one of them is none of any store's.
 
-    Which options there are only the stores know.
+    What values they may have only the stores know.
     """
-    text = environment.get(_STORE_OPTIONS, "{}")
+    text = environment.get(_STORE_OPTIONS)
+    if text is None:
+        return
     try:
-        readable = isinstance(json.loads(text), dict)
+        options = json.loads(text)
         why = ""
     except ValueError as error:
-        readable, why = False, f": {error}"
-    if not readable:
+        options, why = None, f": {error}"
+    if not isinstance(options, dict):
         raise ValueError(f"{_STORE_OPTIONS} is {text!r}, which is no JSON object{why}")
+    known = option_names()
+    for name in options:
+        if known and name not in known:
+            near = get_close_matches(name, known, n=1)
+            meant = f"did you mean {near[0]!r}?" if near else "kvstore-ext --list has all"
+            raise ValueError(f"{_STORE_OPTIONS}: there is no option {name!r}; {meant}")
 
 
 def _meant_command(first: str, others: Sequence[str]) -> str:
@@ -60,6 +70,8 @@ def _meant_command(first: str, others: Sequence[str]) -> str:
     meant = ""
     if " " in first and not rest and not os.path.exists(first):
         meant = first
+    elif first == "kvstore-ext":  # of an environment that is not activated
+        meant = f"python -m kvstore_run {rest}"
     elif first.endswith(".py"):
         meant = f"python {shlex.quote(first)} {rest}"
     elif re.match(r"[A-Za-z_][A-Za-z0-9_]*=", first):

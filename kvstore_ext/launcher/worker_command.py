@@ -12,6 +12,7 @@ from typing import Sequence
 
 _RUNNER = "kvstore_run"
 _OTHER_NAME = "kvstore_ext"  # of the same, by hand
+_COMMAND = "kvstore-ext"  # the same again
 # Python's options of one letter that take no value and do not matter to who reads the script.
 _FLAGS = "bBdEiIOPqRsSuv"
 _WITH_VALUE = "WX"
@@ -24,12 +25,14 @@ def through_runner(command: Sequence[str], replacements: Sequence[str]) -> list[
     effect, as the command is another one.
     """
     options = [word for text in replacements for word in ("--replace", text)]
+    if os.path.basename(command[0]) == _COMMAND:
+        return [command[0], *options, *command[1:]]
     position = _end_of_options(command)
     if position is None:
         if replacements:
             raise ValueError(
-                f"--replace: found the command '{command[0]}', allowed are python, python3 and "
-                f"python3.x with a script or -m; others run python -m {_RUNNER} --replace by "
+                f"--replace: found the command '{command[0]}', allowed are {_COMMAND}, python, "
+                f"python3 and python3.x with a script or -m; others run {_COMMAND} --replace by "
                 "themselves"
             )
         return list(command)

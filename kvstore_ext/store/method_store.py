@@ -67,7 +67,7 @@ class MethodStore(LaneStore):
         ----------
         compression_params
             {'type': 'terngrad', 'clip_sigma': 2.5}, or 'terngrad' alone: see compression/, or
-            python -m kvstore_ext --list. Options that are not given are taken from
+            kvstore-ext --list. Options that are not given are taken from
             KVSTORE_EXT_OPTIONS. A store that has its name from a type may get options of that.
 
         Raises

@@ -73,7 +73,7 @@ def script_words(command: str) -> list[str]:
 
 
 def _as_it_is(command: str) -> Run | None:
-    runner = r"(?:kvstore-ext|python -m kvstore_ext) (?:--\w+ \S+ )*train\.py.*"
+    runner = r"kvstore-ext (?:--\w+ \S+ )*train\.py.*"
     short = command.endswith((" --help", " --list"))
     return Run(command, command) if short or re.fullmatch(runner, command) else None
 
@@ -111,8 +111,8 @@ def _script(command: str) -> Run | None:
 
 def _launch(command: str) -> Run | None:
     """A job of train.py. Every line of the launcher is also asked what it would start."""
-    runner = r"(?:-m kvstore_run (--join ))?"
-    found = re.fullmatch(rf"{_LAUNCHER}(.*)python {runner}(train\.py.*)", command)
+    runner = r"(?:python |kvstore-ext (--join ))"
+    found = re.fullmatch(rf"{_LAUNCHER}(.*?){runner}(train\.py.*)", command)
     if not found:
         return None
     start, options, join, script = found.groups()
@@ -131,7 +131,7 @@ def _check(command: str) -> Run | None:
         return Run(*[f"{reader[0]}--help"] * 2)  # their own tests have more
     if command.startswith("python tools/report_screenshots.py "):
         return Run(*["python tools/report_screenshots.py --help"] * 2)
-    found = re.fullmatch(r"(?:python -m kvstore_ext|kvstore-ext) --check( -H hosts)?", command)
+    found = re.fullmatch(r"kvstore-ext --check( -H hosts)?", command)
     if not found:
         return None
     asked = f"{command} --help"  # tests/check has hosts

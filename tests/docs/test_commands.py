@@ -24,7 +24,7 @@ from .rules import dry_run, run_for, script_words
 TRAIN = Path(__file__).with_name("train.py")
 SERVER = "kvstore-ext --serve"  # which has a test of its own
 RUNNER = re.compile(
-    r"((?:\w+='[^']*' )*)(?:python -m kvstore_ext|kvstore-ext) (?!--check)([^;|&]*)")
+    r"((?:\w+='[^']*' )*)kvstore-ext (?!--check)([^;|&]*)")
 
 # Each once, with the first place where it stands.
 COMMANDS: dict[str, str] = {}
@@ -100,6 +100,14 @@ def test_servers_of_another_launcher_serve_its_worker(cluster: Cluster) -> None:
     assert SERVER in COMMANDS
     job = cluster.run(TRAIN, workers=1, servers=1, server=("-m", "kvstore_ext", "--serve"))
     assert "trained by P3Worker" in job.workers[0].output
+
+
+def test_the_runner_has_one_name() -> None:
+    """One document says what does the same where that name is not to be had."""
+    for document in documents():
+        text = document.read_text(encoding="utf-8")
+        assert not re.search(r"python -m kvstore_ext\b(?!\.)", text), document
+        assert ("python -m kvstore_run" in text) == (document.name == "getting-started.md"), document
 
 
 def test_a_command_without_a_rule_is_noticed() -> None:

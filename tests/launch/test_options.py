@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 from pathlib import Path
 
 import kvstore_ext
 import pytest
+from kvstore_ext import compression
+from kvstore_ext.launcher import store_options
 from kvstore_ext.launcher.arguments import make_parser
 from kvstore_ext.launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
 from kvstore_ext.launcher.network import free_port
@@ -36,6 +39,10 @@ from .jobs import Job
         (["-n", "1", "--dry-run", "zzz", "train.py"], "'zzz' is no program here"),
         (["-n", "1", "python3", "trian.py", "--lr", "1"], "; did you mean: train.py"),
         (["-n", "1", "python3", "sub/train.py"], "there is no script 'sub/train.py' in "),
+        (
+            ["-n", "1", "--env", "PATH=/none", "kvstore-ext", "--join", "train.py"],
+            "did you mean: python -m kvstore_run --join train.py",
+        ),
         (["-n", "1", "A=b", "python", "c"], "did you mean: --env A=b python c"),
         (["-n", "1", "--only-rank", "1", "true"], "--only-rank: found 1, allowed are 0 to 0"),
         (["-n", "1", "--env-worker", "KEY", "true"], "allowed are KEY=VALUE, KEY:VALUE"),
@@ -50,12 +57,28 @@ from .jobs import Job
             ["-n", "1", "--env", "KVSTORE_EXT_OPTIONS={slice_bytes: 8}", "true"],
             "which is no JSON object: Expecting property name",
         ),
+        (
+            ["-n", "1", "--env", 'KVSTORE_EXT_OPTIONS={"slice_byte": 1}', "true"],
+            "KVSTORE_EXT_OPTIONS: there is no option 'slice_byte'; did you mean 'slice_bytes'?",
+        ),
+        (
+            ["-n", "1", "--env-worker", 'KVSTORE_EXT_OPTIONS={"zookeeper": 1}', "true"],
+            "there is no option 'zookeeper'; kvstore-ext --list has all",
+        ),
         (["-n", "1", "--trace-steps", "5:6", "true"], "--trace-steps: only with --trace DIR"),
         (["-n", "1", "--trace", "d", "--trace-steps", "6:6", "true"], "found '6:6', allowed is A:"),
         (
             ["-n", "1", "--trace", "t", "true"],
             "in t (t/attempt-0/worker-0.events): take a new directory for each job, such as "
             "--trace t-3",
+        ),
+        (
+            ["-n", "1", "--join", "python3", "train.py"],
+            "--join is an option of kvstore-ext: kvstore-launch ... kvstore-ext --join train.py",
+        ),
+        (
+            ["-n", "1", "--snapshot", "d", "python3", "train.py"],
+            "kvstore-launch ... kvstore-ext --snapshot DIR train.py",
         ),
         (["-n", "1", "--port", "65536", "true"], "found '65536', allowed are 1 to 65535"),
         (["-n", "1", "--grace", "0", "true"], "found '0', allowed are seconds above 0"),
@@ -147,6 +170,11 @@ def test_a_port_that_is_taken() -> None:
         with pytest.raises(ValueError, match="Address already in use; leave --port out") as error:
             free_port("127.0.0.1", port)
     assert str(error.value).startswith(f"the host {socket.gethostname()} cannot listen at 127.0.0.")
+
+
+def test_the_launcher_knows_all_options_of_the_stores() -> None:
+    of_stores = {known.name for known in dataclasses.fields(kvstore_ext.Options)}
+    assert store_options.option_names() >= {*of_stores, *compression.option_names()}
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

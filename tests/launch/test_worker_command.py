@@ -41,6 +41,13 @@ def test_python_runs_the_runner(command: str, expected: str) -> None:
     assert through_runner(command.split(), ["a=p3", "b=p3"]) == replaced.split()
 
 
+def test_the_runner_by_its_name_stays() -> None:
+    command = "/opt/bin/kvstore-ext --join train.py --lr 1".split()
+    assert through_runner(command, []) == command
+    replaced = [command[0], "--replace", "a=p3", *command[1:]]
+    assert through_runner(command, ["a=p3"]) == replaced
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -88,7 +95,7 @@ def test_a_malformed_replacement(job: Job, text: str) -> None:
 
 def test_a_replacement_without_effect(job: Job) -> None:
     assert job.run("-n", "1", "--replace", "dist_sync=p3", "sh", "-c", "true") == 2
-    assert "--replace: found the command 'sh', allowed are python" in job.errors[-1]
+    assert "--replace: found the command 'sh', allowed are kvstore-ext, python" in job.errors[-1]
     assert not job.log_dir.exists()
 
 
