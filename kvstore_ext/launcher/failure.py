@@ -52,7 +52,9 @@ def say_failure(failure: JobError, say: Callable[[str], None]) -> None:
     """Says what has failed, with the last lines of who is to blame."""
     say(str(failure))
     lines = failure.sink.last_lines() if failure.sink else []
-    if failure.sink and lines:
+    if failure.sink and lines and failure.sink.is_on_screen:
+        say(f"{failure.whose} are above (all are in {failure.sink.path})")
+    elif failure.sink and lines:
         where = f"{failure.whose} (all are in {failure.sink.path}):"
         say("\n    ".join([where, *lines]))
 
@@ -72,7 +74,8 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
     if not reason:
         ending = culprit.ended.result()
         text = f"{culprit.title} {ending.text}"
-        if culprit.account.reason and no_store_was_opened(processes, own_servers):
+        waited = culprit.account.reason and culprit.process.role != "worker"
+        if waited and no_store_was_opened(processes, own_servers):
             text = f"{text}: {NO_STORE}"
         host = culprit.process.host if ending.lost else None
         return JobError(

@@ -94,7 +94,7 @@ def check_program(name: str, python: str = sys.executable) -> None:
 async def run(options: Options, watching: Watching) -> int:
     """Runs the job, as often as it takes, and is watched; returns the exit status."""
     make_room(len(plan(options, os.environ)))
-    terminal = Terminal(options.only_rank)
+    terminal = Terminal(options.only_rank, options.quiet)
     say = terminal.screen.note
 
     def make(options: Options) -> Job:

@@ -48,6 +48,7 @@ class Sink:
         self._log = io.FileIO(self.path, "x")
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._shown: deque[int] = deque(maxlen=LAST_LINES)  # the terminal's count before each
         self._held: bytearray | None = None  # what the terminal does not show yet
         self._lines_held = 0
 
@@ -55,6 +56,7 @@ class Sink:
         """Has the terminal wait for what comes: an error perhaps, of which others print an echo."""
         if self._held is None:
             self._held = bytearray()
+            self._shown.clear()
             self._last = deque(self._last, maxlen=_LINES_OF_FAILURE)
 
     def release(self) -> None:
@@ -93,12 +95,26 @@ class Sink:
         count = max(LAST_LINES, self._lines_held)
         return [line.decode(errors="replace") for line in lines[-count:]]
 
+    @property
+    def is_on_screen(self) -> bool:
+        """Whether a terminal still shows the last lines."""
+        if self._unfinished or not self._shown:
+            return False
+        below = self._terminal.lines - self._shown[0]
+        # With the launcher's own lines about a failure below them.
+        room = below <= self._terminal.rows - 3
+        return room and len(self._shown) == min(len(self._last), LAST_LINES)
+
     def _show(self, lines: list[bytes]) -> None:
         # A progress bar draws over itself after each "\r"; what counts is how it looked last.
         lines = [line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
         self._last.extend(lines)
         self._lines_held += len(lines) if self._held is not None else 0
+        lines = [line for line in lines if not self._terminal.leaves_out(line)]
         if lines and self._view.by_lines:
+            if self._held is None:
+                self._shown.extend(range(self._terminal.lines, self._terminal.lines + len(lines)))
+                self._terminal.lines += len(lines)
             text = b"".join(self._view.prefix + line + b"\n" for line in lines)
             self._display(text)
 

@@ -12,6 +12,7 @@ from typing import Any, List
 
 import mxnet as mx
 
+from ..config import launch_rank, role_of_process
 from ..errors import KVStoreError
 from ..launch_reports import report
 from ..protocol.end_signal import STATUS, TOLD, was_told
@@ -42,6 +43,13 @@ def _tell_launcher_of_errors() -> None:
         print_error(kind, error, trace)
 
     sys.excepthook = functools.partial(report_first, sys.excepthook)
+
+
+def tell_launcher_of(error: BaseException) -> None:
+    """The same for a worker that has opened no store: its store's name or an option is wrong, say,
+    and so is that of all others."""
+    if role_of_process() == "worker" and not _tell_launcher_of_errors.cache_info().currsize:
+        report(failed=f"worker {launch_rank()}: {_crash(error)}")
 
 
 def _report(store: Any, reason: str) -> None:

@@ -157,3 +157,11 @@ def test_a_store_trains(job: Job) -> None:
     assert PULLED in job.lines
     assert len(fingerprints(job)) == 4
     assert len(set(fingerprints(job))) == 1
+
+
+def test_quiet_leaves_the_fingerprints_to_the_logs(job: Job) -> None:
+    (job.directory / "train.py").write_text(TRAIN)
+    assert job.run("--quiet", "--secure", "-n", "1", sys.executable, "train.py") == 0, job.errors
+    assert job.lines == [PULLED]
+    for name in ("worker-0", "server-0", "scheduler-0"):
+        assert "encrypts with the job's key" in job.log(name)

@@ -40,6 +40,21 @@ def test_the_lines_of_a_hidden_worker_that_fails(job: Job) -> None:
     ]
 
 
+def test_what_the_terminal_has_just_shown_is_not_repeated(job: Job) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    arguments = ["-n", "1", "--server-command", "sleep 1000"]
+    try:
+        job.start(*arguments, "sh", "-c", "echo one; echo why; exit 3", stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = _read_all(ours).decode()
+    finally:
+        os.close(ours)
+    assert job.wait() == 3
+    assert shown.count("why") == 1
+    assert f"launch: its last lines are above (all are in {job.log_dir}/worker-0.log)" in shown
+
+
 def test_quiet(job: Job) -> None:
     assert job.run("-q", "-n", "1", "--server-command", "true", "echo", "shown") == 0
     assert job.lines == ["[worker 0] shown"]

@@ -114,6 +114,15 @@ def test_mxnets_own_store_is_refused_before_it_trains(job: Job, tmp_path: Path, 
     assert "KVStoreDist" not in job.log("worker-0")
 
 
+def test_a_mistake_that_all_workers_make_is_shown_once(job: Job, tmp_path: Path) -> None:
+    script = write_scripts(tmp_path)
+    assert job.run("-n", "2", "-s", "1", sys.executable, script, "p4", environment=PACKAGE) == 1
+    assert job.lines == []
+    said = "there is no store 'p4'; did you mean 'p3'?"
+    assert [said in line for line in job.errors].count(True) == 1
+    assert said in job.errors[-1]
+
+
 def test_a_worker_without_the_runner_stands_still_with_mxnets_own_store(
     job: Job, tmp_path: Path
 ) -> None:
