@@ -53,8 +53,9 @@ def serve(latest: Callable[[], Row], address: str, port: int) -> None:
         import prometheus_client
         from prometheus_client import core
     except ImportError:
-        install = "pip install 'kvstore_ext[metrics]', or prometheus-client"
-        raise MetricsError(f"--metrics-port needs prometheus_client: {install}") from None
+        raise MetricsError(
+            "--metrics-port needs prometheus_client: pip install prometheus-client"
+        ) from None
 
     class Collector:
         def collect(self) -> Iterator[Any]:
