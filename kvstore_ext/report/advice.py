@@ -9,6 +9,7 @@ from typing import Callable, List, NamedTuple, Optional, Tuple
 
 from .analysis import Analysis
 
+NONE = "No rule has anything to say: nothing stands out in this trace."
 HELD_UP = 0.1  # of a step: who waits less has little to gain
 
 
@@ -37,6 +38,11 @@ def advise(found: Analysis, rules: Tuple[Rule, ...]) -> List[Advice]:
     """What the rules say, in their order."""
     said = (rule(found) for rule in rules)
     return [advice for advice in said if advice is not None]
+
+
+def on_one_host(found: Analysis) -> bool:
+    """Whether all processes share one host, so that none has a slower one than the others."""
+    return len({process.host for process in found.job.processes}) == 1
 
 
 def waits_enough(found: Analysis) -> bool:

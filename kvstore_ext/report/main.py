@@ -7,7 +7,7 @@ from typing import List
 from ..trace.command import errors_in_one_line, output_of, parser_of
 from ..trace.reading import TraceError, read
 from . import words
-from .advice import advise
+from .advice import NONE, advise
 from .analysis import NoStepError, analyse
 from .page import page
 from .rules import RULES
@@ -26,8 +26,8 @@ def main(arguments: List[str]) -> int:
     if not analysis.layers_known:
         waiting = f"{waiting} to {words.per_cent(analysis.share_at_most)}"
     print(f"a step takes {words.seconds(analysis.step)}, {waiting} of it waiting")
-    for advice in advise(analysis, RULES):
-        print(f"- {advice.finding} {advice.remedy}")
+    said = [f"{advice.finding} {advice.remedy}" for advice in advise(analysis, RULES)]
+    print("\n".join(f"- {line}" for line in said or [NONE]))
     print(f"{output}: open it in a browser")
     return 0
 

@@ -6,7 +6,7 @@ from typing import Optional
 import numpy as np
 
 from . import words
-from .advice import HELD_UP, Advice, waits_enough
+from .advice import HELD_UP, Advice, on_one_host, waits_enough
 from .analysis import Analysis
 from .causes import Cause
 
@@ -36,12 +36,14 @@ def straggler(found: Analysis) -> Optional[Advice]:
     others = float(np.median([one.computing for one in found.workers if one is not slowest]))
     if slowest.held_up < HELD_UP / 2 * found.step or slowest.computing < _SLOWER * others:
         return None
+    look = "at that worker's host: its clock rate and load, how it loads data, and"
+    if on_one_host(found):
+        look = "at what else takes this host's processors, how that worker loads data, and"
     return Advice(
         f"Worker {slowest.rank} computes {words.seconds(slowest.computing)} a step, the others "
         f"{words.seconds(others)} in the median; workers wait {words.seconds(slowest.held_up)} a "
         "step for its gradients.",
-        "Look at that worker's host: its clock rate and load, how it loads data, and whether its "
-        "batches are larger.",
+        f"Look {look} whether its batches are larger.",
         "workers",
     )
 
@@ -54,11 +56,12 @@ def taking_turns(found: Analysis) -> Optional[Advice]:
         return None
     if len(found.workers) < 2:
         return None
+    hosts = "this host" if on_one_host(found) else "their hosts"
     return Advice(
         f"{words.per_cent(share)} of all waiting is for gradients that another worker has not "
         "computed yet, and no worker is always the slow one.",
         "Workers take turns in being last: look at batches of uneven size, at loading, and at "
-        "what else runs on their hosts.",
+        f"what else runs on {hosts}.",
         "workers",
     )
 

@@ -6,7 +6,7 @@ from typing import List
 import numpy as np
 
 from . import pictures, words
-from .advice import Advice, advise
+from .advice import NONE, Advice, advise
 from .analysis import Analysis
 from .causes import Cause
 from .html import Markup, table, tag
@@ -19,7 +19,7 @@ def advice_section(found: Analysis) -> Section:
     said = advise(found, RULES)
     items = [_item(advice) for advice in said]
     if not items:
-        items = [tag("li", "No rule has anything to say: nothing stands out in this trace.")]
+        items = [tag("li", NONE)]
     return Section("advice", "What to do", "", [tag("ul", *items, class_="advice")])
 
 

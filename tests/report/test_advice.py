@@ -41,6 +41,22 @@ def test_straggler() -> None:
     assert is_silent(process_rules.straggler, jobs.FULL_LINK.trace())
 
 
+def test_on_one_host_no_worker_has_a_slower_one() -> None:
+    apart = replace(jobs.STRAGGLING, hosts=["a", "b", "c", "d"]).trace()
+    said = process_rules.straggler(analyse(apart))
+    assert said is not None
+    assert said.remedy.startswith("Look at that worker's host: ")
+    for job, rule in (
+        (jobs.STRAGGLING.trace(), process_rules.straggler),
+        (taking_turns(), process_rules.taking_turns),
+    ):
+        said = rule(analyse(job))
+        assert said is not None
+        assert "this host" in said.remedy
+        assert "that worker's host" not in said.remedy
+        assert "their hosts" not in said.remedy
+
+
 def test_uneven_servers() -> None:
     said = finding(link_rules.uneven_servers, jobs.UNEVEN.trace())
     assert said.startswith("The link into server 2 has work for 56 % of the time")

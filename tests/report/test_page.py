@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import List, Optional, Tuple
 
 import pytest
+from kvstore_ext.report import main as report
+from kvstore_ext.report.advice import NONE
 from kvstore_ext.report.analysis import analyse
 from kvstore_ext.report.page import page
 
@@ -104,6 +106,15 @@ def test_the_command_writes_the_page_and_tells_the_advice(tmp_path: Path) -> Non
     assert done.stdout.startswith("a step takes 73.2 ms, 67 % of it waiting\n- The link into ")
     assert done.stdout.endswith(f"{tmp_path}/report.html: open it in a browser\n")
     assert (tmp_path / "report.html").read_text() == page(analyse(jobs.UNEVEN.trace(), 4.0))
+
+
+def test_the_command_says_that_no_rule_has_anything_to_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(jobs.UNEVEN.trace(), tmp_path)
+    monkeypatch.setattr(report, "RULES", ())
+    assert report.main([str(tmp_path)]) == 0
+    assert f"\n- {NONE}\n" in capsys.readouterr().out
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
