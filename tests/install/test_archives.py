@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -41,6 +43,15 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert found["License"] == "Apache-2.0"
     licences = [Path(name).name for name in archive.namelist() if ".dist-info/" in name]
     assert {"LICENSE", "NOTICE", "entry_points.txt"} <= set(licences)
+
+
+def test_pip_compiles_with_the_pybind11_of_make_demo() -> None:
+    """setup.py keeps objects by its version, so that another one compiles all of them again."""
+    pinned = re.search(r"^pybind11==[\d.]+$", (ROOT / "requirements/build.txt").read_text(), re.M)
+    assert pinned is not None
+    required = re.search(r"^requires = (\[.*\])$", (ROOT / "pyproject.toml").read_text(), re.M)
+    assert required is not None
+    assert pinned[0] in json.loads(required[1])
 
 
 def test_the_source_archive_has_all_of_the_checkout(tmp_path: Path) -> None:
