@@ -15,6 +15,7 @@ from .models_exchanged import EcDnn
 from .network import Network, NetworkError, load, names
 from .picture import draw
 from .profiling import ProfileError, profile
+from .progress import followed, say
 from .speeds import Speeds, SpeedsError
 from .stores import stores
 from .sweep import rows
@@ -42,7 +43,8 @@ def main(arguments: List[str]) -> int:
             parser.error(f"argument --stores: there is no store {unknown[0]!r}; {allowed}")
         wanted = found.stores or [name for name in known if name != "ec_dnn"]
         chosen = {name: known[name] for name in wanted}
-        predicted = list(rows(network, _cluster(found), found.bandwidth, found.hosts, chosen))
+        cases = rows(network, _cluster(found), found.bandwidth, found.hosts, chosen)
+        predicted = list(followed(cases, _announced(found, len(chosen))))
         print(_described(network))
         print("\n".join(table(predicted)))
         if draw(predicted, found.output):
@@ -52,6 +54,16 @@ def main(arguments: List[str]) -> int:
     return 0
 
 
+def _announced(found: argparse.Namespace, stores: int) -> int:
+    """Says how many cases there are, before they take their time; returns that."""
+    count = len(found.bandwidth) * len(found.hosts) * stores
+    say(
+        f"{count} cases: {len(found.bandwidth)} bandwidths, {len(found.hosts)} numbers of hosts and "
+        f"{stores} stores; --bandwidth, --hosts and --stores choose some of them"
+    )
+    return count
+
+
 def _described(network: Network) -> str:
     size = f"{network.elements:,} parameters, {network.batch} samples a worker and iteration"
     return f"{network.name}: {size}, {network.compute:.4f} s of computing; {network.device}"
@@ -59,6 +71,7 @@ def _described(network: Network) -> str:
 
 def _network(found: argparse.Namespace) -> Network:
     if found.profile:
+        say(f"one worker and one server run all of {found.profile[0]} first, traced")
         network = profile(found.profile, found.batch)
     elif found.trace:
         source = f"kvstore-launch --trace {found.trace}"

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kvstore_ext.predict import progress
 from kvstore_ext.predict.devices import on
 from kvstore_ext.predict.job_trace import network_of
 from kvstore_ext.predict.network import NetworkError, load
 from kvstore_ext.predict.speeds import Speeds, SpeedsError
+from kvstore_ext.predict.sweep import Row
+from kvstore_ext.predict.table import OFF, choose, table
 from kvstore_ext.trace.events import EVENT, Kind
 from kvstore_ext.trace.reading import JobTrace, KeyInfo, ProcessTrace
 
@@ -40,6 +43,43 @@ def test_it_names_the_best_store_and_what_limits_it(tmp_path):
     assert Speeds.load(tmp_path / "same.json") == Speeds()
     pictured = (tmp_path / "predict.svg").exists()
     assert pictured != ("no picture: matplotlib is not installed" in ended.stdout)
+
+
+def row_of(store: str, seconds: float) -> Row:
+    return Row(1.0, 4, store, seconds, 32 / seconds, 0.5, "wire")
+
+
+def test_a_tie_goes_to_a_store_that_mxnet_can_make_here():
+    near = [row_of("p3", 1.02), row_of("dist_sync", 1.5), row_of("stock_p3", 1.0)]
+    text = "\n".join(table(near))
+    assert "* p3 " in text
+    assert "= stock_p3 " in text
+    assert "  best: p3, limited by wire; a tie with stock_p3, of which that may be 13% off" in text
+    far = [row_of("p3", 1.2), row_of("stock_p3", 1.0)]
+    assert choose(far) == (far[1], [])
+    assert choose(near[:2]) == (near[0], [])
+    others = near[1:]
+    assert choose(others) == (others[1], [])
+
+
+def test_ties_are_as_wide_as_predictions_were_off():
+    text = (RUNNER.parent / "docs" / "prediction.md").read_text()
+    for store, arm in (("dist_sync",) * 2, ("stock_p3",) * 2, ("ring", "horovod")):
+        worst = re.search(rf"^\| {arm} \|.*\| ([\d.]+) % \|$", text, re.MULTILINE)
+        assert worst is not None
+        assert 100 * OFF[store] >= float(worst[1])
+
+
+def test_it_says_beforehand_how_much_there_is_to_do(tmp_path, capsys, monkeypatch):
+    clusters = ["--hosts", "2,4", "--bandwidth", "10", "--stores", "p3,ring"]
+    Speeds().save(tmp_path / "given.json")
+    speeds = ["--speeds", "given.json"]
+    ended = run("--model", "alexnet", *clusters, *speeds, directory=tmp_path)
+    assert "predict: 4 cases: 1 bandwidths, 2 numbers of hosts and 2 stores" in ended.stderr
+    monkeypatch.setattr(progress, "LINES_EVERY", 0.0)
+    assert list(progress.followed(iter("abc"), 3)) == ["a", "b", "c"]
+    said = [f"kvstore-ext predict: {number} of 3 cases" for number in (1, 2)]
+    assert capsys.readouterr().err.splitlines() == said
 
 
 def test_it_measures_how_fast_this_host_encodes(tmp_path):
