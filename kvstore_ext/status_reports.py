@@ -3,9 +3,10 @@
     {"status": {"at": 81.2, "steps": 40, "waiting": 3.1, "sent": 1000, "received": 900}}
 
 is a worker's: `at` is its own clock in seconds, the others have added up since it began, in steps,
-seconds and bytes. A server says `held`, bytes of values and open sums, instead of steps and
-waiting, and `workers`: by rank, slices pushed to it, seconds by which they came after the first
-worker's, and seconds for which a round waits for it now.
+seconds and bytes; `waiting` is the time in which the script needed parameters that were on their
+way. A server says `held`, bytes of values and open sums, instead of steps and waiting, and
+`workers`: by rank, slices pushed to it, seconds by which they came after the first worker's, and
+seconds for which a round waits for it now.
 
 The scheduler says nothing, nor does a process that no launcher listens to.
 """

@@ -28,6 +28,7 @@ from ..status_reports import keep_reporting, report_status
 from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
+from .script_reads import script_reads
 from .told_to_end import ToldToEnd
 
 _LATER = 1.1  # a worker's limits, times those of servers, which know who is missing
@@ -117,6 +118,8 @@ class ClusterLane(Lane):
         self.told_to_end = ToldToEnd(self.worker, self.rank, job.servers, self._left)
         report(joined=True, rank=self.rank)
         self._reporting = keep_reporting(self._status, self._left)
+        if self._reporting is not None:
+            script_reads.watch(self.worker)
 
     def count_steps_of(self, store: Any) -> None:
         """Has the launcher hear how many steps the store has behind it, from now on."""

@@ -23,7 +23,7 @@ METRICS = {
     "kvstore_ext_waiting_ratio": (
         "waiting",
         "worker",
-        "Share of the last seconds in which the parameters needed first were on their way.",
+        "Share of the last seconds in which the worker needed parameters that were on their way.",
     ),
     "kvstore_ext_lateness_seconds": (
         "late",

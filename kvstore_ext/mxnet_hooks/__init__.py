@@ -8,6 +8,7 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     registry.py             the names by which mx.kv.create makes stores
     networks.py             which layer is the last of a network that they train
     trained_parameters.py   what they have of a run, for its snapshots and for store.join
+    reading.py              when a script reads them
     traced_networks.py      when the layers of a network run, for a trace: of a hybridized one,
     traced_executors.py     of Module's,
     traced_blocks.py        and of others, for which

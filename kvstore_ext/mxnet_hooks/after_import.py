@@ -17,6 +17,7 @@ from .networks import (
     remembering_declaration,
     remembering_network,
 )
+from .reading import tell_of_reading
 from .store_names import check_name, check_servers
 from .traced_blocks import TracedBlocks
 from .traced_executors import TracedExecutors
@@ -46,6 +47,7 @@ def adopt(store_class: type) -> None:
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
     _let_traces_know_networks()
+    tell_of_reading()
     mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
     mx.gluon.Trainer.__init__ = _introducing_made_trainer(
         remembering_declaration(mx.gluon.Trainer.__init__), store_class

@@ -143,6 +143,7 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
              return py::make_tuple(answer.server, py::bytes(answer.text), ToBytes(answer.payload));
            })
       .def("totals", &Worker::totals, WithoutGil())
+      .def("script_reads", &Worker::ScriptReads)
       .def("traffic",
            [](Worker& self) {
              const Traffic traffic = self.traffic();

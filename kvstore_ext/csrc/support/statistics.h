@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "support/clock.h"
@@ -18,7 +17,7 @@ struct Totals {
   double queue = 0;            // from a slice's being queued to its first part's leaving
   double wire = 0;             // from there to its result's arriving: servers' work included
   double decode = 0;           // writing results
-  double first = 0;            // in which the most urgent keys were on their way: see Opened
+  double first = 0;            // in which the script needed the most urgent keys: see Opened
   uint64_t plain_bytes = 0;    // of all gradients pushed, as numbers of their types
   uint64_t encoded_bytes = 0;  // of the same as they left
   uint64_t non_finite = 0;     // rounds of keys that did not count
@@ -49,9 +48,10 @@ class Statistics {
     totals_.wire += Restart(key, slice);
   }
 
-  // A key's gradient is ready. While it is away and no key is more urgent, the next forward pass
-  // cannot have begun, and mostly nothing is computed.
-  void Opened(uint64_t key, int priority) {
+  // A key's gradient is ready, which the store was asked to push at an earlier time. While it is
+  // away and no key is more urgent, the next forward pass cannot have begun; once the script has
+  // come to that as well, mostly nothing is computed.
+  void Opened(uint64_t key, int priority, double asked) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto known = priorities_.find(key);
     if (known == priorities_.end() || known->second != priority) {
@@ -60,25 +60,42 @@ class Statistics {
       for (const auto& each : priorities_) highest_ = std::max(highest_, each.second);
     }
     if (priority != highest_) return;
-    if (away_.empty()) away_since_ = Now();
-    away_.insert(key);
+    away_[key] = asked;
+    LookWhetherItWaits();
   }
 
   // Its result is there.
   void Closed(uint64_t key) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (away_.erase(key) > 0 && away_.empty()) totals_.first += Now() - away_since_;
+    if (away_.erase(key) > 0) LookWhetherItWaits();
+  }
+
+  // The script has come to where it reads parameters, and needs what it has pushed before.
+  void ScriptReads() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    read_ = Now();
+    LookWhetherItWaits();
   }
 
   // The time of keys that are still away counts already.
   Totals totals() const {
     std::lock_guard<std::mutex> lock(mutex_);
     Totals totals = totals_;
-    if (!away_.empty()) totals.first += Now() - away_since_;
+    if (waits_) totals.first += Now() - waits_since_;
     return totals;
   }
 
  private:
+  // A script that never tells where it reads counts as if it read all the time.
+  void LookWhetherItWaits() {
+    const bool waits = std::any_of(away_.begin(), away_.end(), [this](const auto& key) {
+      return read_ == 0 || key.second <= read_;
+    });
+    if (waits && !waits_) waits_since_ = Now();
+    if (!waits && waits_) totals_.first += Now() - waits_since_;
+    waits_ = waits;
+  }
+
   double Restart(uint64_t key, uint32_t slice) {
     const auto found = since_.find({key, slice});
     if (found == since_.end()) return 0;  // a pull's answer
@@ -93,8 +110,10 @@ class Statistics {
   std::map<std::pair<uint64_t, uint32_t>, double> since_;
   std::map<uint64_t, int> priorities_;  // by key
   int highest_ = 0;                     // of them
-  std::set<uint64_t> away_;             // keys that have it
-  double away_since_ = 0;
+  std::map<uint64_t, double> away_;     // when the store was asked, of keys that have it
+  double read_ = 0;                     // when the script read parameters last; 0: it never tells
+  bool waits_ = false;                  // for one of these keys
+  double waits_since_ = 0;
 };
 
 }  // namespace kvstore_ext

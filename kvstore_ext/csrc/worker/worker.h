@@ -86,6 +86,9 @@ class Worker {
 
   Totals totals() const { return statistics_.totals(); }
 
+  // The script has come to where it reads parameters.
+  void ScriptReads() { statistics_.ScriptReads(); }
+
   // Bytes of payload, text and header by type of message: sent to all servers, and received.
   Traffic traffic() const;
 

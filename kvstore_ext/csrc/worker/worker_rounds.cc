@@ -45,7 +45,9 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
   key->left.assign(key->cut.size(), false);
   key->arrived.assign(key->cut.size(), false);
   key->missing = key->cut.size();
-  if (operation.opens_round() && key->rounds > 1) statistics_.Opened(key->id, key->priority);
+  if (operation.opens_round() && key->rounds > 1) {
+    statistics_.Opened(key->id, key->priority, operation.pushed);
+  }
   auto round = std::make_shared<Round>();
   round->key = key;
   round->kind = operation.kind;

@@ -1,0 +1,59 @@
+// For what the script waits: the most urgent keys, once it has come to where it reads them.
+#include "support/statistics.h"
+
+#include <gtest/gtest.h>
+
+namespace kvstore_ext {
+namespace {
+
+constexpr uint64_t kFirst = 1, kLater = 2;
+
+TEST(Statistics, AScriptThatNeverTellsWaitsAllTheTime) {
+  Statistics statistics;
+  statistics.Opened(kFirst, 0, Now());
+  statistics.Closed(kFirst);
+  EXPECT_GT(statistics.totals().first, 0);
+}
+
+TEST(Statistics, AScriptThatHasNotComeToReadDoesNotWait) {
+  Statistics statistics;
+  statistics.ScriptReads();
+  statistics.Opened(kFirst, 0, Now());
+  EXPECT_EQ(statistics.totals().first, 0);
+  statistics.Closed(kFirst);
+  EXPECT_EQ(statistics.totals().first, 0);
+}
+
+TEST(Statistics, ItWaitsFromWhereItReads) {
+  Statistics statistics;
+  statistics.ScriptReads();
+  statistics.Opened(kFirst, 0, Now());
+  statistics.ScriptReads();
+  EXPECT_GT(statistics.totals().first, 0);
+  statistics.Closed(kFirst);
+  const double waited = statistics.totals().first;
+  EXPECT_GT(waited, 0);
+  EXPECT_EQ(statistics.totals().first, waited);
+}
+
+TEST(Statistics, AScriptThatIsAheadWaitsFromTheGradientOn) {
+  Statistics statistics;
+  const double asked = Now();
+  statistics.ScriptReads();  // of the next forward pass, while the gradient is still computed
+  statistics.Opened(kFirst, 0, asked);
+  statistics.Closed(kFirst);
+  EXPECT_GT(statistics.totals().first, 0);
+}
+
+TEST(Statistics, OnlyTheMostUrgentKeysCount) {
+  Statistics statistics;
+  statistics.Opened(kFirst, 1, Now());
+  statistics.Closed(kFirst);
+  const double waited = statistics.totals().first;
+  statistics.Opened(kLater, 0, Now());
+  statistics.Closed(kLater);
+  EXPECT_EQ(statistics.totals().first, waited);
+}
+
+}  // namespace
+}  // namespace kvstore_ext
