@@ -20,7 +20,7 @@ To add a method: its file here, its codec in the core with an entry in csrc/code
 and its class in ../methods.py, which registers all. This package imports errors, spelling, config,
 keys, protocol and _core, and nothing else of kvstore_ext.
 """
-from .in_words import in_words
+from .in_words import differing
 from .method import Compression, GradientCompression
 from .registry import (
     OF_STORES,
@@ -38,7 +38,7 @@ __all__ = [
     "Compression",
     "GradientCompression",
     "describe",
-    "in_words",
+    "differing",
     "option_names",
     "options_of_environment",
     "parse",

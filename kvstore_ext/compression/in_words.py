@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 from .registry import TYPES
 
 
-def in_words(saved: str, found: str) -> Tuple[str, str]:
+def differing(saved: str, found: str) -> Tuple[str, str]:
     """Both by their type's name, with the options in which two of one type differ.
 
     Parameters
@@ -34,9 +34,8 @@ def _taken_apart(text: str) -> Tuple[str, Dict[str, str]]:
         return text, {}
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return text, {}
-    options = {
-        str(option.arg): ast.get_source_segment(text, option.value) or "" for option in call.keywords
-    }
+    given = {str(option.arg): option.value for option in call.keywords}
+    options = {name: ast.get_source_segment(text, value) or "" for name, value in given.items()}
     return names.get(call.func.id, call.func.id), options
 
 

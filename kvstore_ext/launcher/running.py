@@ -37,7 +37,8 @@ class Running:
     """One process of the job.
 
     `ended` is set to the Ending as soon as the process itself has ended, after all of its output.
-    `was_stopped`: the launcher had it end. `gone` is done when nothing it started is left either. `account` is what it tells of itself.
+    `was_stopped`: the launcher had it end. `gone` is done when nothing it started is left either.
+    `account` is what it tells of itself.
     `silence`: seconds after which its supervisor gives up a launcher that gives no sign of life.
     """
 

@@ -60,12 +60,12 @@ class Status:
         """Returns what one can say of the job now, as JSON has it.
 
         "processes" has a row each: role, rank, host, state, steps, sent and received (bytes since
-        the beginning), the same with _rate (a second), waiting (a share of the last seconds), held
-        (bytes of a server) and late (seconds, lately, by which a worker's pushes came after the
-        first worker's; or for which it keeps the others waiting).
-        A state is starts, runs, ended, failed, or stopped by the launcher. "slowest" is the worker that
-        was last of all for that long, or None. "measured": all workers have reported twice, so that
-        there are rates.
+        the beginning), the same with _rate (a second), waiting (a share of the last seconds),
+        held (bytes of a server) and late (seconds, lately, by which a worker's pushes
+        came after the first worker's; or for which it keeps the others waiting). A state is starts,
+        runs, ended, failed, or stopped by the launcher.
+        "slowest" is the worker that was last of all for that long, or None. "measured": all workers
+        have reported twice, so that there are rates.
         """
         late = self._lateness(running)
         stands = any(each.account.joined.done() for each in running)

@@ -1,7 +1,7 @@
 """Which options the stores have, as their sources say: the launcher imports none of those.
 
-A method's options are the fields of its class (kvstore_ext/compression/options.py), and so are those
-of every store (kvstore_ext/config.py). One that a method is added with is known here with its file.
+A method's options are the fields of its class (kvstore_ext/compression/options.py), and so are
+those of every store (kvstore_ext/config.py). Those of a method that is added are known with it.
 """
 
 from __future__ import annotations

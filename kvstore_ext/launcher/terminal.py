@@ -27,8 +27,8 @@ class View:
 
 
 class Terminal:
-    """`only` is the rank of the one worker to show; None shows all processes. `quiet` leaves out what
-    each of them notes of a secure job."""
+    """`only` is the rank of the one worker to show; None shows all processes. `quiet` leaves out
+    what each of them notes of a secure job."""
 
     def __init__(self, only: int | None = None, quiet: bool = False) -> None:
         self.screen = Screen()

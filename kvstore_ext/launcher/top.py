@@ -77,7 +77,8 @@ def _line(row: Row) -> str:
     rates = f"{size(round(row['sent_rate'])):>9}  {size(round(row['received_rate'])):>10}"
     held = f"{size(row['held']):>8}" if row["role"] == "server" else ""
     text = f"{name:<11}  {_shown(row['host']):<16}  {row['state']:<7}"
-    return text if scheduler else f"{text}{steps if worker else ' ' * 32}  {rates}{held}".rstrip()
+    figures = "" if scheduler else f"{steps if worker else ' ' * 32}  {rates}{held}"
+    return f"{text}{figures}".rstrip()
 
 
 def _shown(host: str) -> str:

@@ -17,8 +17,6 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Dict, List, Optional, Type
 
-from ..store.shutdown import tell_launcher_of
-
 _Hook = Callable[[Type[BaseException], BaseException, Optional[TracebackType]], Any]
 
 
@@ -82,9 +80,7 @@ def _execute(source: bytes, file: str, names: Dict[str, Any]) -> None:
 def _run(function: Callable[..., Any], *arguments: Any) -> None:
     try:
         function(*arguments)
-    except BaseException as error:
-        if isinstance(error, Exception):
-            tell_launcher_of(error)
+    except BaseException:
         # Only now, so that the script finds the hook that it knows, and may set one of its own.
         sys.excepthook = functools.partial(_report, sys.excepthook)
         raise

@@ -16,6 +16,7 @@ from ..config import role_of_process
 from ..launcher.output import show
 from ..server import process
 from ..spelling import did_you_mean
+from ..store.shutdown import tell_launcher_of
 from . import as_main, joining, listing
 from .automatic_snapshots import AutomaticSnapshots
 from .store_names import spellings_of_ours
@@ -42,7 +43,11 @@ def main(found: argparse.Namespace) -> None:
     if found.join:
         joining.join_where_batches_end()
     run = as_main.run_module if found.module else as_main.run_script
-    run(target, rest)
+    try:
+        run(target, rest)
+    except Exception as error:
+        tell_launcher_of(error)
+        raise
 
 
 def _replace(replacements: List[Tuple[str, str]]) -> None:

@@ -44,8 +44,11 @@ def choose(rows: Sequence[Row]) -> Tuple[Row, List[Row]]:
 
 
 def _named(winner: Row, ties: Sequence[Row]) -> str:
-    off = " and ".join(f"{row.store}, of which that may be {OFF[row.store]:.0%} off" for row in ties)
-    return f"{winner.store}, limited by {winner.limit}" + (f"; a tie with {off}" if ties else "")
+    found = f"{winner.store}, limited by {winner.limit}"
+    if not ties:
+        return found
+    off = [f"{row.store}, predictions of which were up to {OFF[row.store]:.0%} off" for row in ties]
+    return f"{found}; a tie with {' and '.join(off)}"
 
 
 def _groups(rows: Sequence[Row]) -> dict:

@@ -15,7 +15,7 @@ class SnapshotError(KVStoreError):
     """A snapshot is damaged, or another run's."""
 
 
-class RefusedByRank0(SnapshotError):
+class RefusedByRank0Error(SnapshotError):
     """Rank 0 has refused all snapshots: its text names that worker, which says why."""
 
 

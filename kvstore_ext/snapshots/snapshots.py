@@ -10,7 +10,7 @@ from ..errors import KVStoreError
 from .choice import check_parts, choose
 from .folder import Entry, entry, next_number
 from .manifest import Manifest, read_manifest
-from .part import Part, RefusedByRank0, SnapshotError
+from .part import Part, RefusedByRank0Error, SnapshotError
 from .random_states import RandomStates
 from .sealed_files import read_sealed
 from .writing import SHARED, Contents, Writing, file_of
@@ -194,7 +194,7 @@ class Snapshots:
         if kind == 0:
             return None
         if kind == 2:
-            raise refused or RefusedByRank0(
+            raise refused or RefusedByRank0Error(
                 f"worker 0 can go on from no snapshot in {directory}, as it says"
             )
         if self._rank == 0:

@@ -16,7 +16,7 @@ from ..config import launch_rank, role_of_process
 from ..errors import KVStoreError
 from ..launch_reports import report
 from ..protocol.end_signal import STATUS, TOLD, was_told
-from ..snapshots.part import RefusedByRank0
+from ..snapshots.part import RefusedByRank0Error
 from .exit_status import ExitStatus
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
@@ -57,7 +57,7 @@ def _report(store: Any, reason: str) -> None:
 
 
 def _crash(error: BaseException) -> str:
-    if isinstance(error, RefusedByRank0):
+    if isinstance(error, RefusedByRank0Error):
         return str(error)  # which is to blame, and not the script of this worker
     text = traceback.format_exception_only(type(error), error)[-1].strip()
     return f"its script failed: {text}"

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List
 import mxnet as mx
 import numpy as np
 
-from ..compression import in_words
+from ..compression import differing
 from ..copies import copied, packed, resume
 from ..errors import KVStoreError
 from ..keys.names import Key
@@ -64,7 +64,7 @@ class StoreRun(Part):
             return
         before, now = saved.get("compression", ""), repr(self._router.method.compression)
         if before and before != now:
-            before, now = in_words(before, now)
+            before, now = differing(before, now)
             raise SnapshotError(f"it was taken with {before}; this run has {now}")
         super().check(saved)
 

@@ -107,7 +107,8 @@ def test_the_runner_has_one_name() -> None:
     for document in documents():
         text = document.read_text(encoding="utf-8")
         assert not re.search(r"python -m kvstore_ext\b(?!\.)", text), document
-        assert ("python -m kvstore_run" in text) == (document.name == "getting-started.md"), document
+        explains = document.name == "getting-started.md"
+        assert ("python -m kvstore_run" in text) == explains, document
 
 
 def test_a_command_without_a_rule_is_noticed() -> None:

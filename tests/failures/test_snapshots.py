@@ -15,7 +15,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
-from kvstore_ext.compression import in_words
+from kvstore_ext.compression import differing
 from kvstore_ext.snapshots import Part
 
 from tests.support.processes import LIMIT
@@ -201,11 +201,11 @@ def test_a_trainers_snapshot_of_another_compression_is_named(
 
 def test_two_of_one_type_are_told_by_the_options_that_differ() -> None:
     one = "TernGrad(exclude=(), clip_sigma=2.5)"
-    assert in_words(one, one.replace("2.5", "3.0")) == (
+    assert differing(one, one.replace("2.5", "3.0")) == (
         "terngrad with clip_sigma 2.5",
         "terngrad with clip_sigma 3.0",
     )
-    assert in_words("no repr at all", "None") == ("no repr at all", "no compression")
+    assert differing("no repr at all", "None") == ("no repr at all", "no compression")
 
 
 def test_a_run_that_lacks_a_part_is_told(tmp_path: Path) -> None:

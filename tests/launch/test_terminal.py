@@ -45,7 +45,8 @@ def test_what_the_terminal_has_just_shown_is_not_repeated(job: Job) -> None:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     arguments = ["-n", "1", "--server-command", "sleep 1000"]
     try:
-        job.start(*arguments, "sh", "-c", "echo one; echo why; exit 3", stdout=theirs, stderr=theirs)
+        worker = ["sh", "-c", "echo one; echo why; exit 3"]
+        job.start(*arguments, *worker, stdout=theirs, stderr=theirs)
         os.close(theirs)
         shown = _read_all(ours).decode()
     finally:

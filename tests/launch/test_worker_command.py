@@ -42,7 +42,7 @@ def test_python_runs_the_runner(command: str, expected: str) -> None:
 
 
 def test_the_runner_by_its_name_stays() -> None:
-    command = "/opt/bin/kvstore-ext --join train.py --lr 1".split()
+    command = ["/opt/bin/kvstore-ext", "--join", "train.py", "--lr", "1"]
     assert through_runner(command, []) == command
     replaced = [command[0], "--replace", "a=p3", *command[1:]]
     assert through_runner(command, ["a=p3"]) == replaced
