@@ -58,8 +58,8 @@ def _announced(found: argparse.Namespace, stores: int) -> int:
     """Says how many cases there are, before they take their time; returns that."""
     count = len(found.bandwidth) * len(found.hosts) * stores
     say(
-        f"{count} cases: {len(found.bandwidth)} bandwidths, {len(found.hosts)} numbers of hosts "
-        f"and {stores} stores; --bandwidth, --hosts and --stores choose some of them"
+        f"{count} cases (bandwidths: {len(found.bandwidth)}, numbers of hosts: "
+        f"{len(found.hosts)}, stores: {stores}); --bandwidth, --hosts and --stores choose them"
     )
     return count
 

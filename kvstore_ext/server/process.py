@@ -157,6 +157,7 @@ class P3Server(KVStoreServer):
     def _refuse_stock_store(self) -> None:
         """Ends the job, of which MXNet's own store hears nothing: it goes on once its command has
         returned, and its workers would train with servers that have no optimizer."""
+        report(joined=True)  # the cluster stands, or it could not have come
         self._fail(
             "a worker has MXNet's own store, such as dist_sync: workers of this job open p3 (if "
             f"need be, with kvstore-launch --replace dist_sync=p3). {STOCK_SERVERS}"

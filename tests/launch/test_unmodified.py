@@ -133,4 +133,5 @@ def test_a_worker_without_the_runner_stands_still_with_mxnets_own_store(
     environment = {"PYTHONPATH": ":".join(paths)}
     assert job.run("-n", "1", "sh", "-c", f"{train}; wait", environment=environment) == 1
     assert "a worker has MXNet's own store" in job.log("server-0")
+    assert not any("each has trained alone" in line for line in job.errors), job.errors
     assert "KVStoreDist" not in job.log("worker-0")

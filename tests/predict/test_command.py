@@ -75,7 +75,7 @@ def test_it_says_beforehand_how_much_there_is_to_do(tmp_path, capsys, monkeypatc
     Speeds().save(tmp_path / "given.json")
     speeds = ["--speeds", "given.json"]
     ended = run("--model", "alexnet", *clusters, *speeds, directory=tmp_path)
-    assert "predict: 4 cases: 1 bandwidths, 2 numbers of hosts and 2 stores" in ended.stderr
+    assert "predict: 4 cases (bandwidths: 1, numbers of hosts: 2, stores: 2)" in ended.stderr
     monkeypatch.setattr(progress, "LINES_EVERY", 0.0)
     assert list(progress.followed(iter("abc"), 3)) == ["a", "b", "c"]
     said = [f"kvstore-ext predict: {number} of 3 cases" for number in (1, 2)]
