@@ -30,6 +30,7 @@ def test_this_host(job: Job) -> None:
         "  all: A='b c'",
         "  all: DMLC_NUM_SERVER=1",
         "  all: DMLC_NUM_WORKER=2",
+        "  all: KVSTORE_EXT_SERVERS=kvstore_ext",
         "  all: MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN=1",
         "  worker: DMLC_ROLE=worker",
         "  worker: OMP_NUM_THREADS=3",
