@@ -177,7 +177,8 @@ def test_of_two_workers_the_first_alone_prints_the_accuracy(trained: Train, stor
 def test_a_bar_shows_loss_speed_waiting_and_the_time_left(trained: Train) -> None:
     _, (first, second) = trained("p3")
     state = r"steps, \d\d:\d\d left, loss \d\.\d{4}, \d+ samples/s, \d+% waiting"
-    assert re.search(rf"^epoch 3/3: +\d+% \|.*\| \d+/69 {state}", first, re.MULTILINE)
+    # Of an epoch that has just begun nothing is known of the waiting.
+    assert re.search(rf"^epoch [123]/3: +\d+% \|.*\| \d+/69 {state}", first, re.MULTILINE)
     assert "left" not in second
 
 
