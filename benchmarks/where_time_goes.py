@@ -27,7 +27,7 @@ FREQUENCY = 499  # samples of a processor's second
 # Of the first that fits: where a function lies, its name, and what it does.
 KINDS = (
     (r"kernel", r"copy_(from|to)_iter|copy_user|rep_movs", "the kernel copies what travels"),
-    (r"kernel", r"tcp|ip_|inet|sock|skb|sk_|net|softirq|dev_|loopback|csum|nf_",
+    (r"kernel", r"tcp|inet|sock|skb|softirq|loopback|csum|(^|_)(ip|sk|dev|nf|net|netif)_",
      "the kernel's network"),
     (r"kernel", r"fault|page|memcg|mm_|pte|vma|mas_|folio|lru|clear_", "the kernel gives memory"),
     (r"kernel", r"", "threads wait, wake and switch; the kernel's rest"),

@@ -31,6 +31,8 @@ QUICK = {
     "benchmarks/small_keys.py": "--repeats 1 --steps 3",
     "benchmarks/unshaped.py": "--network googlenet --repeats 1 --steps 1",
     "benchmarks/slim_accuracy.py": "--epochs 1 --workers 2 --seeds 1 --methods plain",
+    # Which needs perf, and a kernel that lets it count.
+    "benchmarks/where_time_goes.py": "--help",
     # Whose every run takes the whole time; tests/benchmarks runs what it is made of.
     "benchmarks/ec_dnn_accuracy.py": "--help",
     "benchmarks/ec_dnn_cost.py": "--workers 2 --tau 2 --rounds 2",
