@@ -47,7 +47,6 @@ class Terminal:
         by_lines = self._only is None
         return View(by_lines, alone, _prefix(name, self._coloured))
 
-
     def leaves_out(self, line: bytes) -> bool:
         """Returns whether this line is for the logs alone."""
         return self._quiet and _NOTE.match(line) is not None

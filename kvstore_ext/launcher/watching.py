@@ -72,14 +72,13 @@ class Watching:
         self._write()
 
     def _show(self, screen: Screen) -> None:
-        text = line(self._latest)
         if sys.stderr.isatty():
             # In one row: what is longer could not be drawn over. Some terminals have no size.
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
             screen.show_line(line(self._latest, columns - 1))
         elif time.monotonic() - self._said >= _EVERY_IN_A_LOG:
             self._said = time.monotonic()
-            screen.note(text)
+            screen.note(line(self._latest))
 
     def _write(self) -> None:
         """A disk that is full ends no job: who looks sees how old the figures are."""
