@@ -7,6 +7,8 @@ same arguments and do the same. To follow a job, read in this order:
     main         from the command line to the exit status
     arguments    the command line's options
     option_types what each may be
+    refused_options
+                 options that it does not take, and what to type instead:
     dmlc_options those of MXNet's own launcher, and what replaces them
     runner_options
                  those of kvstore-ext, which belong into the workers' command

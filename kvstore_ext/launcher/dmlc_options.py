@@ -7,7 +7,8 @@ are further names of the launcher's own options.
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+
+from .refused_options import add_refused
 
 _YARN = "YARN is not supported; without it, --launcher ssh, mpi or slurm starts the job"
 _KUBERNETES = "under Kubernetes each pod starts its own process, with MXNet's variables"
@@ -51,12 +52,4 @@ REPLACED = {
 
 def add_replaced(parser: argparse.ArgumentParser) -> None:
     """Has the parser end with a line for each of these options."""
-    for name in REPLACED:
-        parser.add_argument(name, nargs="?", action=_Replaced, help=argparse.SUPPRESS)
-
-
-class _Replaced(argparse.Action):
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None
-    ) -> NoReturn:
-        parser.error(f"{option} is an option of MXNet's launcher: here, {REPLACED[option]}")
+    add_refused(parser, "MXNet's launcher: here,", REPLACED)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+
+from .refused_options import add_refused
 
 # What the command line then looks like, by option. The launcher takes --replace and --trust itself.
 OF_RUNNER = {
@@ -18,12 +19,4 @@ OF_RUNNER = {
 
 def add_runners(parser: argparse.ArgumentParser) -> None:
     """Has the parser end with a line for each of these options."""
-    for name in OF_RUNNER:
-        parser.add_argument(name, nargs="?", action=_OfRunner, help=argparse.SUPPRESS)
-
-
-class _OfRunner(argparse.Action):
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None
-    ) -> NoReturn:
-        parser.error(f"{option} is an option of kvstore-ext: {OF_RUNNER[option]}")
+    add_refused(parser, "kvstore-ext:", OF_RUNNER)
