@@ -7,6 +7,7 @@
 #include "support/ranks.h"
 
 namespace kvstore_ext {
+
 Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
       transport_(std::move(transport)),

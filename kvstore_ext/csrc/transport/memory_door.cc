@@ -9,8 +9,9 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <utility>
+
+#include "support/unguessable.h"
 
 namespace kvstore_ext {
 namespace {
@@ -104,11 +105,10 @@ class Handover {
 }  // namespace
 
 MemoryDoor::MemoryDoor() {
-  std::random_device device;
-  const uint64_t number = (uint64_t{device()} << 32 | device()) | 1;
+  const uint64_t number = Unguessable();
   const Address address(number);
   socket_ = LocalSocket();
-  if (socket_ < 0) return;
+  if (socket_ < 0 || number == 0) return;
   if (bind(socket_, address.get(), address.size) != 0 || listen(socket_, kWaiting) != 0) return;
   number_ = number;
 }
@@ -122,7 +122,11 @@ std::shared_ptr<SharedMemory> MemoryDoor::Take(int worker, uint64_t memory_numbe
   for (int turn = 0; number_ != 0 && turn < kWaiting; ++turn) {
     const int visitor = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (visitor < 0) break;
-    IsOwnUsers(visitor) ? visitors_.push_back(visitor) : static_cast<void>(close(visitor));
+    if (IsOwnUsers(visitor)) {
+      visitors_.push_back(visitor);
+    } else {
+      close(visitor);
+    }
   }
   // Others may have come, and not have handed in theirs yet.
   for (size_t left = visitors_.size(); left > 0; --left) {

@@ -116,9 +116,8 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
 }
 
 void PsLiteTransport::Share(int peer, std::shared_ptr<SharedMemory> memory) {
-  peers_[peer + 1].memory = memory.get();
-  std::lock_guard<std::mutex> lock(mutex_);
-  memories_.push_back(std::move(memory));
+  peers_[peer + 1].shared = std::move(memory);
+  peers_[peer + 1].memory = peers_[peer + 1].shared.get();
 }
 
 // Nothing for what is to travel.

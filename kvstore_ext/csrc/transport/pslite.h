@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -34,6 +33,7 @@ class PsLiteTransport : public Transport {
  private:
   struct Peer {
     std::atomic<int> timestamp{0};
+    std::shared_ptr<SharedMemory> shared;        // set by Share, before it is seen in the next
     std::atomic<SharedMemory*> memory{nullptr};  // null: of another host
   };
 
@@ -49,8 +49,6 @@ class PsLiteTransport : public Transport {
   const bool copies_;
   MessageHandler handler_;   // set by Start, then of the customer's thread
   std::vector<Peer> peers_;  // the scheduler's first
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<SharedMemory>> memories_;  // the peers'; under mutex_
   // Of who starts and stops it.
   std::unique_ptr<char[]> customer_;
   bool running_ = false;

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "support/unguessable.h"
 #include "transport/gate.h"
 
 namespace kvstore_ext {
@@ -21,15 +21,6 @@ constexpr uint64_t kFree = 0;
 constexpr uint64_t kInUse = 1;
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-// One that nobody can guess, neither kFree nor kInUse; kFree where the system has none.
-uint64_t AnyNumber() {
-  uint64_t number = 0;
-  do {
-    if (getrandom(&number, sizeof number, 0) != sizeof number) return kFree;
-  } while (number <= kInUse);
-  return number;
-}
 
 // Some kernels are told to refuse memory that could be executed, and others do not know the flag.
 int NewFile() {
@@ -56,7 +47,7 @@ struct SharedMemory::Layout {
 
 SharedMemory::SharedMemory(void* memory, bool is_maker)
     : layout_(static_cast<Layout*>(memory)), own_(is_maker ? 0 : 1) {
-  if (is_maker) layout_->number = AnyNumber();
+  if (is_maker) layout_->number = Unguessable();
 }
 
 uint64_t SharedMemory::number() const { return layout_->number; }
@@ -105,7 +96,7 @@ std::optional<Place> SharedMemory::Put(const Buffer& payload) {
     if (state.load(std::memory_order_relaxed) != kFree) continue;
     if (!state.compare_exchange_strong(free, kInUse, std::memory_order_acquire)) continue;
     std::memcpy(layout_->blocks[own_][block], payload.data.get(), payload.size);
-    const uint64_t ticket = AnyNumber();
+    const uint64_t ticket = Unguessable();
     state.store(ticket, std::memory_order_release);
     if (ticket == kFree) return std::nullopt;
     bytes_put_ += payload.size;

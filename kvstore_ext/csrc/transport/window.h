@@ -82,8 +82,7 @@ class WindowEstimator {
     if (left_out_.count(peer) != 0) return;
     double& shortest = round_trips_[peer];
     shortest = shortest == 0 ? seconds : std::min(shortest * kRoundTripFades, seconds);
-    const std::vector<double> sorted = Sorted(round_trips_);
-    round_trip_ = sorted[sorted.size() / 2];
+    round_trip_ = Sorted(round_trips_)[(round_trips_.size() - left_out_.size()) / 2];
     Advise();
   }
 
@@ -96,10 +95,10 @@ class WindowEstimator {
     bytes_[peer] += static_cast<double>(bytes);
     total_ += bytes;
     if (!idle) {
-      const std::vector<double> sorted = Sorted(bytes_);
-      if (total_ < sorted.size() * std::max(kLeastMeasured, 2 * advice_.bytes)) return;
+      const size_t links = bytes_.size() - left_out_.size();
+      if (total_ < links * std::max(kLeastMeasured, 2 * advice_.bytes)) return;
       if (now - since_ < kLeastSeconds) return;
-      const double rate = sorted[(sorted.size() - 1) / 2] / (now - since_);
+      const double rate = Sorted(bytes_)[(links - 1) / 2] / (now - since_);
       rate_ = std::max(rate_ / kRateFades, rate);
       Advise();
     }
