@@ -13,6 +13,7 @@ p3_hosts.py      throughput against the number of hosts
 p3_slices.py     throughput against the size of a slice
 slim_communication.py  communication time of Plump-, Quant- and Slim-DP
 slim_time.py     their accuracy and speed in real trainings
+ec_dnn_time.py   errors and speeds of EC-DNN, E-DNN and MA-DNN in real trainings
 compression.py   every compression against bandwidth, and how much of slim_dp's time hides
 p3_accuracy.py   accuracy of five settings with p3 and with dgc
 time_to_accuracy.py    test scores against the seconds of real trainings

@@ -10,7 +10,7 @@ from benchmarks.figures import curves, score_curves, style
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
-from benchmarks.training.recipe import Recipe, Settings
+from benchmarks.training.recipe import EnsembleRecipe, Recipe, Settings
 from benchmarks.training.runs import Run
 from benchmarks.training.tasks import TASKS
 
@@ -62,7 +62,9 @@ class Panel:
 PANELS = (
     Panel(
         "LeNet, handwritten digits",
-        Recipe("digits", "lenet", 64, 15, 6, "sgd", 0.05, {"momentum": 0.9, "wd": 1e-4}),
+        EnsembleRecipe(
+            "digits", "lenet", 64, 15, 6, "sgd", 0.05, {"momentum": 0.9, "wd": 1e-4},
+            aggregations={"ec_dnn_s": 15}, p=0.5, shared=False),
         200, (*STORES, "ec_dnn_s", *PEERS), 97, "97 %", (80, 100), 26,
     ),
     Panel(

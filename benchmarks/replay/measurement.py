@@ -150,25 +150,29 @@ def read(file: Path) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def lines_of(runs: Sequence[Measurable], file: Path) -> List[Dict[str, Any]]:
-    """What a results file has of these runs."""
+def lines_of(runs: Sequence[Measurable], *files: Path) -> List[Dict[str, Any]]:
+    """What results files have of these runs."""
     keys = {run.key for run in runs}
-    return [line for line in read(file) if line["key"] in keys]
+    return [line for file in files for line in read(file) if line["key"] in keys]
 
 
-def left(runs: Sequence[Measurable], file: Path) -> List[Measurable]:
-    """Those that a results file does not have, or has as failed."""
-    done = {line["key"] for line in lines_of(runs, file) if "seconds" in line}
+def left(runs: Sequence[Measurable], *files: Path) -> List[Measurable]:
+    """Those that no results file has, or one has as failed."""
+    done = {line["key"] for line in lines_of(runs, *files) if "seconds" in line}
     return [run for run in runs if run.key not in done]
 
 
-def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[str]:
-    """Does what the file does not have yet, and adds it; yields a line for each run that failed.
+def measure(
+    runs: Sequence[Measurable], file: Path, seconds: float, others: Sequence[Path] = ()
+) -> Iterator[str]:
+    """Does what the files do not have yet, and adds it; yields a line for each run that failed.
 
     Parameters
     ----------
     seconds : float
         No run begins that would not end within them.
+    others : sequence of Path
+        Results files that may have some of the runs.
 
     Raises
     ------
@@ -180,7 +184,7 @@ def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[
         file.open("a").close()
     except OSError as error:
         raise ResultsError(f"results cannot be written to {file}: {error.strerror}") from error
-    waiting = left(runs, file)
+    waiting = left(runs, file, *others)
     latest = time.monotonic() + seconds
     total = sum(run.expected for run in waiting)
     form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of about {elapsed_and_left}"

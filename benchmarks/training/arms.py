@@ -1,4 +1,5 @@
-"""What is compared: arms of the replay, with what training needs, and EC-DNN."""
+"""What is compared: arms of the replay, with what training needs, and EC-DNN with what its
+paper compares it with."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -8,7 +9,8 @@ from benchmarks.replay import arms
 from benchmarks.replay.arms import OURS, Arm
 
 _WORKER = "benchmarks.training.worker:work"
-_WORKERS = {"ec_dnn_s": "benchmarks.training.models:work"}
+_ENSEMBLE_WORKER = "benchmarks.training.models:work"
+ENSEMBLES = ("ma_dnn", "e_dnn", "ec_dnn_s", "ec_dnn_r", "ec_dnn_m")
 
 _DGC = arms.ARMS["dgc"]
 ARMS: Dict[str, Arm] = {
@@ -21,7 +23,7 @@ ARMS: Dict[str, Arm] = {
     # left.
     "dgc": replace(_DGC, label="dgc, 1 %", compression={"type": "dgc", "ratio": 0.01}),
     "dgc_thousandth": replace(_DGC, label="dgc, 0.1 %"),
-    "ec_dnn_s": Arm("ec_dnn_s", OURS, "p3"),
+    **{name: Arm(name, OURS, "p3") for name in ENSEMBLES},
 }
 _WARM_UP = 4  # epochs of dgc, as in its paper
 _CORE = 3  # epochs from one core of slim_dp to the next: fewer steps than by default
@@ -45,4 +47,4 @@ def arm_of(name: str, task: str, steps: int) -> Arm:
 
 def worker_of(name: str) -> str:
     """`module:function` of an arm's workers."""
-    return _WORKERS.get(name, _WORKER)
+    return _ENSEMBLE_WORKER if name in ENSEMBLES else _WORKER

@@ -28,7 +28,8 @@ def run(
     -------
     dict
         `seconds` of training; `curve`, for each test the steps before it, the seconds of training
-        before it, the mean of the workers, and the score.
+        before it, the mean of the workers, and the score; where workers have models of their own,
+        `local`, the mean of their scores at each test.
 
     Raises
     ------
@@ -39,7 +40,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-training-") as directory:
         data = Path(directory, "data")
         task.prepare(settings, data)
-        how = {**asdict(settings), "data": str(data), "worker_task": task.worker}
+        how = {**asdict(settings), "arm": name, "data": str(data), "worker_task": task.worker}
         steps = -(-task.examples() // settings.recipe.batch)
         arm = arm_of(name, settings.recipe.task, steps)
         found = processes.run(
@@ -50,4 +51,5 @@ def run(
         seconds = mean(worker["seconds"][place] for worker in found)
         score = task.score([worker["found"][place] for worker in found])
         curve.append([steps, round(seconds, 3), round(score, 3)])
-    return {"seconds": curve[-1][1], "curve": curve}
+    local = {"local": found[0]["local"]} if "local" in found[0] else {}
+    return {"seconds": curve[-1][1], "curve": curve, **local}

@@ -1,6 +1,7 @@
 """What is trained, how, and on what cluster."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Dict
 
@@ -40,6 +41,34 @@ class Recipe:
     rate: float
     options: Dict[str, Any] = field(default_factory=dict)
     data_dir: str = ""
+
+
+@dataclass(frozen=True)
+class EnsembleRecipe(Recipe):
+    """How a worker trains a model of its own, by all methods that exchange models alike.
+
+    Parameters
+    ----------
+    aggregations : dict
+        By method, how often models meet in a training.
+    p : float
+        Mini-batches of each compression, in per cent of the whole training.
+    shared : bool
+        Whether every worker has all examples, or a part of them.
+    """
+
+    aggregations: Dict[str, int] = field(default_factory=dict)
+    p: float = 10.0
+    shared: bool = True
+
+    def compression(self, method: str, mini_batches: int) -> int:
+        """Mini-batches of each, in a training of so many."""
+        return math.ceil(mini_batches * self.p / 100) if method.startswith("ec_dnn") else 0
+
+    def tau(self, method: str, mini_batches: int) -> int:
+        """Those between two aggregations, with which the training has so many."""
+        length = mini_batches // self.aggregations[method]
+        return length - self.compression(method, mini_batches)
 
 
 @dataclass(frozen=True)

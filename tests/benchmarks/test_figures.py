@@ -167,6 +167,15 @@ def test_gains_of_more_hosts(tmp_path: Path) -> None:
     assert rows(text, "ResNet-50")[2][2:6] == ["0 %", "25 %", "88 %", "yes"]
 
 
+def test_four_hosts_are_measured_once() -> None:
+    elsewhere = {run.key for run in p3_bandwidth.runs()}
+    again = [run for run in p3_hosts.runs() if run.key in elsewhere]
+    assert p3_hosts.SHARES == (p3_bandwidth.NAME,)
+    assert {(run.settings.trace, run.settings.hosts) for run in again} == {
+        ("resnet50", 4), ("vgg19", 4)}
+    assert len(again) == 2 * 3 * len(p3_hosts.NAMES)
+
+
 def test_the_best_slice_stands_beside_the_default(tmp_path: Path) -> None:
     def seconds(run: Run) -> float:
         best = 20_000 if run.settings.trace == "vgg19" else p3_slices.DEFAULT

@@ -139,6 +139,9 @@ def test_a_measurement_goes_on_where_it_ended(
     assert list(measurement.measure(runs, file, 1000)) == []
     assert list(measurement.measure(runs, file, 1000)) == []
     in_turn = ["p3 1", "dist_sync 1", "p3 4", "dist_sync 4"]
+    other = tmp_path / "another.jsonl"
+    assert list(measurement.measure(runs, other, 1000, [file])) == []  # they are in the first
+    assert measurement.lines_of(runs, other) == []
     assert began == [*in_turn, *in_turn, "dist_sync 4"]
     late = measurement.plan(settings(toy), [2.0], ["p3"], repeats=2)
     assert list(measurement.measure(late, file, 1)) == [

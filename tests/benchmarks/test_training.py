@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.figures import p3_accuracy, slim_time, time_to_accuracy
+from benchmarks.figures import ec_dnn_time, p3_accuracy, slim_time, time_to_accuracy
 from benchmarks.replay.processes import Interpreters
 from benchmarks.replay.summary import Spread
 from benchmarks.training import job, summary
-from benchmarks.training.arms import ARMS, arm_of
+from benchmarks.training.arms import ARMS, ENSEMBLES, arm_of
 from benchmarks.training.images import Images
-from benchmarks.training.recipe import Recipe, Settings
+from benchmarks.training.recipe import EnsembleRecipe, Recipe, Settings
 from benchmarks.training.runs import Run
 from benchmarks.training.tasks import TASKS
 from tests.benchmarks.synthetic import rows, trained
 from tests.support.system_packages import need, needs_root
 
-DIGITS = Recipe("digits", "lenet", 480, 2, 2, "sgd", 0.1, {"momentum": 0.9})  # 3 steps an epoch
+DIGITS = EnsembleRecipe(
+    "digits", "lenet", 480, 2, 2, "sgd", 0.1, {"momentum": 0.9},  # 3 steps an epoch
+    aggregations=dict.fromkeys(ENSEMBLES, 2), p=5.0, shared=False)
 TRANSLATION = Recipe("translation", "small", 1200, 1, 2, "adam", 0.005, {"clip_gradient": 1.0})
 
 
@@ -31,6 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         arms = ["dist_sync"]
         if metafunc.config.getoption("--all"):
             arms = [name for panel in time_to_accuracy.PANELS for name in panel.names]
+            arms += ENSEMBLES
             arms = [name for name in dict.fromkeys(arms) if not ARMS[name].missing()]
         metafunc.parametrize("arm", arms)
 
@@ -53,8 +56,8 @@ def test_every_arm_trains_the_same(
     arm: str, curve: list[list[float]], interpreters: Interpreters
 ) -> None:
     found = job.run(arm, Settings(DIGITS, 2, 100, seed=1), interpreters, limit=120)
-    if arm == "ec_dnn_s":  # which has rounds of steps in the place of tests
-        assert [steps for steps, _, _ in found["curve"]] == [22]
+    if arm in ENSEMBLES:  # which are tested before they are compressed
+        assert_tested_once_a_round(arm, found)
         return
     assert [steps for steps, _, _ in found["curve"]] == [2, 4, 6]
     seconds = [passed for _, passed, _ in found["curve"]]
@@ -63,6 +66,16 @@ def test_every_arm_trains_the_same(
     if ARMS[arm].dense:
         assert [score for _, _, score in found["curve"]] == pytest.approx(
             [score for _, _, score in curve], abs=1)  # sums are rounded in another order
+
+
+def assert_tested_once_a_round(arm: str, found: dict[str, Any]) -> None:
+    compression = DIGITS.compression(arm, 6)
+    assert compression == (1 if arm.startswith("ec_dnn") else 0)
+    assert [steps for steps, _, _ in found["curve"]] == [3 - compression, 6 - compression]
+    seconds = [passed for _, passed, _ in found["curve"]]
+    assert 0 < seconds[0] < seconds[1] == found["seconds"]
+    assert len(found["local"]) == 2
+    assert all(0 <= score <= 100 for score in found["local"])
 
 
 @needs_root
@@ -175,6 +188,28 @@ def test_speeds_of_slim_dp_are_those_over_plump_dp(tmp_path: Path) -> None:
     assert ("- Speed_d, less Plump-DP: Quant-DP +0.00 ± 0.00; Slim-DP (0.3, 0.15) +1.00 ± 0.00. "
             "Above zero by its interval: Slim-DP (0.3, 0.15). Not told from zero: the others."
             ) in told
+
+
+def test_speeds_of_ec_dnn_are_those_over_ma_dnn(tmp_path: Path) -> None:
+    """The ensemble needs half of the time, local models never come as far."""
+    def made(name: str) -> list[dict[str, Any]]:
+        faster = 2.0 if name == "ec_dnn_s" else 1.0
+        runs = [run for run in ec_dnn_time.runs() if run.arm == name]
+        return trained(runs, lambda run: 0.1 * run.settings.seed,
+                       lambda steps: min(96 + faster, 60 + faster * steps / 8))
+
+    lines = [line for name in ("ma_dnn", "ec_dnn_s") for line in made(name)]
+    ec_dnn_time.draw(lines, tmp_path)
+    text = (tmp_path / "ec-dnn-time.md").read_text()
+    four, eight = rows(text, "EC-DNN-S")
+    assert four == ["EC-DNN-S", "2.00 ± 0.00", "2.00 (2.00 to 2.00)", "1.92 and 2.52", "5 of 5",
+                    "4.00 ± 0.00", "0.00 (0.00 to 0.00)", "1.36 and 1.42", "0 of 5"]
+    assert eight[3] == "2.05 and 2.48"
+    assert rows(text, "MA-DNN")[0][1:5] == ["3.00 ± 0.00", "1.00 (1.00 to 1.00)", "1 and 1",
+                                            "5 of 5"]
+    assert ("- speed, G, less MA-DNN: EC-DNN-S +1.00 ± 0.00. Above zero by its interval: EC-DNN-S."
+            ) in text.splitlines()
+    assert "averages every 16 mini-batches; EC-DNN's tau is 151" in text
 
 
 def test_losses_of_accuracy_stand_beside_the_papers(tmp_path: Path) -> None:
