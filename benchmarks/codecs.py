@@ -4,9 +4,10 @@
     OMP_NUM_THREADS=1 python benchmarks/codecs.py
 
 Prints, for each step of each codec and for each set of kernels that the processor can run, the
-time of a copy divided by the time of the step: 0.5 takes twice as long as a copy. Both are the
-shortest processor times of several, taken by turns on one thread. The array is float32, normally
-distributed, and worked on in slices of 4 MiB; scalers and selections are of the whole array.
+time of a copy divided by the time of the step: 0.5 takes twice as long as a copy; with --seconds,
+the time of the step. Times are the shortest processor times of several, taken by turns on one
+thread. The array is float32, normally distributed, and worked on in slices of 4 MiB; scalers and
+selections are of the whole array.
 """
 from __future__ import annotations
 
@@ -103,6 +104,27 @@ def selection(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
         yield f"select {share:.1%}", lambda: _core.select_largest(array, count)  # noqa: B023
 
 
+def core(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
+    """What servers compute to choose Slim-DP's core, a fifth, among parameters and updates; their
+    magnitudes they have added up when updates came."""
+    del draws
+    name, size = (0, 0), array.size // 5
+    snapshots = _core.CoreSelection({name: (array, array[::-1])})
+
+    def choose() -> None:
+        sample = snapshots.sample(1.0, -(-array.size // _core.BRACKET_SAMPLE))
+        above = snapshots.divide(*_core.bracket_of(sample, array.size, size))
+        counts = snapshots.count_upper()
+        upper = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] >= size - above)[-1])
+        above += int(counts[upper + 1 :].sum())
+        counts = snapshots.count_lower(upper)
+        lower = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] >= size - above)[-1])
+        bits = upper << 16 | lower
+        snapshots.choose(bits, snapshots.count_equal(bits))
+
+    yield "choose the core", choose
+
+
 def whole(array: np.ndarray, draws: _core.Draws) -> Iterator[Step]:
     """What the option non_finite does with gradients that travel as they are."""
     del draws
@@ -132,6 +154,7 @@ CODECS: Dict[str, Callable[[np.ndarray, _core.Draws], Iterator[Step]]] = {
     "fp16": plain("fp16 error_feedback=0"),
     "2bit": plain("2bit threshold=0.5"),
     "dgc": selection,
+    "slim_dp": core,
 }
 
 
@@ -141,16 +164,20 @@ def seconds(step: Callable[[], object]) -> float:
     return time.thread_time() - started
 
 
-def measure(step: Callable[[], object], copy: Callable[[], object], repeats: int) -> float:
-    """The shortest copy's time divided by the shortest step's."""
+def measure(
+    step: Callable[[], object], copy: Callable[[], object], repeats: int
+) -> Tuple[float, float]:
+    """The shortest copy's time divided by the shortest step's, and that."""
     times = [(seconds(copy), seconds(step)) for _ in range(repeats)]
-    return min(time for time, _ in times) / min(time for _, time in times)
+    shortest = min(time for _, time in times)
+    return min(time for time, _ in times) / shortest, shortest
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--elements", type=int, default=64 * 2**20)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", action="store_true", help="that a step takes, not its ratio")
     parser.add_argument("--kernels", nargs="*", default=_core.kernels(), help="default: all")
     parser.add_argument("--codecs", nargs="*", default=list(CODECS), help="default: all")
     arguments = parser.parse_args()
@@ -169,7 +196,9 @@ def main() -> int:
             print(f"{codec + ', ' + name:36}", end="")
             for kernels in arguments.kernels:
                 _core.use_kernels(kernels)
-                print(f" {measure(step, copy, arguments.repeats):8.2f}", end="", flush=True)
+                ratio, shortest = measure(step, copy, arguments.repeats)
+                shown = f"{shortest:8.3f}" if arguments.seconds else f"{ratio:8.2f}"
+                print(f" {shown}", end="", flush=True)
             print()
     return 0
 

@@ -118,8 +118,7 @@ class GlobalModel:
         """Equation 1."""
         sizes, changes = np.abs(self.parameters), np.abs(update)
         significance = sizes + self._scale(sizes, changes) * changes
-        members = np.zeros(sizes.size, bool)
-        members[_core.select_largest(significance, self._size)] = True
+        members = _core.select_largest(significance, self._size).mask()
         self._cores[selection] = Core(members, self._slices)
 
     def _scale(self, sizes: np.ndarray, changes: np.ndarray) -> np.float32:

@@ -1,9 +1,10 @@
 """Choosing the core over the whole model, although its parameters lie on several servers.
 
 Servers know only workers, so rank 0 looks for the significance that the core's last parameter has
-(Slim-DP, equation 1): every server counts how many of its parameters have each upper half of the
-significance's bits, then each lower half among those with the upper one that rank 0 found. What
-is equal to the last one belongs to the core as far as there is room, in the order of the model.
+(Slim-DP, equation 1). A sample of all servers tells it a bracket that has that one nearly for
+certain; of the few parameters within it every server counts how many have each upper half of the
+significance's bits, then each lower half among those with the upper one that rank 0 found. What is
+equal to the last one belongs to the core as far as there is room, in the order of the model.
 """
 from __future__ import annotations
 
@@ -70,8 +71,10 @@ class CoreKeeper:
             sums = [[*name, *both] for name, both in selection.sums().items()]
             return {"sums": sums}, b""
         if "c" in asked:
-            selection.weigh(asked["c"])
-            return {}, _packed(selection.count_upper())
+            return {}, selection.sample(asked["c"], asked["step"]).tobytes()
+        if "bracket" in asked:
+            above = selection.divide(*asked["bracket"])
+            return {"above": above}, _packed(selection.count_upper())
         if "upper" in asked:
             return {}, _packed(selection.count_lower(asked["upper"]))
         if "equal" in asked:
@@ -195,8 +198,11 @@ class CoreSelector:
         c = self._method.c
         if isinstance(c, str):
             c = self._scale(counts, places)
-        upper, left = _find(self._count(counts, {"c": c}), size)
-        lower, left = _find(self._count(counts, {"upper": upper}), left)
+        elements = sum(length for key in keys for _, _, length, _ in self._worker.slices(key))
+        counted, left = self._divide(counts, c, elements, size)
+        upper, left = _find(counted, left)
+        counted, _ = self._count(counts, {"upper": upper})
+        lower, left = _find(counted, left)
         least = upper << 16 | lower
         equal = self._joined(counts, {"equal": least}, "equal")
         equal.sort(key=lambda entry: places[entry[0], entry[1]])
@@ -220,13 +226,30 @@ class CoreSelector:
             updates += of_updates
         return float(np.float32(parameters / updates)) if updates > 0 else 0.0
 
-    def _count(self, servers: Dict[int, int], what: Dict[str, Any]) -> np.ndarray:
+    def _divide(
+        self, servers: Dict[int, int], c: float, elements: int, size: int
+    ) -> Tuple[np.ndarray, int]:
+        """How many parameters of those within a bracket have each upper half of bits, and how many
+        of the core are among them."""
+        asked = {"c": c, "step": max(1, -(-elements // _core.BRACKET_SAMPLE))}
+        samples = [data for _, data in self._ask_each(servers, lambda _: asked)]
+        sample = np.frombuffer(b"".join(samples), np.int32)
+        # The sample may mislead; then all are counted.
+        for bracket in (_core.bracket_of(sample, elements, size), _core.WHOLE_BRACKET):
+            counted, above = self._count(servers, {"bracket": bracket})
+            if above < size <= above + counted.sum():
+                break
+        return counted, size - above
+
+    def _count(self, servers: Dict[int, int], what: Dict[str, Any]) -> Tuple[np.ndarray, int]:
+        """How many parameters have each half of bits, and how many are above the bracket where one
+        was asked for."""
         answers = self._ask_each(servers, lambda _: what)
         total = np.zeros(_core.HALVES, np.int64)
         for _, data in answers:
             found = np.frombuffer(data, _COUNTED)
             total[found["value"]] += found["count"]
-        return total
+        return total, sum(answer.get("above", 0) for answer, _ in answers)
 
     def _joined(self, servers: Dict[int, int], what: Dict[str, Any], name: str) -> List[Any]:
         answers = self._ask_each(servers, lambda _: what)
@@ -242,12 +265,11 @@ class CoreSelector:
         return [answer_to(self._worker, question) for question in asked]
 
 
-def _packed(counts: List[int]) -> bytes:
+def _packed(counts: np.ndarray) -> bytes:
     """Those that are not 0: most values do not occur."""
-    array = np.array(counts, np.int64)
-    values = np.flatnonzero(array)
+    values = np.flatnonzero(counts)
     found = np.empty(len(values), _COUNTED)
-    found["value"], found["count"] = values, array[values]
+    found["value"], found["count"] = values, counts[values]
     return found.tobytes()
 
 

@@ -122,7 +122,8 @@ void SelectCores(Cluster* cluster, uint64_t selections, uint64_t rounds) {
     for (const auto& [rank, count] : slices) {
       SlimServer& server = cluster->slim_server(rank);
       CoreSelection chosen = server.AwaitSelection(0, selection * rounds, count);
-      chosen.Weigh(1);
+      chosen.Sample(1, 1);
+      chosen.Divide(Bracket());
       server.SetCores(selection, chosen.Choose(bits, {}));
     }
   }

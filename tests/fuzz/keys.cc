@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "codecs/codec.h"
+#include "slim_dp/explorer.h"
 #include "slim_dp/slim.h"
-#include "slim_dp/subset.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {

@@ -25,8 +25,9 @@ using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 
 inline py::bytes ToBytes(const Buffer& buffer) { return {buffer.data.get(), buffer.size}; }
 
-inline Floats ToArray(const std::vector<float>& values) {
-  return Floats(static_cast<py::ssize_t>(values.size()), values.data());
+template <typename Number>
+py::array_t<Number> ToArray(const std::vector<Number>& values) {
+  return py::array_t<Number>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
 inline std::vector<float> ToVector(const Floats& values) {

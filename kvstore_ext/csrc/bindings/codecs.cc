@@ -210,12 +210,8 @@ void BindKernels(py::module_* module) {
                                   " values");
     }
     const float* data = values.data();
-    std::vector<uint64_t> selected;
-    {
-      py::gil_scoped_release without_gil;
-      selected = SelectLargest(data, elements, count);
-    }
-    return py::array_t<uint64_t>(static_cast<py::ssize_t>(selected.size()), selected.data());
+    py::gil_scoped_release without_gil;
+    return SelectLargest(data, elements, count);
   });
   module->def(
       "crc32c",

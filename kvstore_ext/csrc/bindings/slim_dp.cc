@@ -1,12 +1,15 @@
 // What Python sees of Slim-DP: workers' and servers' cores, and the drawing of explorers for tests
 // and simulations.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "bindings/bindings.h"
+#include "slim_dp/explorer.h"
 #include "slim_dp/slim_key.h"
 #include "slim_dp/slim_server.h"
-#include "slim_dp/subset.h"
 #include "support/random.h"
+#include "support/subset.h"
 
 namespace kvstore_ext {
 namespace {
@@ -37,26 +40,62 @@ py::array_t<bool> ToMask(const Subset& subset) {
   return mask;
 }
 
+Buffer CopyOf(const Floats& values) {
+  return Buffer::Borrow(reinterpret_cast<char*>(const_cast<float*>(values.data())), values.nbytes())
+      .Copy();
+}
+
+// By a slice's name, its parameters and its update, if any; for tests and benchmarks.
+std::unique_ptr<CoreSelection> MakeSelection(
+    const std::map<SliceName, std::pair<Floats, std::optional<Floats>>>& slices) {
+  std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots;
+  for (const auto& [name, slice] : slices) {
+    const Buffer update = slice.second ? CopyOf(*slice.second) : Buffer();
+    snapshots.emplace(name, std::make_shared<SlimSlice::Snapshot>(0, CopyOf(slice.first), update));
+  }
+  return std::make_unique<CoreSelection>(std::move(snapshots));
+}
+
 void BindSelection(py::module_* module) {
   module->attr("HALVES") = CoreSelection::kHalves;
+  module->attr("BRACKET_SAMPLE") = kBracketSample;
+  module->def(
+      "bracket_of",
+      [](const py::array_t<int32_t, py::array::c_style | py::array::forcecast>& sample,
+         uint64_t elements, uint64_t count) {
+        const std::vector<int32_t> magnitudes(sample.data(), sample.data() + sample.size());
+        const Bracket bracket = BracketOf(magnitudes, elements, count);
+        return py::make_tuple(bracket.least, bracket.most);
+      },
+      py::arg("sample"), py::arg("elements"), py::arg("count"));
+  module->attr("WHOLE_BRACKET") = py::make_tuple(Bracket().least, Bracket().most);
   py::class_<CoreSelection>(*module, "CoreSelection")
+      .def(py::init(&MakeSelection), py::arg("snapshots"))
       .def("sums",
            [](const CoreSelection& selection) {
-             std::map<SliceName, CoreSelection::Sums> sums;
-             {
-               py::gil_scoped_release without_gil;
-               sums = selection.SumsOfSlices();
-             }
              py::dict result;
-             for (const auto& entry : sums) {
+             for (const auto& entry : selection.SumsOfSlices()) {
                result[py::make_tuple(entry.first.first, entry.first.second)] =
                    py::make_tuple(entry.second.parameters, entry.second.update);
              }
              return result;
            })
-      .def("weigh", &CoreSelection::Weigh, WithoutGil())
-      .def("count_upper", &CoreSelection::CountUpper, WithoutGil())
-      .def("count_lower", &CoreSelection::CountLower, WithoutGil())
+      .def(
+          "sample",
+          [](CoreSelection& selection, float c, size_t step) {
+            return ToArray(selection.Sample(c, step));
+          },
+          py::arg("c"), py::arg("step"))
+      .def(
+          "divide",
+          [](CoreSelection& selection, int32_t least, int32_t most) {
+            return selection.Divide({least, most});
+          },
+          py::arg("least"), py::arg("most"), WithoutGil())
+      .def("count_upper",
+           [](const CoreSelection& selection) { return ToArray(selection.CountUpper()); })
+      .def("count_lower", [](const CoreSelection& selection,
+                             uint32_t upper) { return ToArray(selection.CountLower(upper)); })
       .def("count_equal", &CoreSelection::CountEqual, WithoutGil())
       .def("choose", &CoreSelection::Choose, WithoutGil());
 }

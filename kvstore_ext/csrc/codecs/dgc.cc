@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
+#include "codecs/bracket.h"
 #include "codecs/dgc_encoder.h"
-#include "codecs/kernels/kernels.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {
@@ -21,15 +20,9 @@ size_t EncodedBytes(size_t elements, size_t count) {
   return sizeof(uint32_t) * DivideUp(elements, kBlock) + kElementBytes * count;
 }
 
-std::vector<uint64_t> FindNonZero(const float* values, size_t elements) {
-  std::vector<uint64_t> found;
-  std::vector<uint32_t> within(std::min(kBlock, elements));
-  for (size_t begin = 0; begin < elements; begin += kBlock) {
-    const size_t length = std::min(kBlock, elements - begin);
-    const size_t count = kernels().find(values + begin, length, 1, within.data());
-    for (size_t i = 0; i < count; ++i) found.push_back(begin + within[i]);
-  }
-  return found;
+Subset FindNonZero(const float* values, size_t elements) {
+  constexpr Bracket kNone = {1, 0};
+  return Divide(values, nullptr, 0, elements, kNone).above;
 }
 
 std::shared_ptr<const Codec> Make(const MethodValues& values, int workers) {
@@ -77,34 +70,36 @@ double Dgc::bytes_per_element() const {
   return std::max(kLeast, kElementBytes * (warms_up() ? kFirstRatio : options_.ratio));
 }
 
-Buffer Dgc::EncodeSelected(const float* values, size_t elements, const uint64_t* selected,
-                           size_t count, uint64_t offset) const {
+Buffer Dgc::EncodeSelected(const float* values, size_t elements, const Subset& selected,
+                           size_t offset) const {
+  const size_t count = selected.CountIn(offset, offset + elements);
   Buffer bytes = Buffer::Allocate(EncodedBytes(elements, count));
   char* counts = bytes.data.get();
-  char* indices = counts + sizeof(uint32_t) * DivideUp(elements, kBlock);
-  char* numbers = indices + sizeof(uint16_t) * count;
-  size_t i = 0;
-  for (size_t end = kBlock; end < elements + kBlock; end += kBlock, counts += sizeof(uint32_t)) {
-    const size_t first = i;
-    for (; i < count && selected[i] - offset < end; ++i) {
-      const uint64_t element = selected[i] - offset;
-      Store(indices + sizeof(uint16_t) * i, static_cast<uint16_t>(element % kBlock));
-      Store(numbers + sizeof(float) * i, values[element]);
-    }
-    Store(counts, static_cast<uint32_t>(i - first));
+  char* index = counts + sizeof(uint32_t) * DivideUp(elements, kBlock);
+  char* number = index + sizeof(uint16_t) * count;
+  for (size_t begin = 0; begin < elements; begin += kBlock, counts += sizeof(uint32_t)) {
+    const size_t first = offset + begin;
+    const size_t end = first + std::min(kBlock, elements - begin);
+    const char* const before = index;
+    selected.ForEachIn(first, end, [&](size_t element) {
+      Store(index, static_cast<uint16_t>(element - first));
+      Store(number, values[element]);
+      index += sizeof(uint16_t);
+      number += sizeof(float);
+    });
+    Store(counts, static_cast<uint32_t>((index - before) / sizeof(uint16_t)));
   }
   return bytes;
 }
 
 Buffer Dgc::Encode(const float* values, size_t elements, float, const Draws&) const {
-  const std::vector<uint64_t> found = FindNonZero(values, elements);
-  return EncodeSelected(values, elements, found.data(), found.size(), 0);
+  return EncodeSelected(values, elements, FindNonZero(values, elements), 0);
 }
 
 Buffer Dgc::EncodeSum(const float* sum, size_t elements, float, const Draws&) const {
-  const std::vector<uint64_t> found = FindNonZero(sum, elements);
-  if (EncodedBytes(elements, found.size()) >= sizeof(float) * elements) return Buffer();
-  return EncodeSelected(sum, elements, found.data(), found.size(), 0);
+  const Subset found = FindNonZero(sum, elements);
+  if (EncodedBytes(elements, found.count()) >= sizeof(float) * elements) return Buffer();
+  return EncodeSelected(sum, elements, found, 0);
 }
 
 void Dgc::AddTo(float* sum, size_t elements, const Buffer& bytes) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "codecs/codec.h"
+#include "support/subset.h"
 
 namespace kvstore_ext {
 
@@ -45,9 +46,9 @@ class Dgc : public Codec {
   // Section 3.3's momentum factor masking.
   bool masks() const { return options_.masking; }
 
-  // `count` elements of `values`, at these ascending indices, less `offset`.
-  Buffer EncodeSelected(const float* values, size_t elements, const uint64_t* selected,
-                        size_t count, uint64_t offset) const;
+  // The selected ones of the values of a key, of which so many from `offset` on are encoded.
+  Buffer EncodeSelected(const float* values, size_t elements, const Subset& selected,
+                        size_t offset) const;
 
  private:
   bool warms_up() const;

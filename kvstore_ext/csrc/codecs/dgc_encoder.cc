@@ -46,17 +46,21 @@ float DgcEncoder::Prepare(const float* gradient, uint64_t round) {
   const double share = std::ceil(dgc_->Ratio(round) * static_cast<double>(elements_));
   const size_t count = std::max<size_t>(1, static_cast<size_t>(share));
   selected_ = SelectLargest(sums_.data(), elements_, std::min(count, elements_));
-  for (const uint64_t element : selected_) {
+  selected_.ForEach([&](size_t element) {
     selected_sums_.push_back(sums_[element]);
     if (keeps) selected_velocities_.push_back(velocities_[element]);
-  }
+  });
   return 0;
 }
 
 void DgcEncoder::Discard() {
-  for (size_t i = 0; i < selected_sums_.size(); ++i) {
-    sums_[selected_[i]] = selected_sums_[i];
-    if (!selected_velocities_.empty()) velocities_[selected_[i]] = selected_velocities_[i];
+  if (!selected_sums_.empty()) {
+    size_t i = 0;
+    selected_.ForEach([&](size_t element) {
+      sums_[element] = selected_sums_[i];
+      if (!selected_velocities_.empty()) velocities_[element] = selected_velocities_[i];
+      ++i;
+    });
   }
   if (!all_sums_.empty()) sums_ = all_sums_;
   ForgetLast();
@@ -76,16 +80,12 @@ void DgcEncoder::TakeAll(size_t offset, size_t length, float* values) {
 }
 
 Buffer DgcEncoder::Encode(size_t offset, size_t length, float, const Draws&) {
-  const auto begin = std::lower_bound(selected_.begin(), selected_.end(), offset);
-  const auto end = std::lower_bound(begin, selected_.end(), offset + length);
-  const size_t count = end - begin;
-  Buffer bytes = dgc_->EncodeSelected(
-      sums_.data() + offset, length, selected_.data() + (begin - selected_.begin()), count, offset);
+  Buffer bytes = dgc_->EncodeSelected(sums_.data(), length, selected_, offset);
   const bool masks = dgc_->masks() && !velocities_.empty();
-  for (auto element = begin; element != end; ++element) {
-    sums_[*element] = 0;
-    if (masks) velocities_[*element] = 0;
-  }
+  selected_.ForEachIn(offset, offset + length, [&](size_t element) {
+    sums_[element] = 0;
+    if (masks) velocities_[element] = 0;
+  });
   return bytes;
 }
 

@@ -33,7 +33,7 @@ class DgcEncoder : public KeyEncoder {
   float momentum_ = 0;
   std::vector<float> sums_;
   std::vector<float> velocities_;  // empty before the first round, and while momentum is zero
-  std::vector<uint64_t> selected_;
+  Subset selected_;
   // Of those, in case that they have to be put back; or of all elements.
   std::vector<float> selected_sums_, selected_velocities_, all_sums_;
 };

@@ -1,6 +1,8 @@
 #include "slim_dp/core_selection.h"
 
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
 #include "support/float16.h"
 
@@ -11,22 +13,13 @@ constexpr int kHalfBits = 16;
 
 size_t SizeOf(const Buffer& values) { return values.size / sizeof(float); }
 
-float* ValuesOf(const Buffer& values) { return reinterpret_cast<float*>(values.data.get()); }
-
-double SumOf(const Buffer& values) {
-  double sum = 0;
-  for (size_t i = 0; i < SizeOf(values); ++i) sum += std::fabs(ValuesOf(values)[i]);
-  return sum;
+const float* ValuesOf(const Buffer& values) {
+  return reinterpret_cast<const float*>(values.data.get());
 }
 
-// Calls found(i, bits) for all elements of a weighed snapshot.
-template <typename Found>
-void ForEachBits(const SlimSlice::Snapshot& snapshot, Found found) {
-  const float* weights = ValuesOf(snapshot.parameters);
-  const size_t elements = SizeOf(snapshot.parameters);
-  for (size_t i = 0; i < elements; ++i) {
-    found(i, static_cast<uint32_t>(MagnitudeBits(weights[i])));
-  }
+// Nothing for the initial parameters.
+const float* UpdateOf(const SlimSlice::Snapshot& snapshot) {
+  return snapshot.update.size == 0 ? nullptr : ValuesOf(snapshot.update);
 }
 
 }  // namespace
@@ -34,47 +27,66 @@ void ForEachBits(const SlimSlice::Snapshot& snapshot, Found found) {
 std::map<SliceName, CoreSelection::Sums> CoreSelection::SumsOfSlices() const {
   std::map<SliceName, Sums> sums;
   for (const auto& entry : snapshots_) {
-    sums[entry.first] = {SumOf(entry.second->parameters), SumOf(entry.second->update)};
+    sums[entry.first] = {entry.second->parameters_sum, entry.second->update_sum};
   }
   return sums;
 }
 
-void CoreSelection::Weigh(float c) {
-  for (auto& entry : snapshots_) {
-    SlimSlice::Snapshot& snapshot = *entry.second;
-    float* weights = ValuesOf(snapshot.parameters);
-    const float* update = ValuesOf(snapshot.update);
+std::vector<int32_t> CoreSelection::Sample(float c, size_t step) {
+  if (step == 0) throw std::invalid_argument("a sample of every 0th element");
+  c_ = c;
+  std::vector<int32_t> sample;
+  size_t i = 0;
+  for (const auto& entry : snapshots_) {
+    const SlimSlice::Snapshot& snapshot = *entry.second;
+    const float* weights = ValuesOf(snapshot.parameters);
+    const float* update = UpdateOf(snapshot);
     const size_t elements = SizeOf(snapshot.parameters);
-    for (size_t i = 0; i < elements; ++i) {
-      weights[i] = std::fabs(weights[i]) + (update == nullptr ? 0 : c * std::fabs(update[i]));
+    for (; i < elements; i += step) {
+      const float added = update == nullptr ? 0 : c * std::fabs(update[i]);
+      sample.push_back(MagnitudeBits(std::fabs(weights[i]) + added));
     }
-    snapshot.update = Buffer();
+    i -= elements;
   }
+  return sample;
+}
+
+uint64_t CoreSelection::Divide(const Bracket& bracket) {
+  divided_.clear();
+  uint64_t above = 0;
+  for (const auto& entry : snapshots_) {
+    const SlimSlice::Snapshot& snapshot = *entry.second;
+    Divided divided = kvstore_ext::Divide(ValuesOf(snapshot.parameters), UpdateOf(snapshot), c_,
+                                          SizeOf(snapshot.parameters), bracket);
+    above += divided.above.count();
+    divided_.emplace(entry.first, std::move(divided));
+  }
+  return above;
 }
 
 std::vector<uint64_t> CoreSelection::CountUpper() const {
   std::vector<uint64_t> counts(kHalves);
-  for (const auto& entry : snapshots_) {
-    ForEachBits(*entry.second, [&](size_t, uint32_t bits) { ++counts[bits >> kHalfBits]; });
+  for (const auto& entry : divided_) {
+    for (const int32_t bits : entry.second.bits) ++counts[bits >> kHalfBits];
   }
   return counts;
 }
 
 std::vector<uint64_t> CoreSelection::CountLower(uint32_t upper) const {
   std::vector<uint64_t> counts(kHalves);
-  for (const auto& entry : snapshots_) {
-    ForEachBits(*entry.second, [&](size_t, uint32_t bits) {
-      if (bits >> kHalfBits == upper) ++counts[bits & (kHalves - 1)];
-    });
+  for (const auto& entry : divided_) {
+    for (const int32_t bits : entry.second.bits) {
+      if (static_cast<uint32_t>(bits) >> kHalfBits == upper) ++counts[bits & (kHalves - 1)];
+    }
   }
   return counts;
 }
 
 std::map<SliceName, uint64_t> CoreSelection::CountEqual(uint32_t bits) const {
   std::map<SliceName, uint64_t> counts;
-  for (const auto& entry : snapshots_) {
+  for (const auto& entry : divided_) {
     uint64_t& count = counts[entry.first];
-    ForEachBits(*entry.second, [&](size_t, uint32_t own) { count += own == bits ? 1 : 0; });
+    for (const int32_t own : entry.second.bits) count += static_cast<uint32_t>(own) == bits ? 1 : 0;
   }
   return counts;
 }
@@ -82,15 +94,17 @@ std::map<SliceName, uint64_t> CoreSelection::CountEqual(uint32_t bits) const {
 std::map<SliceName, Subset> CoreSelection::Choose(
     uint32_t bits, const std::map<SliceName, uint64_t>& equal) const {
   std::map<SliceName, Subset> chosen;
-  for (const auto& entry : snapshots_) {
+  for (const auto& entry : divided_) {
+    const Divided& divided = entry.second;
     const auto found = equal.find(entry.first);
     uint64_t left = found == equal.end() ? 0 : found->second;
-    Subset members(SizeOf(entry.second->parameters));
-    ForEachBits(*entry.second, [&](size_t i, uint32_t own) {
-      if (own < bits || (own == bits && left == 0)) return;
+    Subset members = divided.above;
+    for (size_t i = 0; i < divided.within.size(); ++i) {
+      const auto own = static_cast<uint32_t>(divided.bits[i]);
+      if (own < bits || (own == bits && left == 0)) continue;
       left -= own == bits ? 1 : 0;
-      members.Insert(i);
-    });
+      members.Insert(divided.within[i]);
+    }
     chosen.emplace(entry.first, std::move(members));
   }
   return chosen;

@@ -7,15 +7,18 @@
 #include <utility>
 #include <vector>
 
+#include "codecs/bracket.h"
 #include "slim_dp/slim_slice.h"
-#include "slim_dp/subset.h"
+#include "support/subset.h"
 
 namespace kvstore_ext {
 
 // The significance |w| + c |g| of this server's elements, as a worker asks for it to find the one
 // that the core's last element has over all servers. Float32 numbers that are at least 0 order as
-// their bits do, so the worker looks for those bits: the upper half first, then the lower. Owns the
-// snapshots. Not thread-safe: rank 0 asks one thing after the other.
+// their bits do, so the worker looks for those bits: a sample tells it between which they lie, and
+// one pass over all elements tells those that are above from the few between. Of these it counts
+// the upper half of the bits first, then the lower. Owns the snapshots. Not thread-safe: rank 0
+// asks one thing after the other.
 class CoreSelection {
  public:
   struct Sums {
@@ -31,15 +34,19 @@ class CoreSelection {
   // Slice by slice, so that they are added in the same order however many servers there are.
   std::map<SliceName, Sums> SumsOfSlices() const;
 
-  // Has the significance take the snapshots' place. Once.
-  void Weigh(float c);
+  // Sets c; returns the significance's bits of every step-th element. Throws std::invalid_argument
+  // for a step of 0.
+  std::vector<int32_t> Sample(float c, size_t step);
 
-  // How many elements have each upper half of bits; or each lower half, among those with an upper
-  // one.
+  // Returns how many elements have larger bits than the bracket's. May be called again.
+  uint64_t Divide(const Bracket& bracket);
+
+  // How many elements within the bracket have each upper half of bits; or each lower half, among
+  // those with an upper one.
   std::vector<uint64_t> CountUpper() const;
   std::vector<uint64_t> CountLower(uint32_t upper) const;
 
-  // How many elements of each slice have exactly these bits.
+  // How many elements of each slice have exactly these bits, which are within the bracket.
   std::map<SliceName, uint64_t> CountEqual(uint32_t bits) const;
 
   // The elements with larger bits than these, and the first ones of a slice that has equal ones.
@@ -48,6 +55,8 @@ class CoreSelection {
 
  private:
   std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots_;
+  float c_ = 0;
+  std::map<SliceName, Divided> divided_;
 };
 
 }  // namespace kvstore_ext

@@ -9,7 +9,7 @@
 
 #include "codecs/method_options.h"
 #include "keys/slice_declaration.h"
-#include "slim_dp/subset.h"
+#include "support/subset.h"
 #include "transport/message.h"
 
 namespace kvstore_ext {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "slim_dp/explorer.h"
 #include "support/wire.h"
 #include "transport/gate.h"
 

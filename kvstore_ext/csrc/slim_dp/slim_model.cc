@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "slim_dp/explorer.h"
 #include "support/random.h"
 
 namespace kvstore_ext {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "slim_dp/slim.h"
-#include "slim_dp/subset.h"
+#include "support/subset.h"
 
 namespace kvstore_ext {
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "codecs/kernels/kernels.h"
+#include "slim_dp/explorer.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {
@@ -21,7 +23,19 @@ Buffer Copy(const Buffer& values) {
   return copy;
 }
 
+double SumOfMagnitudes(const Buffer& values) {
+  return kernels().magnitudes(reinterpret_cast<const float*>(values.data.get()),
+                              values.size / sizeof(float));
+}
+
 }  // namespace
+
+SlimSlice::Snapshot::Snapshot(uint64_t of_round, Buffer of_parameters, Buffer of_update)
+    : round(of_round),
+      parameters(std::move(of_parameters)),
+      update(std::move(of_update)),
+      parameters_sum(SumOfMagnitudes(parameters)),
+      update_sum(SumOfMagnitudes(update)) {}
 
 SlimSlice::SlimSlice(SliceContext given, std::function<void()> finished)
     : Reduction(std::move(given)),
@@ -101,7 +115,7 @@ void SlimSlice::Finish(uint64_t round) {
         cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
       }
       if (!options_.fixed()) {
-        snapshot_ = std::make_shared<Snapshot>(Snapshot{0, Copy(value_), Buffer()});
+        snapshot_ = std::make_shared<Snapshot>(0, Copy(value_), Buffer());
       }
     }
   }
@@ -198,7 +212,7 @@ void SlimSlice::Apply() {
   }
   zeros_ = 0;
   if (!full_ || options_.fixed()) return;
-  snapshot_ = std::make_shared<Snapshot>(Snapshot{pushed_, Copy(value_), sum});
+  snapshot_ = std::make_shared<Snapshot>(pushed_, Copy(value_), sum);
 }
 
 // By element, how many workers have pushed it in this round.

@@ -23,9 +23,13 @@ class SlimSlice : public Reduction {
  public:
   // The parameters and the summed update of a full push, from which a core is selected.
   struct Snapshot {
-    uint64_t round = 0;
+    // Adds the magnitudes up, while they are in the cache.
+    Snapshot(uint64_t of_round, Buffer of_parameters, Buffer of_update);
+
+    uint64_t round;
     Buffer parameters;
     Buffer update;  // nothing for the initial parameters
+    double parameters_sum, update_sum;
   };
 
   // `finished` is called after each round. Throws std::invalid_argument for a declaration that is

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "codecs/kernels/kernels.h"
 #include "codecs/key_encoder.h"
 #include "codecs/select_largest.h"
 #include "support/wire.h"
@@ -22,7 +21,8 @@ class TopKEncoder : public KeyEncoder {
 
   float Prepare(const float* gradient, uint64_t round) override {
     kept_.assign(elements_, 0);
-    for (const uint64_t i : SelectLargest(gradient, elements_, count_)) kept_[i] = gradient[i];
+    const Subset largest = SelectLargest(gradient, elements_, count_);
+    largest.ForEach([&](size_t i) { kept_[i] = gradient[i]; });
     return KeyEncoder::Prepare(gradient, round);
   }
 
@@ -51,8 +51,10 @@ std::unique_ptr<KeyEncoder> TopK::MakeEncoder(size_t elements) const {
 double TopK::bytes_per_element() const { return kElementBytes * ratio_; }
 
 Buffer TopK::Encode(const float* values, size_t elements, float, const Draws&) const {
-  std::vector<uint32_t> sent(elements);
-  sent.resize(kernels().find(values, elements, 1, sent.data()));
+  std::vector<uint32_t> sent;
+  for (uint32_t i = 0; i < elements; ++i) {
+    if (values[i] != 0) sent.push_back(i);
+  }
   Buffer bytes = Buffer::Allocate(kElementBytes * sent.size());
   char* to = bytes.data.get();
   for (const uint32_t element : sent) {

@@ -57,9 +57,14 @@ struct Kernels {
   uint8_t (*largest_byte)(const uint8_t* bytes, size_t count);
   Means (*means)(const float* values, size_t elements);
 
-  // Indices of the values whose MagnitudeBits are at least `least`, in order; returns their number.
-  // found has room for all elements.
-  size_t (*find)(const float* values, size_t elements, int32_t least, uint32_t* found);
+  // Of the MagnitudeBits of |value| + c |update|, or of the values where `updates` is null: which
+  // are above `most`, a bit each in the words, 64 elements a word; and those from `least` to `most`
+  // with their indices, in order. Returns the number of these; there is room for all elements.
+  size_t (*divide)(const float* values, const float* updates, float c, size_t elements,
+                   int32_t least, int32_t most, uint64_t* above, uint32_t* within, int32_t* bits);
+
+  // Sum of the magnitudes.
+  double (*magnitudes)(const float* values, size_t elements);
 
   // Precondition: 0 <= limit <= scaler, 0 < scaler.
   void (*encode_ternary)(const float* values, size_t elements, float limit, float scaler,

@@ -1,4 +1,4 @@
-// Some of a slice's elements: the core, or what a worker communicates of the slice in a round.
+// Some of many elements: those that a method sends of a key, or a core.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@ class Subset {
 
   Subset() = default;
   explicit Subset(size_t elements, bool all = false);
+
+  // Of these bits, 64 elements a word. Precondition: none is above the last element.
+  Subset(size_t elements, std::vector<uint64_t> words);
 
   // From what ToBuffer made. Throws std::invalid_argument for bytes that are no set of so many.
   Subset(size_t elements, const Buffer& bytes);
@@ -51,27 +54,40 @@ class Subset {
   // Calls found(element) for the members in order.
   template <typename Found>
   void ForEach(Found found) const {
-    for (size_t word = 0; word < words_.size(); ++word) {
-      for (uint64_t rest = words_[word]; rest != 0; rest &= rest - 1) {
+    ForEachIn(0, elements_, found);
+  }
+
+  // For those from one element on and before another. Precondition: begin <= end <= elements().
+  template <typename Found>
+  void ForEachIn(size_t begin, size_t end, Found found) const {
+    for (size_t word = begin / kWordBits; word < DivideUp(end, kWordBits); ++word) {
+      for (uint64_t rest = WordIn(word, begin, end); rest != 0; rest &= rest - 1) {
         found(word * kWordBits + static_cast<size_t>(__builtin_ctzll(rest)));
       }
     }
   }
 
+  // How many these are.
+  size_t CountIn(size_t begin, size_t end) const {
+    size_t count = 0;
+    for (size_t word = begin / kWordBits; word < DivideUp(end, kWordBits); ++word) {
+      count += __builtin_popcountll(WordIn(word, begin, end));
+    }
+    return count;
+  }
+
  private:
+  uint64_t WordIn(size_t word, size_t begin, size_t end) const {
+    const size_t first = word * kWordBits;
+    uint64_t members = words_[word];
+    if (begin > first) members &= ~uint64_t{0} << (begin - first);
+    if (end < first + kWordBits) members &= ~uint64_t{0} >> (first + kWordBits - end);
+    return members;
+  }
+
   size_t elements_ = 0;
   size_t count_ = 0;
   std::vector<uint64_t> words_;
 };
-
-// The core and `count` other elements, drawn uniformly without replacement from outside it; the
-// same for the same stream, on every machine. Takes time by the number drawn, not by the elements,
-// as long as not nearly all are in the core. Throws std::invalid_argument where there are fewer.
-Subset Explore(const Subset& core, size_t count, uint64_t stream);
-
-// How many of `drawn` elements, taken without replacement from `all`, fall among `part` of them:
-// hypergeometric, drawn by inversion from the stream's number `position`.
-// Preconditions: part <= all, drawn <= all.
-size_t DrawShare(size_t all, size_t part, size_t drawn, uint64_t stream, uint64_t position);
 
 }  // namespace kvstore_ext

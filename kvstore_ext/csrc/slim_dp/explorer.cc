@@ -1,19 +1,15 @@
-#include "slim_dp/subset.h"
+#include "slim_dp/explorer.h"
 
 #include <math.h>  // lgamma_r
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "support/random.h"
-#include "support/wire.h"
 
 namespace kvstore_ext {
 namespace {
-
-constexpr uint64_t kSignatureSeed = 0x736c696d64700000ULL;
 
 // Numbers below a limit, each as likely: Lemire's multiplication (2019), which refuses the few that
 // would make some likelier. Each 64 bits of the stream give two, the upper half first.
@@ -48,35 +44,6 @@ double LogChoose(size_t all, size_t some) {
 }
 
 }  // namespace
-
-Subset::Subset(size_t elements, bool all)
-    : elements_(elements),
-      count_(all ? elements : 0),
-      words_(DivideUp(elements, kWordBits), all ? ~uint64_t{0} : 0) {
-  if (all && elements % kWordBits > 0) words_.back() >>= kWordBits - elements % kWordBits;
-}
-
-Subset::Subset(size_t elements, const Buffer& bytes)
-    : elements_(elements), words_(DivideUp(elements, kWordBits)) {
-  CheckSize("subset", bytes, elements, words_.size() * sizeof(uint64_t));
-  if (bytes.size > 0) std::memcpy(words_.data(), bytes.data.get(), bytes.size);
-  if (elements % kWordBits > 0 && words_.back() >> elements % kWordBits != 0) {
-    RefuseBytes("subset", "members above the last element");
-  }
-  for (const uint64_t word : words_) count_ += __builtin_popcountll(word);
-}
-
-uint64_t Subset::signature() const {
-  uint64_t signature = Mix(kSignatureSeed ^ elements_);
-  for (const uint64_t word : words_) signature = Mix(signature ^ word);
-  return signature;
-}
-
-Buffer Subset::ToBuffer() const {
-  Buffer bytes = Buffer::Allocate(words_.size() * sizeof(uint64_t));
-  if (bytes.size > 0) std::memcpy(bytes.data.get(), words_.data(), bytes.size);
-  return bytes;
-}
 
 Subset Explore(const Subset& core, size_t count, uint64_t stream) {
   const size_t outside = core.elements() - core.count();
