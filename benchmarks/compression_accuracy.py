@@ -221,12 +221,21 @@ def configuration(arguments: argparse.Namespace) -> List[str]:
         f"  power {POWER}, from {BASE_RATES[0.9]} with momentum and {BASE_RATES[0.0]} without.",
         f"- {iterations} steps, {arguments.epochs} epochs. The moving average of the parameters"
         f" decays by {1 - 1 / (WINDOW * iterations):.5f} a step.",
+        *_options(arguments.methods),
+        "- Workers and servers are simulated in one process (benchmarks/simulations/gradients.py),"
+        " with the bits of a cluster.",
+    ]
+
+
+def _options(methods: Sequence[str]) -> List[str]:
+    """Those that are not the defaults."""
+    if not {DGC, MASKED} & set(methods):
+        return ["- Types of compression with their default options."]
+    return [
         "- Types of compression with their default options, but for dgc: it sends"
         f" {METHODS[DGC]['ratio']:.0%} of the elements",
         f"  after a warm-up of {WARMUP_EPOCHS} epochs; masked, as in its paper, it forgets the"
         " momentum of what it sends.",
-        "- Workers and servers are simulated in one process (benchmarks/simulations/gradients.py),"
-        " with the bits of a cluster.",
     ]
 
 
