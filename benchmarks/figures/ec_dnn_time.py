@@ -122,11 +122,11 @@ def _text(lines: List[Dict[str, Any]]) -> Iterator[str]:
             yield from ["", f"## {hosts} workers", "", *_table(found, hosts), "", *_told(found)]
     yield ""
     yield (f"A speed is as fine as tests are: `ma_dnn` is tested every {_tau(BASELINE) * 4} "
-           f"mini-batches, `e_dnn` every {_tau('e_dnn')}, and EC-DNN once a round. Tests are not in "
-           "the time, nor are the exchanges that tests of `e_dnn` take before its end. All workers "
-           "share the processors of one machine, so that computing is slow here, the more of them "
-           "the slower. It does not show other networks or larger models, whose exchange takes "
-           "longer; nor, where an interval has zero in it, that there is no difference.")
+           f"mini-batches, `e_dnn` every {_tau('e_dnn')}, and EC-DNN once a round. Tests are not "
+           "in the time, nor are the exchanges that tests of `e_dnn` take before its end. All "
+           "workers share the processors of one machine, so that computing is slow here, the more "
+           "of them the slower. It does not show other networks or larger models, whose exchange "
+           "takes longer; nor, where an interval has zero in it, that there is no difference.")
 
 
 def _tau(name: str) -> int:
@@ -141,10 +141,11 @@ def _table(found: Dict[str, Dict[str, np.ndarray]], hosts: int) -> Iterator[str]
         title, papers = METHODS[name]
         cells = [title]
         for error, speed, paper in zip((GLOBAL, LOCAL), (SPEED, LOCAL_SPEED), papers[hosts]):
-            reached = np.count_nonzero(measured[speed])
+            of_seeds = measured[speed]
             cells += [
-                interval(measured[error]), Spread.of(measured[speed].tolist()).cell(2),
-                " and ".join(f"{value:g}" for value in paper), f"{reached} of {len(measured[speed])}",
+                interval(measured[error]), Spread.of(of_seeds.tolist()).cell(2),
+                " and ".join(f"{value:g}" for value in paper),
+                f"{np.count_nonzero(of_seeds)} of {len(of_seeds)}",
             ]
         yield "| " + " | ".join(cells) + " |"
 
