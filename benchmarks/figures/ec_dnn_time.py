@@ -123,10 +123,11 @@ def _text(lines: List[Dict[str, Any]]) -> Iterator[str]:
     yield ""
     yield (f"A speed is as fine as tests are: `ma_dnn` is tested every {_tau(BASELINE) * 4} "
            f"mini-batches, `e_dnn` every {_tau('e_dnn')}, and EC-DNN once a round. Tests are not "
-           "in the time, nor are the exchanges that tests of `e_dnn` take before its end. All "
-           "workers share the processors of one machine, so that computing is slow here, the more "
-           "of them the slower. It does not show other networks or larger models, whose exchange "
-           "takes longer; nor, where an interval has zero in it, that there is no difference.")
+           "in the time, nor are the exchanges that tests of `e_dnn` take before its end, nor "
+           "EC-DNN's last compression, before which it is tested. All workers share the processors "
+           "of one machine, so that computing is slow here, the more of them the slower. It does "
+           "not show other networks or larger models, whose exchange takes longer; nor, where an "
+           "interval has zero in it, that there is no difference.")
 
 
 def _tau(name: str) -> int:

@@ -135,6 +135,11 @@ def test_a_sample_that_misleads_does_no_harm() -> None:
     assert brackets[-1] == _core.WHOLE_BRACKET
 
 
+def test_updates_of_other_parameters_are_refused() -> None:
+    with pytest.raises(ValueError, match="an update of 2 of 3 parameters"):
+        _core.CoreSelection({(0, 0): (np.ones(3, np.float32), np.ones(2, np.float32))})
+
+
 def test_a_sample_of_no_elements_is_refused() -> None:
     selection = _core.CoreSelection({(0, 0): (np.ones(3, np.float32), None)})
     with pytest.raises(ValueError, match="a sample of every 0th element"):

@@ -50,6 +50,10 @@ std::unique_ptr<CoreSelection> MakeSelection(
     const std::map<SliceName, std::pair<Floats, std::optional<Floats>>>& slices) {
   std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots;
   for (const auto& [name, slice] : slices) {
+    if (slice.second && slice.second->size() != slice.first.size()) {
+      throw std::invalid_argument("an update of " + std::to_string(slice.second->size()) + " of " +
+                                  std::to_string(slice.first.size()) + " parameters");
+    }
     const Buffer update = slice.second ? CopyOf(*slice.second) : Buffer();
     snapshots.emplace(name, std::make_shared<SlimSlice::Snapshot>(0, CopyOf(slice.first), update));
   }

@@ -24,7 +24,8 @@ int32_t NthLargest(std::vector<int32_t>* magnitudes, double rank) {
 Bracket BracketOf(std::vector<int32_t> sample, uint64_t elements, uint64_t count) {
   const double share = elements == 0 ? 0 : static_cast<double>(count) / elements;
   const double expected = share * sample.size();
-  // By this number of deviations, and a few more, a sample strays once in ten thousand times.
+  // A random sample strays by more than four deviations less than once in ten thousand times; four
+  // elements more are for small counts.
   const double strays = 4 * std::sqrt(expected * (1 - share)) + 4;
   Bracket bracket;
   bracket.least = 1;

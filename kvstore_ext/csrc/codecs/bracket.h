@@ -16,7 +16,7 @@ struct Bracket {
   int32_t most = std::numeric_limits<int32_t>::max();
 };
 
-// Of a sample of the magnitudes, so many elements at most.
+// Elements that a sample aims at: of n elements every ceil(n / this)-th one is taken.
 constexpr size_t kBracketSample = 65536;
 
 // Where the magnitude of the count-th largest of so many values lies, nearly for certain, as far as

@@ -46,7 +46,8 @@ class Dgc : public Codec {
   // Section 3.3's momentum factor masking.
   bool masks() const { return options_.masking; }
 
-  // The selected ones of the values of a key, of which so many from `offset` on are encoded.
+  // The selected ones among so many elements from `offset` on; `values` and `selected` are the
+  // whole key's.
   Buffer EncodeSelected(const float* values, size_t elements, const Subset& selected,
                         size_t offset) const;
 

@@ -20,7 +20,8 @@ std::vector<int32_t> SampleOf(const float* values, size_t elements) {
   return sample;
 }
 
-// With the count-th largest within the bracket, or zero.
+// With at most `count` above the bracket, and at least `count` above and within it, or all that are
+// not zero.
 Divided DivideAt(const float* values, size_t elements, size_t count) {
   Bracket bracket = BracketOf(SampleOf(values, elements), elements, count);
   for (;;) {

@@ -1,9 +1,6 @@
 #include "support/subset.h"
 
-#include <algorithm>
 #include <cstring>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "support/random.h"
