@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from benchmarks.figures import curves, score_curves, style
+from benchmarks.figures import score_curves
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.recipe import EnsembleRecipe, Settings
@@ -58,14 +58,8 @@ def runs(quick: bool = False) -> List[Run]:
 
 def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
     """Writes ec-dnn-time.svg and ec-dnn-time.md."""
-    drawn, axes = style.figure(7.2, 4.0, 1, len(HOSTS), sharey=True)
-    for place, hosts in zip(axes, HOSTS):
-        score_curves.draw(place, [line for line in lines if line["hosts"] == hosts], list(METHODS))
-        place.set_title(f"{hosts} workers", loc="left", fontsize="medium")
-        place.set_ylim(90, 100)
-    axes[0].set_ylabel(TASKS["half_digits"].measure)
-    curves.legend(drawn, axes)
-    style.save(drawn, directory / f"{NAME}.svg")
+    score_curves.draw_by_hosts(
+        lines, HOSTS, list(METHODS), 90, TASKS["half_digits"].measure, directory / f"{NAME}.svg")
     (directory / f"{NAME}.md").write_text("\n".join(_text(lines)) + "\n")
 
 

@@ -2,9 +2,10 @@
 """
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from pathlib import Path
+from typing import Any, Collection, Dict, List, Sequence
 
-from benchmarks.figures import style
+from benchmarks.figures import curves, style
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
 
@@ -25,3 +26,18 @@ def draw(axes: Any, lines: List[Dict[str, Any]], names: Sequence[str]) -> None:
     axes.set_xlabel("seconds of training")
     axes.set_xlim(left=0)
     axes.grid()
+
+
+def draw_by_hosts(
+    lines: List[Dict[str, Any]], hosts: Collection[int], names: Sequence[str], least: float,
+    measure: str, file: Path,
+) -> None:
+    """Writes a picture with axes for each number of hosts, of scores from the least to 100."""
+    drawn, axes = style.figure(7.2, 4.0, 1, len(hosts), sharey=True)
+    for place, count in zip(axes, hosts):
+        draw(place, [line for line in lines if line["hosts"] == count], names)
+        place.set_title(f"{count} workers", loc="left", fontsize="medium")
+        place.set_ylim(least, 100)
+    axes[0].set_ylabel(measure)
+    curves.legend(drawn, axes)
+    style.save(drawn, file)
