@@ -11,7 +11,8 @@ _SENT = (Message.INIT, Message.PUSH, Message.PULL)
 
 
 class Happened(NamedTuple):
-    """`what` is "ready", the gradient; "send" or "result", a slice; or "done", the key's operation.
+    """`what` is "ready", the gradient; "queued", "send" or "result", a slice; or "done", the key's
+    operation.
     """
 
     time: int  # nanoseconds
@@ -45,6 +46,7 @@ class Happenings:
             kind = Kind(event["kind"])
             what, time = {
                 Kind.READY: ("ready", event["end"]),
+                Kind.QUEUED: ("queued", event["begin"]),
                 Kind.SENT: ("send", event["begin"]),
                 Kind.WRITTEN: ("result", event["begin"]),
                 Kind.DONE: ("done", event["end"]),
