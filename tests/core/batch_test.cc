@@ -2,6 +2,7 @@
 #include "transport/batch.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <future>
@@ -11,6 +12,9 @@
 
 #include "one_end.h"
 #include "support/task_threads.h"
+#include "transport/checksum.h"
+#include "transport/gate.h"
+#include "transport/shared_memory.h"
 
 namespace kvstore_ext {
 namespace {
@@ -179,6 +183,133 @@ TEST(LinkWithASender, SendsWhatIsAloneAtOnceAndMoreTogether) {
   EXPECT_EQ(Batch::Split(batch).size(), 3U);
   EXPECT_TRUE(wire->empty());
   sender.Stop();
+}
+
+// One end of memory that two processes have, and the transport that uses it.
+class SharedMessages : public HeldMessages {
+ public:
+  explicit SharedMessages(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
+
+  bool Put(Message* message) override {
+    message->place = memory_->Put(message->payload);
+    if (message->place) message->payload = Buffer();
+    return message->place.has_value();
+  }
+
+  void Fetch(Message* message) const override {
+    try {
+      message->payload = memory_->At(*message->place);
+    } catch (const Unfit&) {
+      message->payload = Buffer();
+    }
+    message->place.reset();
+  }
+
+ private:
+  const std::shared_ptr<SharedMemory> memory_;
+};
+
+class LinkOfOneHost : public testing::Test {
+ protected:
+  LinkOfOneHost() {
+    int descriptor = -1;
+    ours_ = std::make_shared<SharedMessages>(SharedMemory::Make(&descriptor));
+    theirs_ = std::make_shared<SharedMessages>(SharedMemory::Open(descriptor));
+    close(descriptor);
+  }
+
+  // What leaves together while the first is under way and the sender is busy.
+  std::vector<Message> SendThree(Link* link, Message third) {
+    std::promise<void> may_go_on, sent;
+    link->Share();
+    link->Send(Push(0, kBytes));
+    sender_.Run(1, [&] { may_go_on.get_future().wait(); });
+    link->Send(Push(1, kBytes));
+    link->Send(Push(2, kBytes));
+    link->Send(std::move(third));
+    sender_.Run(-1, [&] { sent.set_value(); });
+    may_go_on.set_value();
+    sent.get_future().wait();
+    std::vector<Message> messages;
+    while (!ours_->empty()) messages.push_back(ours_->TakeFirst());
+    sender_.Stop();
+    return messages;
+  }
+
+  static constexpr size_t kBytes = 100000;
+  std::shared_ptr<SharedMessages> ours_, theirs_;
+  TaskThreads sender_{1};
+};
+
+TEST_F(LinkOfOneHost, SendsSlicesTogetherThatLieInItsMemory) {
+  Link link(ours_, kPeer, nullptr, nullptr, &sender_);
+  Message question = Push(3, kBytes);
+  question.header.type = MessageType::kAsk;
+  const std::vector<Message> sent = SendThree(&link, question);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[1].header.type, MessageType::kBatch);
+  EXPECT_LT(sent[1].payload.size, 1000U);
+  Link other(theirs_, kPeer);
+  std::vector<Message> received;
+  other.Receive(sent[1], [&](const Message& message) { received.push_back(message); });
+  ASSERT_EQ(received.size(), 3U);
+  for (size_t i = 0; i < received.size(); ++i) {
+    EXPECT_EQ(received[i].header.key, i + 1);
+    EXPECT_FALSE(received[i].place);
+    Message as_push = received[i];
+    as_push.header.type = MessageType::kPush;
+    EXPECT_TRUE(IsWhole(as_push, kBytes));
+  }
+  EXPECT_FALSE(received[0].payload_is_ours) << "it lies in memory of both";
+  EXPECT_TRUE(received[2].payload_is_ours) << "it may be kept for long";
+  Traffic traffic;
+  link.AddTo(&traffic);
+  EXPECT_EQ(traffic.messages_sent[static_cast<size_t>(MessageType::kBatch)], 1U);
+  EXPECT_GT(traffic.sent[static_cast<size_t>(MessageType::kPush)], 3 * kBytes);
+  EXPECT_GT(traffic.sent[static_cast<size_t>(MessageType::kAsk)], kBytes);
+}
+
+TEST_F(LinkOfOneHost, RefusesAPlaceWhereNothingLies) {
+  Link link(ours_, kPeer, nullptr, nullptr, &sender_);
+  const std::vector<Message> sent = SendThree(&link, Push(3, kBytes));
+  Gate gate(Side::kServer);
+  Link other(theirs_, kPeer, nullptr, nullptr, nullptr, &gate);
+  int received = 0;
+  const auto count = [&received](const Message&) { ++received; };
+  other.Receive(sent[1], count);
+  EXPECT_EQ(received, 3);
+  testing::internal::CaptureStderr();
+  other.Receive(sent[1], count);
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(received, 3) << "as they have been taken";
+  EXPECT_EQ(gate.refused(), 3U);
+}
+
+TEST_F(LinkOfOneHost, SendsEachAloneThatHasAChecksum) {
+  Link link(ours_, kPeer, nullptr, nullptr, &sender_);
+  link.UseChecksums();
+  const std::vector<Message> sent = SendThree(&link, Push(3, kBytes));
+  ASSERT_EQ(sent.size(), 4U);
+  for (const Message& message : sent) {
+    EXPECT_EQ(message.header.checksum, ChecksumOf(message));
+    EXPECT_TRUE(IsWhole(message, kBytes));
+  }
+}
+
+TEST(Batch, RefusesAPlaceOfAnotherSize) {
+  Batch batch;
+  for (uint64_t key = 0; key < 2; ++key) {
+    Message message = Small(key, 5000);
+    message.payload = Buffer();
+    message.place = Place{static_cast<uint32_t>(key), 5000, 7};
+    ASSERT_TRUE(Batch::IsSmall(message));
+    batch.Add(message);
+  }
+  Message whole = batch.Take();
+  EXPECT_EQ(Batch::Split(whole)[1].place->block, 1U);
+  const uint32_t bytes = 6000;
+  std::memcpy(whole.payload.data.get() + whole.payload.size - 12, &bytes, sizeof bytes);
+  EXPECT_THROW(Batch::Split(whole), std::runtime_error);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ void Look(const Message& message, const Message& batch) {
   for (size_t i = 0; i < message.payload.size; ++i) {
     sum_of_bytes += static_cast<unsigned char>(message.payload.data.get()[i]);
   }
-  const bool fits = message.payload.size == message.header.whole &&
+  const bool fits = message.payload.size == (message.place ? 0 : message.header.whole) &&
                     message.header.type != MessageType::kBatch &&
                     BytesOf(message) <= batch.payload.size;
   if (!fits) std::abort();

@@ -14,7 +14,7 @@ struct Entry {
   int32_t priority = 0;
   uint32_t text = 0;     // bytes
   uint32_t payload = 0;  // bytes
-  uint32_t unused = 0;
+  uint32_t places = 0;   // 1 where a place follows in place of the payload
   Header header;
 };
 static_assert(sizeof(Entry) == 64, "an entry crosses the wire as it lies in memory");
@@ -32,12 +32,13 @@ static_assert(sizeof(Entry) + Batch::kMostSmall + 2 * 8 <= Batch::kMostBytes, "r
 }  // namespace
 
 bool Batch::IsSmall(const Message& message) {
-  const size_t bytes = message.payload.size;
-  return bytes + message.text.size() <= kMostSmall && bytes == message.header.whole;
+  const size_t bytes = message.place ? message.place->bytes : message.payload.size;
+  return message.payload.size + message.text.size() <= kMostSmall && bytes == message.header.whole;
 }
 
 size_t Batch::SizeOf(const Message& message) {
-  return sizeof(Entry) + Padded(message.text.size()) + Padded(message.payload.size);
+  const size_t place = message.place ? sizeof(Place) : 0;
+  return sizeof(Entry) + Padded(message.text.size()) + place + Padded(message.payload.size);
 }
 
 void Batch::Add(Message message) {
@@ -64,11 +65,16 @@ Message Batch::Take() {
     entry.priority = message.priority;
     entry.text = static_cast<uint32_t>(message.text.size());
     entry.payload = static_cast<uint32_t>(message.payload.size);
+    entry.places = message.place ? 1 : 0;
     entry.header = message.header;
     std::memcpy(end, &entry, sizeof entry);
     end += sizeof entry;
     std::memcpy(end, message.text.data(), message.text.size());
     end += Padded(message.text.size());
+    if (message.place) {
+      std::memcpy(end, &*message.place, sizeof(Place));
+      end += sizeof(Place);
+    }
     if (message.payload.size > 0) {
       std::memcpy(end, message.payload.data.get(), message.payload.size);
     }
@@ -88,7 +94,9 @@ std::vector<Message> Batch::Split(const Message& batch) {
     std::memcpy(&entry, bytes.data.get() + offset, sizeof entry);
     const size_t text = entry.text;
     const size_t payload = entry.payload;
-    if (left < sizeof entry + Padded(text) + Padded(payload) || payload != entry.header.whole ||
+    const size_t place = entry.places != 0 ? sizeof(Place) : 0;
+    if (left < sizeof entry + Padded(text) + place + Padded(payload) ||
+        payload != (place > 0 ? 0 : entry.header.whole) ||
         entry.header.type == MessageType::kBatch) {
       Refuse(batch, begin);
     }
@@ -100,8 +108,14 @@ std::vector<Message> Batch::Split(const Message& batch) {
     message.header = entry.header;
     message.text.assign(bytes.data.get() + offset, text);
     offset += Padded(text);
+    if (place > 0) {
+      message.place.emplace();
+      std::memcpy(&*message.place, bytes.data.get() + offset, place);
+      if (message.place->bytes != entry.header.whole) Refuse(batch, begin);
+      offset += place;
+    }
     if (payload > 0) message.payload = bytes.Range(offset, payload);
-    message.payload_is_ours = batch.payload_is_ours;
+    message.payload_is_ours = place == 0 && batch.payload_is_ours;
     offset += Padded(payload);
     messages.push_back(std::move(message));
   }

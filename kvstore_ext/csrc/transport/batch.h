@@ -1,5 +1,5 @@
-// Several small messages as one, so that what a message costs ps-lite, ZMQ and the kernel is paid
-// once.
+// Several messages as one, so that what a message costs ps-lite, ZMQ and the kernel is paid once:
+// small ones, and those that only say where their payload lies.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class Batch {
   // As much as is copied for one message; more would keep what follows from leaving.
   static constexpr size_t kMostBytes = 65536;
 
-  // Whether a message may travel in a batch: a whole one with few bytes.
+  // Whether a message may travel in a batch: a whole one with few bytes, or with a place.
   static bool IsSmall(const Message& message);
 
   // Always while it is empty, for a small one.
@@ -33,8 +33,8 @@ class Batch {
   // the batch is empty again.
   Message Take();
 
-  // What Take has put together, ranges of its bytes. Throws Unfit for bytes that it did not
-  // make.
+  // What Take has put together, ranges of its bytes; places are to be fetched. Throws Unfit for
+  // bytes that it did not make.
   static std::vector<Message> Split(const Message& batch);
 
  private:

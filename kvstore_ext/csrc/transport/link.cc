@@ -90,7 +90,7 @@ void Link::Send(Message message) {
   const bool alone = queue_.size() == 0 && queue_.in_flight() <= kFewBytes;
   const size_t most = part_bytes_;
   message.header.whole = static_cast<uint32_t>(message.payload.size);
-  const bool small = Batch::IsSmall(message);
+  const bool small = Batch::IsSmall(message) || shares_;
   const Buffer whole = std::move(message.payload);
   const size_t parts = std::max<size_t>(1, (whole.size + most - 1) / most);
   message.peer = peer_;
@@ -176,6 +176,7 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
     size_t around = BytesOf(received);
     for (Message& message : Batch::Split(received)) {
       around -= BytesOf(message);
+      if (message.place) Fetch(&message);
       if ((gate_ == nullptr || gate_->Admits(message)) && IsWhole(&message)) act(message);
     }
     Count(&received_, MessageType::kBatch, around);
@@ -264,12 +265,26 @@ void Link::SendWhatFits() {
   while (!hushed_ && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
     Count(&sent_, message.header.type, BytesOf(message));
-    const bool small = Batch::IsSmall(message);
     if (Records()) recorder_->Record(EventOf(EventKind::kSent, message));
+    const bool small = Batch::IsSmall(message) || Put(&message);
     if (!small || !batch.HasRoomFor(message)) DispatchAll(&batch);
     small ? batch.Add(std::move(message)) : Dispatch(&message);
   }
   if (!hushed_) DispatchAll(&batch);
+}
+
+// Whether a whole payload now lies where the peer finds it. With checksums it stays in the message,
+// which has one of its own only outside a batch.
+bool Link::Put(Message* message) {
+  const bool may_be_put = shares_ && !checks_ && message->payload.size == message->header.whole;
+  return may_be_put && transport_->Put(message);
+}
+
+void Link::Fetch(Message* message) {
+  transport_->Fetch(message);
+  if (IsSlice(*message)) return;
+  message->payload = Kept(*message);
+  message->payload_is_ours = true;
 }
 
 // Only while nothing is under way does an answer's time tell the distance and not the queue's

@@ -35,9 +35,10 @@ struct Traffic {
 // travels in parts, between which something more urgent may go, and is put together again here.
 //
 // Small messages that are queued together leave as one, as far as nothing larger comes between
-// them. Where others are under way already, one more is left to the sender, a thread: what comes
-// until that has its turn leaves with it. So there are fewer messages where processors are behind,
-// and one that is alone leaves at once.
+// them. To a peer of this host all are small, since payloads lie in memory that it has. Where
+// others are under way already, one more is left to the sender, a thread: what comes until that has
+// its turn leaves with it. So there are fewer messages where processors are behind, and one that is
+// alone leaves at once.
 //
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
@@ -131,6 +132,8 @@ class Link {
   void SendSoon();
   void TakeCredit(size_t told);
   bool Assemble(Message* part);
+  bool Put(Message* message);
+  void Fetch(Message* message);
   void SendWhatFits();
   void Allow(const Window& window, size_t withheld);
   void Ping();

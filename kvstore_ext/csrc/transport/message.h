@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "support/buffer.h"
+#include "transport/place.h"
 
 namespace kvstore_ext {
 
@@ -112,6 +114,7 @@ struct Message {
   Header header;
   std::string text;
   Buffer payload;
+  std::optional<Place> place;  // where the payload lies; it is then not here
   // Of what was received: nobody else reads these bytes, so that they may be overwritten. Others
   // may lie in memory that the peer has, too, and wants to use again: who keeps them for longer
   // than a round copies them (Kept).

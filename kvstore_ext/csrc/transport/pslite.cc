@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "transport/gate.h"
 #include "transport/libmxnet.h"
@@ -66,7 +67,7 @@ void PsLiteTransport::Send(const Message& message) {
   out.meta.push = true;
   out.meta.priority = message.priority;
   out.meta.body.assign(reinterpret_cast<const char*>(&message.header), sizeof(Header));
-  if (const std::optional<Place> place = PutInMemory(message)) {
+  if (const auto place = message.place ? message.place : PutInMemory(message)) {
     out.meta.pull = true;  // says that a place follows the header
     out.meta.body.append(reinterpret_cast<const char*>(&*place), sizeof(Place));
   } else if (message.payload.data != nullptr) {
@@ -105,7 +106,8 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
     Place place;
     std::memcpy(&place, body.data() + begin, sizeof place);
     begin += sizeof place;
-    message.payload = TakeFromMemory(message, place);
+    message.place = place;
+    Fetch(&message);
   }
   message.text = body.substr(begin);
   if (!received.data.empty()) {
@@ -127,15 +129,23 @@ std::optional<Place> PsLiteTransport::PutInMemory(const Message& message) {
   return memory->Put(message.payload);
 }
 
-// A place where nothing lies gives no payload, for which the gate refuses the message.
-Buffer PsLiteTransport::TakeFromMemory(const Message& message, const Place& place) const {
-  if (message.peer < 0) return Buffer();
-  SharedMemory* memory = peers_[message.peer + 1].memory;
-  if (memory == nullptr) return Buffer();
+bool PsLiteTransport::Put(Message* message) {
+  message->place = PutInMemory(*message);
+  if (message->place) message->payload = Buffer();
+  return message->place.has_value();
+}
+
+// Of a message that gets no payload the gate sees that it has none, and refuses it.
+void PsLiteTransport::Fetch(Message* message) const {
+  const std::optional<Place> place = std::exchange(message->place, std::nullopt);
+  message->payload = Buffer();
+  message->payload_is_ours = false;
+  if (message->peer < 0 || !place) return;
+  SharedMemory* memory = peers_[message->peer + 1].memory;
+  if (memory == nullptr) return;
   try {
-    return memory->At(place);
+    message->payload = memory->At(*place);
   } catch (const Unfit&) {
-    return Buffer();
   }
 }
 

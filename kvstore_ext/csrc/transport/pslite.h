@@ -27,6 +27,8 @@ class PsLiteTransport : public Transport {
 
   void Start(MessageHandler handler) override;
   void Send(const Message& message) override;
+  bool Put(Message* message) override;
+  void Fetch(Message* message) const override;
   void Share(int peer, std::shared_ptr<SharedMemory> memory) override;
   void Stop() override;
 
@@ -40,7 +42,6 @@ class PsLiteTransport : public Transport {
   void Receive(const ps::Message& received) const;
   int Timestamp(int peer);
   std::optional<Place> PutInMemory(const Message& message);
-  Buffer TakeFromMemory(const Message& message, const Place& place) const;
 
   static constexpr int kAppId = 1;                // 0 is MXNet's own
   static constexpr size_t kCustomerBytes = 4096;  // more than sizeof(ps::Customer)

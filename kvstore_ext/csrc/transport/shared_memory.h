@@ -8,16 +8,9 @@
 #include <optional>
 
 #include "support/buffer.h"
+#include "transport/place.h"
 
 namespace kvstore_ext {
-
-// Where a payload lies, as the message says it.
-struct Place {
-  uint32_t block = 0;
-  uint32_t bytes = 0;
-  uint64_t ticket = 0;  // of this payload alone
-};
-static_assert(sizeof(Place) == 16, "a place crosses the wire as it lies in memory");
 
 // Each of the two has blocks that it alone fills. A block belongs to its reader from Put until the
 // last Buffer of it is gone. While no block is free, Put has no room, and the payload travels.

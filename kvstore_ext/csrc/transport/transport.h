@@ -23,6 +23,15 @@ class Transport {
   // Bytes of the payload must stay as they are until the peer has acknowledged them.
   virtual void Send(const Message& message) = 0;
 
+  // Puts a payload where the peer finds it, if both have such memory and that has room. Then the
+  // message says where, and the bytes of the payload need not stay. Send does so by itself; this is
+  // for what shall travel within another message.
+  virtual bool Put(Message*) { return false; }
+
+  // Takes the payload of a message that has come within another one and says where it lies. It gets
+  // none where nothing is there.
+  virtual void Fetch(Message*) const {}
+
   // From now on payloads to and from a peer may lie in memory that both have. Called once a peer;
   // a transport within a process needs none.
   virtual void Share(int, std::shared_ptr<SharedMemory>) {}
