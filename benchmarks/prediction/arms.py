@@ -23,7 +23,9 @@ _PROCESSORS = 2  # of the machine that measured
 def _arms(speeds: Speeds) -> Dict[str, Any]:
     known = stores(speeds)
     slim = {
-        f"slim_dp{name}{keys}": LaneStore(speeds, shares=alpha, indices=alpha / 2 if keys else 0)
+        f"slim_dp{name}{keys}": LaneStore(
+            speeds, "slim_dp", shares=alpha, indices=alpha / 2 if keys else 0
+        )
         for name, alpha in (("", 0.3), ("_20", 0.2), ("_50", 0.5))
         for keys in ("", "_keys")
     }

@@ -5,9 +5,12 @@ import math
 from dataclasses import dataclass
 from typing import Callable, Dict
 
-_DGC = 0.001  # the share sent in the end, as compression/dgc.py has it
+SENT_BY_DGC = 0.001  # the share sent in the end, as compression/dgc.py has it
 _DGC_ELEMENT = 6.0  # bytes of an element that is sent
 _DGC_LEAST = 0.02  # bytes of an element by which slices are cut (csrc/codecs/dgc.cc)
+# Of the parameters, that travel with slim_dp, and that always do: alpha and beta of
+# slim_dp/options.py.
+SLIM_ALL, SLIM_CORE = 0.3, 0.15
 _BUCKET = 512  # elements that share a norm, or two means
 
 
@@ -48,7 +51,7 @@ def _always(size: float) -> Callable[[int], float]:
 
 def _chosen(workers: int) -> float:
     """DGC's sums have what any worker has sent; as floats where that is less."""
-    return min(4.0, _DGC_ELEMENT * (1 - (1 - _DGC) ** workers))
+    return min(4.0, _DGC_ELEMENT * (1 - (1 - SENT_BY_DGC) ** workers))
 
 
 _QSGD = 1 + 4 / _BUCKET
@@ -57,7 +60,7 @@ _ONE_BIT = 1 / 8 + 8 / _BUCKET
 CODECS: Dict[str, Codec] = {
     "terngrad": Codec(1 / 5, _levels, answers=1),
     "qsgd": Codec(_QSGD, _always(_QSGD)),
-    "dgc": Codec(_DGC_ELEMENT * _DGC, _chosen, sliced=_DGC_LEAST),
+    "dgc": Codec(_DGC_ELEMENT * SENT_BY_DGC, _chosen, sliced=_DGC_LEAST),
     "onebit": Codec(_ONE_BIT, _always(_ONE_BIT)),
     "signsgd": Codec(1 / 8, _always(1 / 8)),
     "fp16": Codec(2, _always(2)),

@@ -1,7 +1,7 @@
 """What a host's processors take for what a store does, by its bytes, elements and messages."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,13 @@ class Costs:
     add: float = 0.0
     encode_sum: float = 0.0
     update: float = 0.0
+
+
+    def of_share(self, share: float) -> Costs:
+        """Where that share of the elements travels that codecs were measured with."""
+        return replace(
+            self, encode=share * self.encode, decode=share * self.decode, add=share * self.add
+        )
 
 
 FREE = Costs()

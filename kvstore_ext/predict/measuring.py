@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 
+from .codecs import SENT_BY_DGC, SLIM_ALL, SLIM_CORE
 from .speeds import Speeds
 
 _ELEMENTS = 50_000  # a slice of the lane's; few enough to lie in a cache, as when they have come
@@ -35,13 +36,16 @@ def measure(core: Any) -> Speeds:
     -------
     Speeds
         Of the codecs in SPECIFICATIONS, and of additions and updates; others have their defaults.
-        `dgc` is not measured: it counts as free.
+        What `dgc` and `slim_dp` do is put together of their own loops and of others that go
+        through as many numbers: about as long as they take.
     """
     values = np.random.default_rng(0).standard_normal(_ELEMENTS).astype(np.float32)
     draws = core.Draws(0, 0, 0, 1)
     codecs = {name: _codec(core, text, values, draws) for name, text in SPECIFICATIONS.items()}
     total = np.zeros_like(values)
     add = _seconds(lambda: np.add(total, values, out=total))
+    codecs["dgc"] = _dgc(core, values, add)
+    codecs["slim_dp"] = _slim_dp(core, values, add)
     return replace(Speeds(), codecs=codecs, add=add, update=2 * add)
 
 
@@ -62,6 +66,35 @@ def _codec(core: Any, text: str, values: np.ndarray, draws: Any) -> Dict[str, fl
         found["encode_sum"] = _seconds(lambda: codec.encode_sum(total, scaler, draws))
         found["decode"] = _seconds(lambda: codec.decode_sum(values.size, summed))
     return found
+
+
+def _dgc(core: Any, values: np.ndarray, add: float) -> Dict[str, float]:
+    """A worker's momentum and what it carries over, and the few that it selects; a sum that most
+    elements have no part in."""
+    selecting = _seconds(lambda: core.select_largest(values, int(SENT_BY_DGC * values.size)))
+    return {
+        "encode": 3 * add + selecting,
+        "add": SENT_BY_DGC * add,
+        "encode_sum": add,
+        "decode": add,
+    }
+
+
+def _slim_dp(core: Any, values: np.ndarray, add: float) -> Dict[str, float]:
+    """Explorers are drawn at both ends. A server takes out each worker's answer, counts who has
+    pushed what, and updates; a worker trains, and keeps a copy of what it has merged."""
+    members = np.random.default_rng(0).permutation(values.size)
+    in_core, explored = (int(share * values.size) for share in (SLIM_CORE, SLIM_ALL - SLIM_CORE))
+    chosen = core.Subset(values.size, [int(member) for member in members[:in_core]])
+    together = chosen.explore(explored, 0)
+    drawing = _seconds(lambda: chosen.explore(explored, 0))
+    taking = _seconds(lambda: together.take_out(values))
+    return {
+        "encode": 2 * add + drawing + taking,
+        "add": drawing + 2 * taking,
+        "encode_sum": 2 * add,
+        "decode": add + taking,
+    }
 
 
 def _seconds(step: Callable[[], object]) -> float:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Dict, List, Sequence
 
 from .cluster import Cluster
-from .codecs import CODECS, PLAIN, Codec
+from .codecs import CODECS, PLAIN, SLIM_ALL, Codec
+from .costs import Costs
 from .events import Events
 from .parameter_servers import ParameterServers, Rules
 from .placement import SLICE_BYTES, lane, stock, stock_p3
@@ -14,7 +15,6 @@ from .speeds import Speeds
 from .topology import Topology
 from .windows import settled
 
-_SLIM = 0.3  # of the parameters, that travel with slim_dp: alpha of slim_dp/options.py
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
 # How far the shares that TCP's connections get of a wire lie apart where no window of the store's
 # own bounds them: the deviation of their logarithms. `python -m benchmarks.prediction.bursts` sees
@@ -35,7 +35,7 @@ class LaneStore:
     speeds : Speeds
         Of the hosts' processors.
     codec : str
-        "" for none.
+        A compression, "slim_dp", or "" for none.
     priorities : bool
     updates : bool
         Optimizers run on the servers.
@@ -72,11 +72,15 @@ class LaneStore:
             "lane",
             settled(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
             priorities=self.priorities,
-            costs=speeds.costs(self.codec, self.updates),
+            costs=self._costs(),
             wake=speeds.wake,
             answers=codec.answers,
         )
         return ParameterServers(topology, rules)
+
+    def _costs(self) -> Costs:
+        costs = self.speeds.costs(self.codec, self.updates)
+        return costs.of_share(self.shares / SLIM_ALL) if self.codec == "slim_dp" else costs
 
     def _cut(self, codec: Codec, workers: int, there: float, back: float) -> float:
         return codec.cut(workers) if self.shares == 1 else max(there, back)
@@ -146,7 +150,7 @@ def stores(speeds: Speeds) -> Dict[str, Any]:
     return {
         "p3": LaneStore(speeds),
         **{name: LaneStore(speeds, name) for name in CODECS},
-        "slim_dp": LaneStore(speeds, shares=_SLIM),
+        "slim_dp": LaneStore(speeds, "slim_dp", shares=SLIM_ALL),
         "dist_sync": StockStore(speeds),
         "stock_p3": StockStore(speeds, p3=True),
         "ring": RingStore(speeds),

@@ -38,6 +38,14 @@ def test_more_than_there_is_outside_the_core_cannot_be_drawn() -> None:
         _core.Subset(8, [1, 2, 3]).explore(6, 0)
 
 
+def test_members_values_are_taken_out_in_order() -> None:
+    values = np.arange(130, dtype=np.float32)
+    members = [0, 63, 64, 129]
+    np.testing.assert_array_equal(_core.Subset(130, members).take_out(values), members)
+    with pytest.raises(ValueError, match="129 values of 130 elements"):
+        _core.Subset(130, members).take_out(values[1:])
+
+
 @pytest.mark.parametrize("count", [20, 60])  # drawn; left out
 def test_elements_outside_the_core_are_explored_alike(count: int) -> None:
     core = np.arange(100) % 5 == 0

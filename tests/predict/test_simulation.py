@@ -78,6 +78,24 @@ def test_processors_come_on_top():
     assert seconds == pytest.approx(0.06 + 2 * (wire(40_000) + DELAY) + 15e-6 * 10_000)
 
 
+def test_slim_dp_takes_processors_by_the_share_that_travels():
+    network, cluster = load("googlenet"), Cluster.of(4, 1000, processors=1)
+    codecs = {"slim_dp": {"encode": 4e-9, "add": 2e-9, "encode_sum": 1e-9, "decode": 2e-9}}
+    speeds = replace(FREE, codecs=codecs)
+    of_all, of_two_thirds, free = (
+        predict(network.scaled(0), cluster, store).seconds
+        for store in (
+            LaneStore(speeds, "slim_dp", shares=0.3),
+            LaneStore(speeds, "slim_dp", shares=0.2),
+            LaneStore(FREE, "slim_dp", shares=0.3),
+        )
+    )
+    elements = network.elements  # of which each host encodes and decodes all, and adds up as many
+    expected = elements * (4e-9 + 2e-9 + 2e-9 + 1e-9 / 4)
+    assert of_all - free == pytest.approx(expected, rel=0.05)
+    assert of_two_thirds - free == pytest.approx(elements * (8e-9 * 2 / 3 + 1e-9 / 4), rel=0.07)
+
+
 def test_a_server_apart_answers_its_workers_in_turn():
     # So each has its next gradient when the server has that of the one before.
     there_and_back = wire(40_000) + 3 * wire(40_000) + 2 * DELAY

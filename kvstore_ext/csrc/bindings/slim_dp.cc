@@ -40,6 +40,16 @@ py::array_t<bool> ToMask(const Subset& subset) {
   return mask;
 }
 
+py::array_t<float> TakenOut(const Subset& subset, const Floats& values) {
+  if (static_cast<size_t>(values.size()) != subset.elements()) {
+    throw std::invalid_argument(std::to_string(values.size()) + " values of " +
+                                std::to_string(subset.elements()) + " elements");
+  }
+  py::array_t<float> taken(static_cast<py::ssize_t>(subset.count()));
+  subset.TakeOut(values.data(), taken.mutable_data());
+  return taken;
+}
+
 Buffer CopyOf(const Floats& values) {
   return Buffer::Borrow(reinterpret_cast<char*>(const_cast<float*>(values.data())), values.nbytes())
       .Copy();
@@ -110,6 +120,7 @@ void BindSubsets(py::module_* module) {
       .def("members", [](const Subset& subset) { return ToVector(subset); })
       .def("mask", &ToMask)
       .def("signature", &Subset::signature)
+      .def("take_out", &TakenOut, py::arg("values"))
       .def("explore", &Explore, py::arg("count"), py::arg("stream"));
   module->def("stream_of", &StreamOf, py::arg("seed"), py::arg("sender"), py::arg("key"),
               py::arg("round"));

@@ -229,9 +229,8 @@ SliceAnswer SlimSlice::AnswerTo(int worker) const {
   if (initial_) return {Encoding::kPlain, value_};
   const Subset& together = together_[worker];
   Buffer answer = Buffer::Allocate(together.count() * sizeof(float));
-  const auto* parameters = reinterpret_cast<const float*>(value_.data.get());
-  auto* values = reinterpret_cast<float*>(answer.data.get());
-  together.ForEach([&](size_t i) { *values++ = parameters[i]; });
+  together.TakeOut(reinterpret_cast<const float*>(value_.data.get()),
+                   reinterpret_cast<float*>(answer.data.get()));
   return {Encoding::kEncoded, answer};
 }
 

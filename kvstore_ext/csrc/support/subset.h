@@ -67,6 +67,12 @@ class Subset {
     }
   }
 
+  // The values of the members, in order.
+  template <typename Value>
+  void TakeOut(const Value* values, Value* taken) const {
+    ForEach([&](size_t element) { *taken++ = values[element]; });
+  }
+
   // How many these are.
   size_t CountIn(size_t begin, size_t end) const {
     size_t count = 0;
