@@ -196,6 +196,12 @@ class SharedMessages : public HeldMessages {
     return message->place.has_value();
   }
 
+  size_t PutWhileThereIsRoom() {
+    size_t count = 0;
+    while (memory_->Put(Buffer::Allocate(1))) ++count;
+    return count;
+  }
+
   void Fetch(Message* message) const override {
     try {
       message->payload = memory_->At(*message->place);
@@ -283,6 +289,17 @@ TEST_F(LinkOfOneHost, RefusesAPlaceWhereNothingLies) {
   testing::internal::GetCapturedStderr();
   EXPECT_EQ(received, 3) << "as they have been taken";
   EXPECT_EQ(gate.refused(), 3U);
+}
+
+TEST_F(LinkOfOneHost, FreesABlockBeforeTheNextMessageIsTaken) {
+  Link link(ours_, kPeer, nullptr, nullptr, &sender_);
+  const std::vector<Message> sent = SendThree(&link, Push(3, kBytes));
+  Link other(theirs_, kPeer);
+  size_t free = 0;
+  other.Receive(sent[1], [&](const Message& message) {
+    if (message.header.key == 3) free = ours_->PutWhileThereIsRoom();
+  });
+  EXPECT_EQ(free, SharedMemory::kBlocks - 2) << "the first push and the third are still there";
 }
 
 TEST_F(LinkOfOneHost, SendsEachAloneThatHasAChecksum) {

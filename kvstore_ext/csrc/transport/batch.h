@@ -13,7 +13,8 @@ class Batch {
  public:
   // Payloads of more bytes gain less than copying them costs.
   static constexpr size_t kMostSmall = 16384;
-  // As much as is copied for one message; more would keep what follows from leaving.
+  // As much as is copied into one message; more would keep what follows from leaving. The payloads
+  // that have places are not in it: of these the window lets out a dozen at most.
   static constexpr size_t kMostBytes = 65536;
 
   // Whether a message may travel in a batch: a whole one with few bytes, or with a place.

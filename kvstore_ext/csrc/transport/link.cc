@@ -90,7 +90,7 @@ void Link::Send(Message message) {
   const bool alone = queue_.size() == 0 && queue_.in_flight() <= kFewBytes;
   const size_t most = part_bytes_;
   message.header.whole = static_cast<uint32_t>(message.payload.size);
-  const bool small = Batch::IsSmall(message) || shares_;
+  const bool small = Batch::IsSmall(message) || PutsPayloads();
   const Buffer whole = std::move(message.payload);
   const size_t parts = std::max<size_t>(1, (whole.size + most - 1) / most);
   message.peer = peer_;
@@ -128,7 +128,7 @@ void Link::Dispatch(Message* message) {
   message->header.credit = static_cast<uint32_t>(std::min<uint64_t>(owed, UINT32_MAX));
   if (owed > message->header.credit) owed_ += owed - message->header.credit;
   if (message->header.type == MessageType::kCredit) message->header.round = stock_leaving_;
-  if (checks_) message->header.checksum = ChecksumOf(*message);
+  if (checks_ && !message->place) message->header.checksum = ChecksumOf(*message);
   Count(&messages_sent_, message->header.type, 1);
   transport_->Send(*message);
 }
@@ -178,6 +178,7 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
       around -= BytesOf(message);
       if (message.place) Fetch(&message);
       if ((gate_ == nullptr || gate_->Admits(message)) && IsWhole(&message)) act(message);
+      message.payload = Buffer();  // its block is free before credit for it leaves
     }
     Count(&received_, MessageType::kBatch, around);
   } else if (IsWhole(&received)) {
@@ -276,8 +277,8 @@ void Link::SendWhatFits() {
 // Whether a whole payload now lies where the peer finds it. With checksums it stays in the message,
 // which has one of its own only outside a batch.
 bool Link::Put(Message* message) {
-  const bool may_be_put = shares_ && !checks_ && message->payload.size == message->header.whole;
-  return may_be_put && transport_->Put(message);
+  const bool is_whole = message->payload.size == message->header.whole;
+  return PutsPayloads() && is_whole && transport_->Put(message);
 }
 
 void Link::Fetch(Message* message) {

@@ -35,10 +35,10 @@ struct Traffic {
 // travels in parts, between which something more urgent may go, and is put together again here.
 //
 // Small messages that are queued together leave as one, as far as nothing larger comes between
-// them. To a peer of this host all are small, since payloads lie in memory that it has. Where
-// others are under way already, one more is left to the sender, a thread: what comes until that has
-// its turn leaves with it. So there are fewer messages where processors are behind, and one that is
-// alone leaves at once.
+// them. To a peer of this host whole slices are small, too, as far as memory that it has can take
+// their payloads, and without checksums. Where others are under way already, one more is left to
+// the sender, a thread: what comes until that has its turn leaves with it. So there are fewer
+// messages where processors are behind, and one that is alone leaves at once.
 //
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
@@ -60,8 +60,8 @@ class Link {
 
   // The peer is of this host, and payloads lie in memory that it has, too. Then a larger window
   // costs no priority: there is no wire on which what is urgent would wait, and the receiver's
-  // inbox is ordered. From now on the window is larger, and fewer acknowledgements are worth a
-  // message. To be called before data travels, and at both ends.
+  // inbox is ordered, but for what has come in one batch. From now on the window is larger, and
+  // fewer acknowledgements are worth a message. To be called before data travels, and at both ends.
   void Share();
 
   // Queues a message with data; it leaves when its turn has come and the window has room. Throws
@@ -132,6 +132,7 @@ class Link {
   void SendSoon();
   void TakeCredit(size_t told);
   bool Assemble(Message* part);
+  bool PutsPayloads() const { return shares_ && !checks_; }
   bool Put(Message* message);
   void Fetch(Message* message);
   void SendWhatFits();

@@ -45,7 +45,7 @@ enum class MessageType : uint8_t {
   kFarewell,  // server -> worker, scheduler: all workers have left
   kBye,       // worker -> server: it has heard the farewell, and needs this server no more
   kAbort,     // either way: the job failed; text says why
-  kBatch,     // either way: several small messages, see batch.h
+  kBatch,     // either way: several messages, see batch.h
 };
 constexpr size_t kMessageTypes = static_cast<size_t>(MessageType::kBatch) + 1;
 constexpr const char* kMessageNames[] = {
@@ -82,7 +82,7 @@ struct Header {
   uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760010;
+  static constexpr uint32_t kProtocol = 0x6b760011;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
