@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codecs/kernels/kernels.h"
+#include "support/float16.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {
@@ -20,6 +21,16 @@ int32_t NthLargest(std::vector<int32_t>* magnitudes, double rank) {
 }
 
 }  // namespace
+
+size_t AddSample(const float* values, const float* updates, float c, size_t elements, size_t first,
+                 size_t step, std::vector<int32_t>* sample) {
+  size_t i = first;
+  for (; i < elements; i += step) {
+    const float added = updates == nullptr ? 0 : c * std::fabs(updates[i]);
+    sample->push_back(MagnitudeBits(std::fabs(values[i]) + added));
+  }
+  return i - elements;
+}
 
 Bracket BracketOf(std::vector<int32_t> sample, uint64_t elements, uint64_t count) {
   const double share = elements == 0 ? 0 : static_cast<double>(count) / elements;

@@ -19,6 +19,12 @@ struct Bracket {
 // Elements that a sample aims at: of n elements every ceil(n / this)-th one is taken.
 constexpr size_t kBracketSample = 65536;
 
+// The magnitudes, as MagnitudeBits, of |value| + c |update| of every step-th element, where `updates`
+// is null of |value|. From element `first` on; returns how far the next one lies behind the end, so
+// that several arrays are sampled as though they were one. Precondition: step > 0.
+size_t AddSample(const float* values, const float* updates, float c, size_t elements, size_t first,
+                 size_t step, std::vector<int32_t>* sample);
+
 // Where the magnitude of the count-th largest of so many values lies, nearly for certain, as far as
 // a sample of their magnitudes tells. Zero is never in it: of a sparse gradient, nearly all would
 // be. Preconditions: count <= elements, and the sample has at least one where there are any.

@@ -6,24 +6,18 @@
 #include <vector>
 
 #include "codecs/bracket.h"
-#include "support/float16.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {
 namespace {
 
-std::vector<int32_t> SampleOf(const float* values, size_t elements) {
-  const size_t step = std::max<size_t>(1, DivideUp(elements, kBracketSample));
-  std::vector<int32_t> sample;
-  sample.reserve(DivideUp(elements, step));
-  for (size_t i = 0; i < elements; i += step) sample.push_back(MagnitudeBits(values[i]));
-  return sample;
-}
-
 // With at most `count` above the bracket, and at least `count` above and within it, or all that are
 // not zero.
 Divided DivideAt(const float* values, size_t elements, size_t count) {
-  Bracket bracket = BracketOf(SampleOf(values, elements), elements, count);
+  std::vector<int32_t> sample;
+  const size_t step = std::max<size_t>(1, DivideUp(elements, kBracketSample));
+  AddSample(values, nullptr, 0, elements, 0, step, &sample);
+  Bracket bracket = BracketOf(std::move(sample), elements, count);
   for (;;) {
     Divided divided = Divide(values, nullptr, 0, elements, bracket);
     const Bracket before = bracket;

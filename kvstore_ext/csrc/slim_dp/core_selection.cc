@@ -1,10 +1,8 @@
 #include "slim_dp/core_selection.h"
 
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 
-#include "support/float16.h"
 
 namespace kvstore_ext {
 namespace {
@@ -36,17 +34,11 @@ std::vector<int32_t> CoreSelection::Sample(float c, size_t step) {
   if (step == 0) throw std::invalid_argument("a sample of every 0th element");
   c_ = c;
   std::vector<int32_t> sample;
-  size_t i = 0;
+  size_t next = 0;
   for (const auto& entry : snapshots_) {
     const SlimSlice::Snapshot& snapshot = *entry.second;
-    const float* weights = ValuesOf(snapshot.parameters);
-    const float* update = UpdateOf(snapshot);
-    const size_t elements = SizeOf(snapshot.parameters);
-    for (; i < elements; i += step) {
-      const float added = update == nullptr ? 0 : c * std::fabs(update[i]);
-      sample.push_back(MagnitudeBits(std::fabs(weights[i]) + added));
-    }
-    i -= elements;
+    next = AddSample(ValuesOf(snapshot.parameters), UpdateOf(snapshot), c,
+                     SizeOf(snapshot.parameters), next, step, &sample);
   }
   return sample;
 }
