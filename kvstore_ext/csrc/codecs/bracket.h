@@ -19,9 +19,9 @@ struct Bracket {
 // Elements that a sample aims at: of n elements every ceil(n / this)-th one is taken.
 constexpr size_t kBracketSample = 65536;
 
-// The magnitudes, as MagnitudeBits, of |value| + c |update| of every step-th element, where `updates`
-// is null of |value|. From element `first` on; returns how far the next one lies behind the end, so
-// that several arrays are sampled as though they were one. Precondition: step > 0.
+// The magnitudes, as MagnitudeBits, of |value| + c |update| of every step-th element, where
+// `updates` is null of |value|. From element `first` on; returns how far the next one lies behind
+// the end, so that several arrays are sampled as though they were one. Precondition: step > 0.
 size_t AddSample(const float* values, const float* updates, float c, size_t elements, size_t first,
                  size_t step, std::vector<int32_t>* sample);
 

@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <utility>
 
-
 namespace kvstore_ext {
 namespace {
 
