@@ -63,7 +63,7 @@ class Recorder::File {
   void Write(const Event& event) {
     const uint64_t place = next_.fetch_add(1, std::memory_order_relaxed);
     if (place >= kNoMore) return;
-    header_->claimed.fetch_add(1, std::memory_order_relaxed);
+    Claim(place + 1);
     if (place >= capacity_) return;
     char* at = memory_ + kEventsAt + place * sizeof(Event);
     // Its kind last: without it the place counts as not filled.
@@ -77,11 +77,19 @@ class Recorder::File {
   void Close() {
     const uint64_t used = next_.exchange(kNoMore);
     if (used >= kNoMore) return;
-    header_->claimed = used;
+    Claim(used);
     const size_t needed = kEventsAt + std::min(used, capacity_) * sizeof(Event);
     // Where that fails the file is only longer.
     [[maybe_unused]] const int status = ftruncate(descriptor_, static_cast<off_t>(needed));
     close(descriptor_);
+  }
+
+  // Never counted up: who comes here only after Close has said how many there are adds nothing.
+  void Claim(uint64_t count) {
+    uint64_t claimed = header_->claimed.load(std::memory_order_relaxed);
+    while (claimed < count &&
+           !header_->claimed.compare_exchange_weak(claimed, count, std::memory_order_relaxed)) {
+    }
   }
 
   uint64_t claimed() const { return header_->claimed; }
