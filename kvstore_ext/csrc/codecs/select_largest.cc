@@ -16,6 +16,7 @@ namespace {
 Divided DivideAt(const float* values, size_t elements, size_t count) {
   std::vector<int32_t> sample;
   const size_t step = std::max<size_t>(1, DivideUp(elements, kBracketSample));
+  sample.reserve(DivideUp(elements, step));
   AddSample(values, nullptr, 0, elements, 0, step, &sample);
   Bracket bracket = BracketOf(std::move(sample), elements, count);
   for (;;) {

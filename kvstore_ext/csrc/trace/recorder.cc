@@ -84,14 +84,6 @@ class Recorder::File {
     close(descriptor_);
   }
 
-  // Never counted up: who comes here only after Close has said how many there are adds nothing.
-  void Claim(uint64_t count) {
-    uint64_t claimed = header_->claimed.load(std::memory_order_relaxed);
-    while (claimed < count &&
-           !header_->claimed.compare_exchange_weak(claimed, count, std::memory_order_relaxed)) {
-    }
-  }
-
   uint64_t claimed() const { return header_->claimed; }
   uint64_t capacity() const { return capacity_; }
 
@@ -104,6 +96,14 @@ class Recorder::File {
     uint64_t capacity = 0;
     std::atomic<uint64_t> claimed{0};  // events, those without room included
   };
+
+  // Never counted up: who comes here only after Close has said how many there are adds nothing.
+  void Claim(uint64_t count) {
+    uint64_t claimed = header_->claimed.load(std::memory_order_relaxed);
+    while (claimed < count &&
+           !header_->claimed.compare_exchange_weak(claimed, count, std::memory_order_relaxed)) {
+    }
+  }
 
   const uint64_t capacity_;  // events
   const size_t bytes_;
