@@ -73,8 +73,11 @@ class Progress:
         self._begun, self._ended = time.time(), None
 
     def end_epoch(self) -> None:
-        """Its steps have been computed; what follows counts for no epoch."""
+        """Its steps have been computed; what follows counts for no epoch. The bar now shows all
+        that is known of it, however short it was."""
         self._ended = time.time()
+        if not self._lines:
+            self._show()
 
     @property
     def samples_per_second(self) -> float:
