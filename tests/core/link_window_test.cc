@@ -67,9 +67,28 @@ TEST_F(Measured, PingsWhileTheLinkIsIdle) {
   EXPECT_EQ(CountPings(), 1U);
 }
 
+TEST_F(Measured, AwaitsTheAnswerToItsPingAlone) {
+  const Message early = PongMessage(PingMessage(0), 1);
+  EXPECT_FALSE(link_.Awaits(early)) << "it has asked nothing";
+  link_.Measure();
+  const Message ping = wire_->TakeFirst();
+  const Message pong = PongMessage(ping, 1);
+  EXPECT_TRUE(link_.Awaits(pong));
+  for (const int64_t other :
+       {std::numeric_limits<int64_t>::min(), int64_t{0}, TimeOfPing(ping) + 1}) {
+    EXPECT_FALSE(link_.Awaits(PongMessage(PingMessage(other), 1))) << other;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // no two pings are closer
+  link_.Measure();
+  EXPECT_EQ(CountPings(), 0U) << "one is under way";
+  Receive(pong);
+  EXPECT_FALSE(link_.Awaits(pong)) << "it has come already";
+}
+
 TEST_F(Measured, DoesNotPingWhileTheLinkIsBusy) {
   link_.Send(Push(1, 10000));
-  wire_->TakeAll();
+  EXPECT_EQ(CountPings(), 1U) << "it goes ahead";
+  ReceivePong(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // no two pings are closer
   link_.Measure();
   EXPECT_EQ(CountPings(), 0U);

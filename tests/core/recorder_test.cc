@@ -172,7 +172,7 @@ TEST_F(Recorded, APongTellsTheServersTime) {
   link.Measure();
   const Message ping = wire->TakeFirst();
   ASSERT_EQ(ping.header.type, MessageType::kPing);
-  EXPECT_TRUE(link.AwaitsPong());
+  EXPECT_TRUE(link.Awaits(PongMessage(ping, 12345)));
   link.Receive(PongMessage(ping, 12345), [](const Message&) {});
   recorder_.Close();
   const std::vector<Event> events = Events();

@@ -164,6 +164,7 @@ class Job {
       case MessageType::kAsk:
         return QuestionMessage(MessageType::kAnswer, asked.header.key, "{}", Received("data"));
       case MessageType::kIdle: return Resume();
+      case MessageType::kPing: return PongMessage(asked, input_->Take<int64_t>());
       case MessageType::kInit:
       case MessageType::kPush:
       case MessageType::kPull: return asked.header.key < kKeys ? OfSlice(message) : message;

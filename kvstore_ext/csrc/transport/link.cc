@@ -296,14 +296,17 @@ void Link::Measure() {
   Ping();
 }
 
+// One at a time, so that it is known which answer is to come.
 void Link::Ping() {
+  const int64_t time = NowInNanoseconds();
+  int64_t none = 0;
+  if (!ping_.compare_exchange_strong(none, time)) return;
   pinged_ = Now();
-  ++pings_;
-  SendControl(PingMessage(NowInNanoseconds()));
+  SendControl(PingMessage(time));
 }
 
 void Link::OnPong(const Message& pong) {
-  --pings_;
+  ping_ = 0;
   const int64_t now = NowInNanoseconds();
   if (estimator_) estimator_->RoundTrip(peer_, (now - TimeOfPing(pong)) * 1e-9);
   if (Records()) {

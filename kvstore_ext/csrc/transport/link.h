@@ -99,8 +99,8 @@ class Link {
   // nor recorder wants to know. Of a worker's link, and only after the server has been heard of.
   void Measure();
 
-  // Whether a ping has not been answered.
-  bool AwaitsPong() const { return pings_ > 0; }
+  // Whether this answers the ping that is under way.
+  bool Awaits(const Message& pong) const { return ping_ != 0 && TimeOfPing(pong) == ping_; }
 
   // Adds what has travelled here.
   void AddTo(Traffic* traffic) const;
@@ -164,7 +164,7 @@ class Link {
   std::atomic<size_t> part_bytes_{0};
   std::atomic<size_t> withheld_{0};  // most bytes of credit that wait, here and at the peer
   std::atomic<double> pinged_{0};    // when
-  std::atomic<int> pings_{0};        // not answered
+  std::atomic<int64_t> ping_{0};     // the time that the one under way carries; 0: there is none
   std::atomic<int> first_pings_{0};  // made, of those that follow each other
 };
 

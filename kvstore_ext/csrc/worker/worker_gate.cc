@@ -25,7 +25,8 @@ void Worker::CheckFits(const Message& message) {
     case MessageType::kResult: return CheckResult(message);
     case MessageType::kScaler:
     case MessageType::kMethod: return CheckOfKey(message);
-    case MessageType::kPong: return Expect(links_[message.peer]->AwaitsPong(), "it was not asked");
+    case MessageType::kPong:
+      return Expect(links_[message.peer]->Awaits(message), "it was not asked");
     case MessageType::kWindow: Window::Unpack(message.text); return;
     case MessageType::kSparse: return Expect(header.round > 0, "it asks for nothing");
     case MessageType::kOrder:
