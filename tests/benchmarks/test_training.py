@@ -79,7 +79,6 @@ def assert_tested_once_a_round(arm: str, found: dict[str, Any]) -> None:
 
 
 @needs_root
-@pytest.mark.all_only
 def test_sentences_are_translated_by_all_workers(interpreters: Interpreters) -> None:
     need("tc")
     found = job.run("p3", Settings(TRANSLATION, 2, 0, seed=1), interpreters, limit=300)
