@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,27 @@ def test_a_host_without_the_cipher_says_what_helps(job: Job, sshd: Sshd) -> None
     assert "install OpenSSL 1.1.1 or newer" in said
     assert "kvstore-launch --no-secure" in said
     assert PULLED not in job.lines
+
+
+@pytest.mark.all_only
+def test_a_job_encrypts_with_openssl_1_1(job: Job) -> None:
+    """It comes with a wheel of psycopg2. Of OpenSSL 3 there is a file that cannot be loaded."""
+    download = ["download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(job.directory)]
+    of_then = ["--python-version", "3.9", "--platform", "manylinux2014_x86_64"]
+    command = [sys.executable, "-m", "pip", *download, *of_then, "psycopg2-binary==2.9.3"]
+    subprocess.run(command, check=True)
+    (wheel,) = job.directory.glob("psycopg2_binary-*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        (library,) = (name for name in files.namelist() if "/libcrypto" in name)
+        (job.directory / "libcrypto.so.1.1").write_bytes(files.read(library))
+    (job.directory / "libcrypto.so.3").write_text("no library")
+    (job.directory / "train.py").write_text(TRAIN)
+    arguments = ["--secure", "--env", f"LD_LIBRARY_PATH={job.directory}", "-n", "2", "-s", "2"]
+    assert job.run(*arguments, sys.executable, "train.py") == 0, job.errors
+    said = "\n".join(job.lines)
+    assert said.count("P3Worker [4.0, 4.0, 4.0]") == 2
+    assert re.findall(r"by AES-256-GCM of (\S+)", said) == 5 * ["libcrypto.so.1.1"]
+    assert len(set(fingerprints(job))) == 1
 
 
 def test_by_ssh_with_a_key_of_the_users(job: Job, sshd: Sshd) -> None:
