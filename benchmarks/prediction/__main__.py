@@ -3,6 +3,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 from typing import List
 
@@ -26,16 +29,18 @@ def main() -> None:
                         help="of kvstore-ext predict --save-speeds; default: measured here")
     arguments = parser.parse_args()
     speeds = Speeds.load(arguments.speeds) if arguments.speeds else measure(_core)
-    found: List[Compared] = []
-    left_out = set()
-    for measured in settings.measured(arguments.results):
-        if not arms.is_known(measured.setting.arm):
-            left_out.add(measured.setting.arm)
-            continue
-        found.append(Compared(measured, arms.seconds(measured.setting, speeds)))
-        print(f"{document.name_of(measured)}: {100 * found[-1].difference:+.1f} %", flush=True)
-    if not found:
+    measured = settings.measured(arguments.results)
+    known = [each for each in measured if arms.is_known(each.setting.arm)]
+    if not known:
         sys.exit(f"error: {arguments.results} has no results of the replay")
+    found: List[Compared] = []
+    # Not by fork, which MXNet's threads would not outlive.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        predicted = pool.map(arms.seconds, [each.setting for each in known], repeat(speeds))
+        for each, seconds in zip(known, predicted):
+            found.append(Compared(each, seconds))
+            print(f"{document.name_of(each)}: {100 * found[-1].difference:+.1f} %", flush=True)
+    left_out = {each.setting.arm for each in measured} - {each.setting.arm for each in known}
     text = document.document(found, sorted(left_out), _PROSE.read_text())
     arguments.output.write_text(text)
     print(document.summary([each for each in found if each.counts]))

@@ -29,8 +29,7 @@ class Compared:
     @property
     def counts(self) -> bool:
         """Whether it was not looked at for a constant."""
-        own = self.measured.setting
-        return not was_fitted(own.arm, own.trace, own.hosts, own.gigabits)
+        return not was_fitted(self.measured.setting)
 
 
 def document(found: Sequence[Compared], left_out: Sequence[str], written: str) -> str:
@@ -103,8 +102,9 @@ def _constants() -> List[str]:
     rows = []
     for fit in FITS:
         settings = ", ".join(f"{name} {rate:g}" for name, rate in fit.settings)
+        size = f", {fit.slice_elements} elements a slice" if fit.slice_elements else ""
         rows.append((f"`{fit.constant}`", fit.meaning, f"{fit.value:g}",
-                     f"{' and '.join(fit.arms)}: {settings} Gbit/s, 4 hosts"))  # fmt: skip
+                     f"{' and '.join(fit.arms)}: {settings} Gbit/s, 4 hosts{size}"))  # fmt: skip
     return markdown(("constant", "what it is", "value", "runs"), rows)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Tuple
 
+from kvstore_ext.predict.speeds import Speeds
 from kvstore_ext.predict.stores import REACHED
+
+from benchmarks.prediction.settings import Setting
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class Fit:
     arms : tuple of str
     settings : tuple of (str, float)
         Networks, and Gbit/s.
+    slice_elements : int
+        Of a slice at most; 0 for the store's default.
     """
 
     constant: str
@@ -25,14 +30,26 @@ class Fit:
     value: float
     arms: Tuple[str, ...]
     settings: Tuple[Tuple[str, float], ...]
+    slice_elements: int = 0
+
+    def looked_at(self, own: Setting) -> bool:
+        """Whether a setting's runs were looked at for it."""
+        return (
+            own.hosts == 4
+            and own.slice_elements == self.slice_elements
+            and own.arm in self.arms
+            and (own.trace, own.gigabits) in self.settings
+        )
 
 
 FITS = (
     Fit("REACHED", "of a link's rate, what the lane and rings get", REACHED, ("p3", "horovod"),
         (("resnet50", 1.0),)),
+    Fit("small_message", "seconds of a small message that leaves together with others",
+        Speeds.small_message, ("p3",), (("resnet50", 4.0),), 1000),
 )
 
 
-def was_fitted(arm: str, trace: str, hosts: int, gigabits: float) -> bool:
+def was_fitted(setting: Setting) -> bool:
     """Whether a setting was looked at for a constant."""
-    return hosts == 4 and any(arm in fit.arms and (trace, gigabits) in fit.settings for fit in FITS)
+    return any(fit.looked_at(setting) for fit in FITS)

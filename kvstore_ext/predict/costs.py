@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+MOST_SMALL = 16384  # bytes of a message that leaves together with others (csrc/transport/batch.h)
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -10,8 +12,8 @@ class Costs:
 
     Parameters
     ----------
-    message : float
-        To send and receive one, whatever its size.
+    message, small_message : float
+        To send and receive one, whatever its size, and one of at most MOST_SMALL bytes.
     byte : float
         To send and receive one: the kernel's and ZeroMQ's copies.
     encode, decode : float
@@ -23,6 +25,7 @@ class Costs:
     """
 
     message: float = 0.0
+    small_message: float = 0.0
     byte: float = 0.0
     encode: float = 0.0
     decode: float = 0.0
@@ -30,9 +33,13 @@ class Costs:
     encode_sum: float = 0.0
     update: float = 0.0
 
+    def of_message(self, size: float) -> float:
+        """To send and receive one of so many bytes, beside what each byte takes."""
+        return self.message if size > MOST_SMALL else self.small_message
 
     def of_share(self, share: float) -> Costs:
-        """Where that share of the elements travels that codecs were measured with."""
+        """Where only that share of the elements travels. What a server does with the sum it does
+        with all of them."""
         return replace(
             self, encode=share * self.encode, decode=share * self.decode, add=share * self.add
         )

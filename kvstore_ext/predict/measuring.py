@@ -90,10 +90,10 @@ def _slim_dp(core: Any, values: np.ndarray, add: float) -> Dict[str, float]:
     drawing = _seconds(lambda: chosen.explore(explored, 0))
     taking = _seconds(lambda: together.take_out(values))
     return {
-        "encode": 2 * add + drawing + taking,
-        "add": drawing + 2 * taking,
+        "encode": (2 * add + drawing + taking) / SLIM_ALL,
+        "add": (drawing + 2 * taking) / SLIM_ALL,
         "encode_sum": 2 * add,
-        "decode": add + taking,
+        "decode": (add + taking) / SLIM_ALL,
     }
 
 

@@ -130,7 +130,8 @@ class ParameterServers:
         costs, worker = self._rules.costs, self._topology.workers[number]
         times = self._topology.at_once(number)
         for each in slices:
-            seconds = costs.encode * each.elements + costs.message
+            message = costs.of_message(each.elements * self._rules.there)
+            seconds = costs.encode * each.elements + message
             worker.processors.do(times * seconds, self._push, (number, each))
 
     def _push(self, which: Tuple[int, _Slice]) -> None:
@@ -144,8 +145,8 @@ class ParameterServers:
         number, each = which
         costs, count = self._rules.costs, self._topology.classes[number].count
         size = each.elements * self._rules.there
-        seconds = count * (costs.message + costs.byte * size + costs.add * each.elements)
-        self._topology.servers[each.server].processors.do(seconds, self._add, which)
+        seconds = costs.of_message(size) + costs.byte * size + costs.add * each.elements
+        self._topology.servers[each.server].processors.do(count * seconds, self._add, which)
 
     def _add(self, which: Tuple[int, _Slice]) -> None:
         number, each = which
@@ -156,7 +157,8 @@ class ParameterServers:
             return
         self._summed[place] = 0
         costs = self._rules.costs
-        seconds = (costs.update + costs.encode_sum) * each.elements + costs.message * self._all
+        messages = self._all * costs.of_message(each.elements * self._rules.back)
+        seconds = (costs.update + costs.encode_sum) * each.elements + messages
         self._topology.servers[each.server].processors.do(seconds, self._answer, each)
 
     def _answer(self, each: _Slice) -> None:
@@ -170,7 +172,7 @@ class ParameterServers:
         number, each = which
         costs = self._rules.costs
         size = each.elements * self._rules.back
-        seconds = costs.message + costs.byte * size + costs.decode * each.elements
+        seconds = costs.of_message(size) + costs.byte * size + costs.decode * each.elements
         topology = self._topology
         processors = topology.workers[number].processors
         processors.do(topology.at_once(number) * seconds, self._written, which)

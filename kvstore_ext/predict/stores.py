@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Dict, List, Sequence
 
 from .cluster import Cluster
 from .codecs import CODECS, PLAIN, SLIM_ALL, Codec
-from .costs import Costs
 from .events import Events
 from .parameter_servers import ParameterServers, Rules
 from .placement import SLICE_BYTES, lane, stock, stock_p3
@@ -72,15 +71,11 @@ class LaneStore:
             "lane",
             settled(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
             priorities=self.priorities,
-            costs=self._costs(),
+            costs=speeds.costs(self.codec, self.updates).of_share(self.shares),
             wake=speeds.wake,
             answers=codec.answers,
         )
         return ParameterServers(topology, rules)
-
-    def _costs(self) -> Costs:
-        costs = self.speeds.costs(self.codec, self.updates)
-        return costs.of_share(self.shares / SLIM_ALL) if self.codec == "slim_dp" else costs
 
     def _cut(self, codec: Codec, workers: int, there: float, back: float) -> float:
         return codec.cut(workers) if self.shares == 1 else max(there, back)

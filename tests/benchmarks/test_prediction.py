@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kvstore_ext.predict.speeds import Speeds
 
 from benchmarks.prediction import __main__ as command
 from benchmarks.prediction.fitted import FITS, was_fitted
+from benchmarks.prediction.settings import Setting
 
 
 def line(arm: str, gigabits: float, seconds: float, **others) -> str:
@@ -53,8 +55,13 @@ def test_every_setting_stands_beside_its_prediction(results, monkeypatch, capsys
 
 
 def test_runs_that_a_constant_comes_from_do_not_count():
+    known = Setting("some", "p3", "resnet50", 4, 1.0, 2.0, 0, True, False)
     for fit in FITS:
         for arm in fit.arms:
-            assert all(was_fitted(arm, trace, 4, rate) for trace, rate in fit.settings)
-    assert not was_fitted("p3", "resnet50", 8, 1.0)
-    assert not was_fitted("slicing", "resnet50", 4, 1.0)
+            for trace, rate in fit.settings:
+                assert was_fitted(replace(known, arm=arm, trace=trace, gigabits=rate,
+                                          slice_elements=fit.slice_elements))  # fmt: skip
+    assert was_fitted(known)
+    assert not was_fitted(replace(known, hosts=8))
+    assert not was_fitted(replace(known, arm="slicing"))
+    assert not was_fitted(replace(known, slice_elements=1000))
