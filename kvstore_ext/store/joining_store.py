@@ -144,8 +144,9 @@ class JoiningStore(MethodStore):
         while True:
             number = self._worker.await_demand(_MOMENT)
             if number is not None:
-                owner = next(store for store in stores if number in store._router.sparse.keys)
-                owner._router.sparse.keys[number].push_nothing()
+                for store in stores:  # in none where no process of the job has asked
+                    if number in store._router.sparse.keys:
+                        store._router.sparse.keys[number].push_nothing()
                 continue
             missed = self._worker.end_idle()
             if missed is not None:

@@ -14,6 +14,7 @@
 #include "support/task_threads.h"
 #include "transport/checksum.h"
 #include "transport/gate.h"
+#include "transport/placing.h"
 #include "transport/shared_memory.h"
 
 namespace kvstore_ext {
@@ -190,25 +191,13 @@ class SharedMessages : public HeldMessages {
  public:
   explicit SharedMessages(std::shared_ptr<SharedMemory> memory) : memory_(std::move(memory)) {}
 
-  bool Put(Message* message) override {
-    message->place = memory_->Put(message->payload);
-    if (message->place) message->payload = Buffer();
-    return message->place.has_value();
-  }
+  bool Put(Message* message) override { return PutPayload(message, memory_.get()); }
+  void Fetch(Message* message) const override { FetchPayload(message, memory_.get()); }
 
   size_t PutWhileThereIsRoom() {
     size_t count = 0;
     while (memory_->Put(Buffer::Allocate(1))) ++count;
     return count;
-  }
-
-  void Fetch(Message* message) const override {
-    try {
-      message->payload = memory_->At(*message->place);
-    } catch (const Unfit&) {
-      message->payload = Buffer();
-    }
-    message->place.reset();
   }
 
  private:

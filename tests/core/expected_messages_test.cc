@@ -101,6 +101,14 @@ TEST_F(Expected, OfOthersAreNone) {
                            "ps8x", "ps-8", "ps4294967304", ""}) {
     EXPECT_FALSE(Worker(name, harmless)) << name;
   }
+  // ps-lite reads 8, 1 and 9, and ZeroMQ sees other names than those of who is connected.
+  for (const char* name : {"ps08", "ps008", "ps00000000008"}) {
+    EXPECT_FALSE(Worker(name, harmless)) << name;
+  }
+  for (const char* name : {"ps01", "ps009", "ps0"}) {
+    EXPECT_FALSE(Scheduler(name, Command(kAddNode, Node(kNone)))) << name;
+    EXPECT_FALSE(Worker(name, Command(kAddNode, Node(8)))) << name;
+  }
   for (const char* name : {"ps8", "ps15", "ps99"}) EXPECT_FALSE(Server(name, harmless)) << name;
   EXPECT_FALSE(Scheduler("ps15", harmless));
   EXPECT_FALSE(Scheduler("stranger", harmless));

@@ -81,6 +81,7 @@ std::vector<Message> ForgedToAServer() {
       With(Init(0, Declared(3)), 12),
       Of(MessageType::kScaler, 0, 2),
       WithText(Of(MessageType::kScaler, 0, 7), "1234"),
+      WithText(Of(MessageType::kScaler, 0, 1), std::string(4, '\0')),  // which has no scaler
       With(Of(MessageType::kMethod), 16),
       // Of keys that nobody has.
       With(Of(MessageType::kPush, 17), plain),
@@ -135,6 +136,11 @@ std::vector<Message> ForgedToAWorker() {
       Beginning(With(Of(MessageType::kResult, 0, 2), 60), 4000000000),
       WithText(Of(MessageType::kResume), "12345"),
       WithText(Of(MessageType::kResume), unknown.Pack()),
+      WithText(Of(MessageType::kResume), Resumption().Pack()),  // it has not rested
+      // To rank 0, which tells others.
+      WithText(Numbered(Of(MessageType::kWindow), 7), Window{1, 1}.Pack()),
+      WithText(Of(MessageType::kOrder, 0, 7), std::string(8, '\0')),
+      Of(MessageType::kFarewell),  // it has not left
   };
 }
 

@@ -38,6 +38,21 @@ TEST_F(OneEnd, RefusesWhatNoHeaderCanCount) {
   EXPECT_EQ(TakeKeys(), Keys{});
 }
 
+TEST_F(OneEnd, SendsNoMoreThanSoManyPartsWhateverTheWindowSays) {
+  link_.SetWindow({1, 1 << 30});
+  link_.Send(Push(1, 1000000));
+  const size_t parts = TakeKeys().size();
+  EXPECT_GT(parts, 900U);
+  EXPECT_LE(parts, 1024U);
+}
+
+TEST_F(OneEnd, PassesNoChecksumOn) {
+  Message order = ControlMessage(MessageType::kOrder);
+  order.header.checksum = 5;
+  link_.SendControl(order);
+  EXPECT_EQ(wire_->TakeFirst().header.checksum, 0U);
+}
+
 TEST_F(OneEnd, SlicesOfFewBytesOrNoneAreBoundedToo) {
   link_.SetWindow({100, 200});
   for (uint64_t key = 0; key < 100; ++key) link_.Send(Push(key, key % 3));

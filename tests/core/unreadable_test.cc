@@ -196,6 +196,23 @@ TEST(Unreadable, AWorkersIsNamedWhereNothingFollows) {
   for (int rank : {0, 2}) EXPECT_EQ(job.End(rank), reason);
 }
 
+TEST(Unreadable, PartsThatDoNotFitAreNamedWhereNothingFollows) {
+  Job job("", Limits{20, 0.5, 20});
+  job.Begin(0);
+  job.Begin(2);
+  Message part = Forged(MessageType::kPush, With(Message(), 8).payload);
+  part.header.encoding = Encoding::kPlain;
+  part.header.whole = kElements * sizeof(float);
+  for (int twice = 0; twice < 2; ++twice) job.cluster().ForgeFromWorker(kStranger, 0, part);
+  const std::string reason =
+      "server 0: a push from number 1 of key 0, slice 0, round 2 could not be read "
+      "(peer 1 sent bytes 0 to 8 of " +
+      std::to_string(kElements * sizeof(float)) +
+      ", of which others have come, or of another number)" + kNoOther;
+  EXPECT_EQ(job.cluster().server(0).AwaitFailure(20), reason);
+  for (int rank : {0, 2}) EXPECT_EQ(job.End(rank), reason);
+}
+
 TEST(Unreadable, AServersIsNamedWhereNothingFollows) {
   Job job(kMethods[0].name, Limits{20, 0.5, 20});
   job.Begin(0);

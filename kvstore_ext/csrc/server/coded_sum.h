@@ -15,6 +15,7 @@ class CodedSum : public SumReduction {
   // Throws std::invalid_argument for an unknown codec or a type that cannot be compressed.
   explicit CodedSum(SliceContext context);
 
+  bool shares_scaler() const override { return codec_->shares_scaler(); }
   std::vector<float> carried_over() const override { return carried_over_; }
   void CarryOver(uint64_t rounds, uint64_t open_round, std::vector<float> values) override;
   size_t held_bytes() const override;

@@ -62,6 +62,9 @@ class Reduction {
   // Ends the round: the value is what the method makes of it. Precondition: all workers are heard.
   virtual void Finish(uint64_t round) = 0;
 
+  // Whether workers encode with a scaler that they share.
+  virtual bool shares_scaler() const { return false; }
+
   // Whether a store's optimizer, where there is one, makes the value of the sum.
   virtual bool takes_optimizer() const { return false; }
 

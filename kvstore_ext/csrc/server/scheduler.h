@@ -81,7 +81,10 @@ class Scheduler {
       default: {
         Message answer = ControlMessage(MessageType::kCredit);
         answer.peer = message.peer;
-        transport_->Send(answer);
+        try {
+          transport_->Send(answer);
+        } catch (const std::exception&) {  // ps-lite knows no way to one that has not come yet
+        }
       }
     }
   }

@@ -34,6 +34,9 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
       if (message.peer == kScheduler) return scheduler_.Receive();
       Link& link = *links_[message.peer];
       link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
+    } catch (const UnfitPart& error) {
+      gate_.Refuse("parts of messages", error.what());
+      unreadable_.Note(error.part, error.what());
     } catch (const Unfit& error) {
       gate_.Refuse("parts of messages", error.what());
     } catch (const Damaged& damage) {

@@ -28,6 +28,7 @@ void Server::CheckFits(const Message& message) {
     case MessageType::kPull:
       return Expect(SliceOf({header.key, header.slice}).round > 0, "the slice has no value yet");
     case MessageType::kScaler:
+      Expect(SliceOf({header.key, 0}).reduction->shares_scaler(), "the key has no scaler");
       return KeyOf(header.key).scalers.Check(message, idle_.Has(message.peer));
     case MessageType::kMethod:
       return SliceOf({header.key, header.slice}).reduction->CheckMessage(header.whole);

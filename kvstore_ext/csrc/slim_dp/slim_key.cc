@@ -151,7 +151,11 @@ bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, 
   }
   if (slice.length == 0) return true;
   Expect(round > 0 && local != nullptr, "a first value travels as it is");
-  CheckMerges(slice, result.payload);
+  {
+    Part& part = *parts_.at(slice.index);
+    std::lock_guard<std::mutex> lock(part.mutex);
+    CheckMerges(part, result.payload);
+  }
   if (!encodes_in_turn()) {
     Merge(slice, result.payload, local);
     return true;
@@ -172,9 +176,7 @@ void SlimKey::TakeWhole(const Slice& slice, const Result& result, char* local) {
 }
 
 // Throws Unfit for another number of values than the slice has communicated.
-void SlimKey::CheckMerges(const Slice& slice, const Buffer& bytes) {
-  Part& part = *parts_.at(slice.index);
-  std::lock_guard<std::mutex> lock(part.mutex);
+void SlimKey::CheckMerges(const Part& part, const Buffer& bytes) {
   Expect(bytes.size == part.together.count() * sizeof(float),
          "it has another number of values than the slice has communicated");
 }
@@ -182,6 +184,7 @@ void SlimKey::CheckMerges(const Slice& slice, const Buffer& bytes) {
 void SlimKey::Merge(const Slice& slice, const Buffer& bytes, char* local) {
   Part& part = *parts_.at(slice.index);
   std::lock_guard<std::mutex> lock(part.mutex);
+  CheckMerges(part, bytes);  // the slice may have been encoded again meanwhile, with another core
   const auto* values = reinterpret_cast<const float*>(bytes.data.get());
   float* merged = reinterpret_cast<float*>(local) + slice.offset;
   part.together.ForEach([&](size_t i) { merged[i] = *values++; });

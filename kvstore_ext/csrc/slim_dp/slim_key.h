@@ -76,7 +76,7 @@ class SlimKey : public KeyCodec {
   UpdateHeader HeaderOf(const Part& part) const;
   void TakeOut(const Subset& members, const Slice& slice, float* values) const;
   void TakeWhole(const Slice& slice, const Result& result, char* local);
-  void CheckMerges(const Slice& slice, const Buffer& bytes);
+  static void CheckMerges(const Part& part, const Buffer& bytes);
   void Merge(const Slice& slice, const Buffer& bytes, char* local);
 
   const std::shared_ptr<SlimModel> model_;

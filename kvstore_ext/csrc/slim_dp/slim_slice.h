@@ -39,6 +39,7 @@ class SlimSlice : public Reduction {
   bool Accept(const Message& message) override;
   const std::set<int>& heard() const override { return sum_.heard(); }
   bool spares_idle() const override { return true; }
+  bool shares_scaler() const override { return values_ != nullptr && values_->shares_scaler(); }
   void AddNothing(int worker, double factor) override;
   void Finish(uint64_t round) override;
   SliceAnswer AnswerTo(int worker) const override;

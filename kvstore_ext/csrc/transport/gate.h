@@ -15,6 +15,12 @@ struct Unfit : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Thrown for a part of a slice that does not fit those that have come, one of which is not right.
+struct UnfitPart : Unfit {
+  UnfitPart(const std::string& why, const Message& of) : Unfit(why), part(of) {}
+  Message part;
+};
+
 // Who listens.
 enum class Side { kWorker, kServer, kScheduler };
 

@@ -8,6 +8,7 @@
 
 #include "support/clock.h"
 #include "transport/checksum.h"
+#include "transport/gate.h"
 #include "transport/message_event.h"
 
 namespace kvstore_ext {
@@ -27,6 +28,8 @@ constexpr size_t kFewBytes = 2048;
 // With what is withheld of the credit, 12 of the 16 blocks: the others are for what has been
 // acknowledged and waits for other workers.
 constexpr Window kSharedWindow = {SharedMemory::kBlockBytes, 8 * SharedMemory::kBlockBytes};
+
+constexpr size_t kMostParts = 1024;
 
 constexpr double kSecondsBetweenPings = 0.05;
 // The first ones find caches cold and connections new.
@@ -88,7 +91,8 @@ void Link::Send(Message message) {
   }
   if (estimator_) Measure();
   const bool alone = queue_.size() == 0 && queue_.in_flight() <= kFewBytes;
-  const size_t most = part_bytes_;
+  // Whatever a window says, a message has no more parts than that.
+  const size_t most = std::max<size_t>(part_bytes_, message.payload.size / kMostParts + 1);
   message.header.whole = static_cast<uint32_t>(message.payload.size);
   const bool small = Batch::IsSmall(message) || PutsPayloads();
   const Buffer whole = std::move(message.payload);
@@ -128,7 +132,8 @@ void Link::Dispatch(Message* message) {
   message->header.credit = static_cast<uint32_t>(std::min<uint64_t>(owed, UINT32_MAX));
   if (owed > message->header.credit) owed_ += owed - message->header.credit;
   if (message->header.type == MessageType::kCredit) message->header.round = stock_leaving_;
-  if (checks_ && !message->place) message->header.checksum = ChecksumOf(*message);
+  // Not that of who sent it, where it is passed on.
+  message->header.checksum = checks_ && !message->place ? ChecksumOf(*message) : 0;
   Count(&messages_sent_, message->header.type, 1);
   transport_->Send(*message);
 }
@@ -241,9 +246,12 @@ bool Link::Assemble(Message* part) {
   Assembly& assembly = assemblies_[id];
   if (assembly.parts.empty()) assembly.whole = assembly.missing = header.whole;
   if (!assembly.HasRoomFor(*part)) {
-    throw Unfit("peer " + std::to_string(peer_) + " sent bytes " + std::to_string(header.offset) +
-                " to " + std::to_string(header.offset + part->payload.size) + " of " +
-                std::to_string(header.whole) + ", of which others have come, or of another number");
+    const std::string why =
+        "peer " + std::to_string(peer_) + " sent bytes " + std::to_string(header.offset) + " to " +
+        std::to_string(header.offset + part->payload.size) + " of " + std::to_string(header.whole) +
+        ", of which others have come, or of another number";
+    if (IsSlice(*part)) throw UnfitPart(why, *part);
+    throw Unfit(why);
   }
   if (!part->text.empty()) assembly.text = std::move(part->text);
   assembly.missing -= part->payload.size;

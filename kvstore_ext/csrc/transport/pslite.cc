@@ -9,15 +9,13 @@
 
 #include "transport/gate.h"
 #include "transport/libmxnet.h"
+#include "transport/placing.h"
 
 namespace kvstore_ext {
 namespace {
 
 // What is said to be a message of ours begins with this, in every version.
 constexpr uint32_t kAnyProtocol = Header::kProtocol >> 16;
-
-// Bytes of a payload below which a place costs as much as they do.
-constexpr size_t kLeastShared = 4096;
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
 // kernel and gives them back, page by page, which costs more than copying them does: measured on
@@ -67,7 +65,8 @@ void PsLiteTransport::Send(const Message& message) {
   out.meta.push = true;
   out.meta.priority = message.priority;
   out.meta.body.assign(reinterpret_cast<const char*>(&message.header), sizeof(Header));
-  if (const auto place = message.place ? message.place : PutInMemory(message)) {
+  if (const auto place =
+          message.place ? message.place : PlacePayload(message, MemoryOf(message.peer))) {
     out.meta.pull = true;  // says that a place follows the header
     out.meta.body.append(reinterpret_cast<const char*>(&*place), sizeof(Place));
   } else if (message.payload.data != nullptr) {
@@ -122,31 +121,14 @@ void PsLiteTransport::Share(int peer, std::shared_ptr<SharedMemory> memory) {
   peers_[peer + 1].memory = peers_[peer + 1].shared.get();
 }
 
-// Nothing for what is to travel.
-std::optional<Place> PsLiteTransport::PutInMemory(const Message& message) {
-  SharedMemory* memory = peers_[message.peer + 1].memory;
-  if (memory == nullptr || message.payload.size < kLeastShared) return std::nullopt;
-  return memory->Put(message.payload);
+SharedMemory* PsLiteTransport::MemoryOf(int peer) const {
+  return peer < 0 ? nullptr : peers_[peer + 1].memory.load();
 }
 
-bool PsLiteTransport::Put(Message* message) {
-  message->place = PutInMemory(*message);
-  if (message->place) message->payload = Buffer();
-  return message->place.has_value();
-}
+bool PsLiteTransport::Put(Message* message) { return PutPayload(message, MemoryOf(message->peer)); }
 
-// Of a message that gets no payload the gate sees that it has none, and refuses it.
 void PsLiteTransport::Fetch(Message* message) const {
-  const std::optional<Place> place = std::exchange(message->place, std::nullopt);
-  message->payload = Buffer();
-  message->payload_is_ours = false;
-  if (message->peer < 0 || !place) return;
-  SharedMemory* memory = peers_[message->peer + 1].memory;
-  if (memory == nullptr) return;
-  try {
-    message->payload = memory->At(*place);
-  } catch (const Unfit&) {
-  }
+  FetchPayload(message, MemoryOf(message->peer));
 }
 
 void PsLiteTransport::Stop() {

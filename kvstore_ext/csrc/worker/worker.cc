@@ -46,6 +46,9 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
   transport_->Start([this](Message message) {
     try {
       OnMessage(std::move(message));
+    } catch (const UnfitPart& error) {
+      gate_.Refuse("parts of messages", error.what());
+      unreadable_.Note(error.part, error.what());
     } catch (const Unfit& error) {
       gate_.Refuse("parts of messages", error.what());
     } catch (const Damaged& damage) {
@@ -245,6 +248,7 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
 }
 
 void Worker::Leave() {
+  leaving_ = true;
   NotifyWhenDone(MessageType::kLeave, IdleNotice());
   Await(parted_, 1, "answered that all workers have left", options_.limits.patience);
   // All operations of all workers have ended, as one server says: nobody needs the others, either.

@@ -269,7 +269,8 @@ class Worker {
   uint64_t windows_ = 0;
   std::atomic<uint64_t> orders_{0};  // likewise: announced by rank 0, or followed
   std::atomic<bool> idle_{false};    // until EndIdle
-  std::atomic<double> noticed_{0};   // when this worker was last told for whom it waits
+  std::atomic<bool> leaving_{false};
+  std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;
   Unreadable unreadable_;

@@ -7,6 +7,8 @@ namespace kvstore_ext {
 
 namespace {
 
+constexpr const char* kFromRank0 = "rank 0 is who says that";
+
 // ps-lite keeps no order: what a server says right after its greeting may come before that.
 bool ComesBesideHello(MessageType type) {
   return type == MessageType::kHello || type == MessageType::kAbort || type == MessageType::kCredit;
@@ -27,13 +29,21 @@ void Worker::CheckFits(const Message& message) {
     case MessageType::kMethod: return CheckOfKey(message);
     case MessageType::kPong:
       return Expect(links_[message.peer]->Awaits(message), "it was not asked");
-    case MessageType::kWindow: Window::Unpack(message.text); return;
+    case MessageType::kWindow:
+      Expect(options_.rank != 0, kFromRank0);
+      Window::Unpack(message.text);
+      return;
     case MessageType::kSparse: return Expect(header.round > 0, "it asks for nothing");
     case MessageType::kOrder:
+      Expect(options_.rank != 0, kFromRank0);
       return Expect(message.text.size() % sizeof(uint64_t) == 0, "it holds no keys");
     case MessageType::kResume:
-      for (const auto& entry : Resumption::Unpack(message.text).rounds) Find(entry.first);
+      Expect(idle_, "this worker is not idle");
+      for (const auto& [id, round] : Resumption::Unpack(message.text).rounds) {
+        Expect(round >= RoundsOf(id), "rounds that this worker has begun are not open");
+      }
       return;
+    case MessageType::kFarewell: return Expect(leaving_, "this worker has not left");
     case MessageType::kAnswer: {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto asked = asked_.find(QuestionOf(message));

@@ -30,12 +30,14 @@ bool Worker::Key::IsMissing(const Slice& slice) {
 }
 
 void Worker::Key::SendAgain(const Slice& slice) {
-  std::shared_ptr<const Round> again;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (busy && admitted && !arrived[slice.index]) again = round;
-  }
-  if (again != nullptr) worker->EncodeInTurn(again, slice);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!busy || !admitted || arrived[slice.index]) return;
+  ++missing;  // so that the operation, and with it the input, stays until that is done
+  worker->tasks_.Run(priority, [this, again = round, &slice] {
+    if (IsMissing(slice)) worker->TrySendSlice(*again, slice);
+    std::unique_lock<std::mutex> own(mutex);
+    if (busy && again->number + 1 == rounds) worker->Arrived(this, again->encoding, &own);
+  });
 }
 
 void Worker::Key::WriteInTurn(uint64_t number, Encoding encoding, std::function<void()> write) {

@@ -49,7 +49,7 @@ class Worker::Key : public KeyLane {
   Operation operation;
   std::vector<bool> left;        // slices of the last round that were given to their links
   std::vector<bool> arrived;     // those whose results have come
-  size_t missing = 0;            // slices that have not come, or are not written yet
+  size_t missing = 0;            // slices that have not come, are not written, or go once more
   std::shared_ptr<Round> round;  // the last that was begun
   bool admitted = false;         // its slices are, or can be, encoded
   double since = 0;              // when the operation began, by Now()
