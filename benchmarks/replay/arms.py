@@ -14,8 +14,8 @@ PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
 
 # Of every process: a cluster shares two processors, and an operation that waits holds a thread.
 # oneDNN leaves arrays in layouts of its own, with which MXNet's own stores train to garbage where a
-# test comes before the first step; the replay computes nothing that oneDNN would. MXNet's RNN has to
-# be told by itself, or it fails.
+# test comes before the first step; the replay computes nothing that oneDNN would. MXNet's RNN has
+# to be told by itself, or it fails.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "4", "MXNET_MKLDNN_ENABLED": "0",
     "MXNET_USE_MKLDNN_RNN": "0",
