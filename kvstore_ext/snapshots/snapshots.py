@@ -190,7 +190,13 @@ class Snapshots:
             told = [1.0, found[0].number, found[0].step, found[1].number]
         elif refused is not None:
             told = [2.0, 0.0, 0.0, 0.0]
-        kind, number, step, content = self._agree(told)
+        try:
+            kind, number, step, content = self._agree(told)
+        except Exception:
+            # The others have heard, and failed before this worker was through with telling them.
+            if refused is not None:
+                raise refused from None
+            raise
         if kind == 0:
             return None
         if kind == 2:

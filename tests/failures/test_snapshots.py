@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
 from kvstore_ext.compression import differing
+from kvstore_ext.errors import ClusterError
 from kvstore_ext.snapshots import Part
+from kvstore_ext.snapshots.snapshots import Snapshots
 
 from tests.support.processes import LIMIT
 
@@ -324,3 +326,21 @@ def test_a_script_has_its_own_part_and_steps_count_on(tmp_path: Path) -> None:
             assert store.snapshot(tmp_path, every=3) == (step % 3 == 0)
         store.close()
     assert names(tmp_path) == ["snapshot-000000-step-3", "snapshot-000001-step-6"]
+
+
+def test_the_first_worker_says_why_though_others_fail_before_it_has_told_them(
+    tmp_path: Path,
+) -> None:
+    damaged = tmp_path / "snapshot-000000-step-4"
+    damaged.mkdir()
+    (damaged / "manifest.json").write_text("{}")
+
+    def told(_: list[float]) -> list[float]:
+        raise ClusterError("worker 1: worker 0 can go on from no snapshot, as it says")
+
+    snapshots = Snapshots(0, 2, 1.0, told, lambda: "")
+    with pytest.raises(KVStoreError, match=r"is not taken: manifest\.json is no"):
+        snapshots.restore(tmp_path)
+    shutil.rmtree(damaged)
+    with pytest.raises(ClusterError, match="as it says"):
+        snapshots.restore(tmp_path)
