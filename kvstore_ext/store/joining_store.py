@@ -144,9 +144,10 @@ class JoiningStore(MethodStore):
         while True:
             number = self._worker.await_demand(_MOMENT)
             if number is not None:
-                for store in stores:  # in none where no process of the job has asked
-                    if number in store._router.sparse.keys:
-                        store._router.sparse.keys[number].push_nothing()
+                # None where no process of the job has asked.
+                owner = next((one for one in stores if number in one._router.sparse.keys), None)
+                if owner is not None:
+                    owner._router.sparse.keys[number].push_nothing()
                 continue
             missed = self._worker.end_idle()
             if missed is not None:

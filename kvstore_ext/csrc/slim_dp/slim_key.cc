@@ -151,14 +151,14 @@ bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, 
   }
   if (slice.length == 0) return true;
   Expect(round > 0 && local != nullptr, "a first value travels as it is");
-  {
-    Part& part = *parts_.at(slice.index);
-    std::lock_guard<std::mutex> lock(part.mutex);
-    CheckMerges(part, result.payload);
-  }
   if (!encodes_in_turn()) {
     Merge(slice, result.payload, local);
     return true;
+  }
+  {
+    Part& part = *parts_.at(slice.index);
+    std::lock_guard<std::mutex> lock(part.mutex);
+    CheckMerges(part, result.payload);  // now, while another answer may still come
   }
   lane().WriteInTurn(round, result.encoding, [this, &slice, round, result, local] {
     Merge(slice, result.payload, local);

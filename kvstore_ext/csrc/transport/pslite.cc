@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "transport/gate.h"
 #include "transport/libmxnet.h"
 #include "transport/placing.h"
 
