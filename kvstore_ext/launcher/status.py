@@ -71,6 +71,10 @@ class Status:
         stands = any(each.account.joined.done() for each in running)
         rows = [self._row(each, late, stands) for each in running]
         workers = [row for row in rows if row["role"] == "worker"]
+        waiting = [
+            row["waiting"] for each, row in zip(running, rows)
+            if row["role"] == "worker" and not each.ended.done() and self._has_rates(each)
+        ]
         slowest = max(workers, key=lambda row: row["late"], default=None)
         if slowest is None or len(workers) < 2 or slowest["late"] < _NOT_LATE:
             slowest = None
@@ -80,15 +84,16 @@ class Status:
             "processes": rows,
             "slowest": slowest and f"worker {slowest['rank']}",
             "measured": all(
-                len(self._followers[each.process.name].rows) > 1
-                for each in running
-                if each.process.role == "worker"
+                self._has_rates(each) for each in running if each.process.role == "worker"
             ),
             "steps_rate": min((row["steps_rate"] for row in workers), default=0.0),
-            "waiting": _mean([row["waiting"] for row in workers if row["steps_rate"]]),
+            "waiting": _mean(waiting),
             "sent_rate": sum(row["sent_rate"] for row in workers),
             "received_rate": sum(row["received_rate"] for row in workers),
         }
+
+    def _has_rates(self, running: Running) -> bool:
+        return len(self._followers[running.process.name].rows) > 1
 
     def _row(self, running: Running, late: dict[int, float], stands: bool) -> Row:
         process, account = running.process, running.account

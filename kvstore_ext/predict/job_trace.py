@@ -6,8 +6,8 @@ from typing import Dict, List
 import numpy as np
 
 from ..report.layers import keys_of_layers
-from ..trace.events import Kind
-from ..trace.reading import JobTrace
+from ..trace.events import Kind, Message
+from ..trace.reading import JobTrace, KeyInfo
 from .network import Layer, Network, NetworkError
 
 _LEAST_STEPS = 2
@@ -44,18 +44,26 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
             f"the trace of {worker.name} has no layers: they are recorded of networks of Gluon's "
             "blocks, and of Module's, and have their names once the worker has ended well"
         )
+    ready = worker.of_kind(Kind.READY)
+    ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
+    pushed = {int(key) for key in ready["key"]}  # a frozen layer's keys only have first values
     layers: List[Layer] = []
     for number in order:
         forward = _quick(passes[Kind.FORWARD].get(number, []))
         backward = _middle(passes[Kind.BACKWARD].get(number, []))
-        named = [job.keys[key] for key in keys.get(worker.layers[number], [])]
-        own = {key.name: key.elements for key in named}
+        named = [job.keys[key] for key in keys.get(worker.layers[number], []) if key in pushed]
+        own = {key.name: _floats(key) for key in named}
         if own or not layers:
             layers.append(Layer(own, forward, backward))
         else:
             last = layers[-1]
             layers[-1] = Layer(last.parameters, last.forward + forward, last.backward + backward)
     return Network("the traced job", batch, f"host {worker.host}", source, layers)
+
+
+def _floats(key: KeyInfo) -> int:
+    """The elements of float32 that take as many bytes."""
+    return -(-key.elements * np.dtype(key.dtype).itemsize // np.dtype("float32").itemsize)
 
 
 def _by_layer(events: np.ndarray) -> Dict[int, List[float]]:

@@ -13,7 +13,7 @@ from .devices import on
 from .job_trace import network_of
 from .models_exchanged import EcDnn
 from .network import Network, NetworkError, load, names
-from .picture import draw
+from .picture import PICTURES, draw
 from .profiling import ProfileError, profile
 from .progress import followed, say
 from .speeds import Speeds, SpeedsError
@@ -21,6 +21,7 @@ from .stores import stores
 from .sweep import rows
 from .table import table
 
+_ENDINGS = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
 _RATES = [1.0, 4.0, 10.0, 25.0]
 _HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512]
 
@@ -148,9 +149,16 @@ def _parser() -> argparse.ArgumentParser:
     about = "speeds of the hosts' processors, of --save-speeds; default: measured here"
     add("--speeds", type=Path, metavar="FILE", help=about)
     add("--save-speeds", type=Path, metavar="FILE", help="for --speeds, on another host")
-    about = "the picture; default: predict.svg"
-    add("-o", "--output", type=Path, default=Path("predict.svg"), metavar="FILE", help=about)
+    about = f"the picture, {_ENDINGS}; default: predict.svg"
+    add("-o", "--output", type=_picture, default=Path("predict.svg"), metavar="FILE", help=about)
     return parser
+
+
+def _picture(text: str) -> Path:
+    if Path(text).suffix not in PICTURES:
+        allowed = f"names that end with {_ENDINGS}"
+        raise argparse.ArgumentTypeError(f"found '{text}', allowed are {allowed}")
+    return Path(text)
 
 
 def _number(least: float) -> Callable[[str], float]:

@@ -34,13 +34,15 @@ class EcDnn:
     def predict(self, network: Network, cluster: Cluster) -> Prediction:
         """A local step, with its part of aggregation, relabelling and compression.
 
-        Everybody's model reaches everybody through the servers, which have a part of each: a host
-        sends its own model and its part of all, to all others.
+        Everybody's model reaches everybody through the servers, of which each host's has a part of
+        each: a host sends the others their parts of its workers' models, and each of their workers
+        its part of all models.
         """
         workers = cluster.workers
         forward = sum(layer.forward for layer in network.layers)
         model = 4 * network.elements * FRAMES
-        sent = workers * model if cluster.hosts > 1 else 0.0
+        others, own = cluster.hosts - 1, cluster.workers_per_host
+        sent = model * others * (own / cluster.hosts + own**2)
         exchanged = sent / min(cluster.send, cluster.receive)
         extra = self.extra * self.tau
         relabelling = extra * self.relabelled * workers * forward

@@ -6,6 +6,8 @@ from typing import Sequence
 
 from .sweep import Row
 
+PICTURES = (".svg", ".png", ".pdf")
+
 
 def draw(rows: Sequence[Row], file: Path) -> bool:
     """Draws the share of linear against hosts, a panel for each bandwidth; False where matplotlib

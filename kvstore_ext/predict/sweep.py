@@ -80,11 +80,13 @@ def _one(network: Network, cluster: Cluster, store: Any) -> Tuple[float, str]:
 
 
 def best(found: Sequence[Row]) -> List[Row]:
-    """Of each bandwidth and number of hosts the fastest store; the first one, of those that are
-    equal but for a per cent."""
-    chosen: Dict[Tuple[float, int], Row] = {}
+    """Of each bandwidth and number of hosts the fastest store; the first one, of those within a per
+    cent of it."""
+    places: Dict[Tuple[float, int], List[Row]] = {}
     for row in found:
-        place = (row.gigabits, row.hosts)
-        if place not in chosen or row.seconds < 0.99 * chosen[place].seconds:
-            chosen[place] = row
-    return list(chosen.values())
+        places.setdefault((row.gigabits, row.hosts), []).append(row)
+    chosen = []
+    for own in places.values():
+        least = min(row.seconds for row in own)
+        chosen.append(next(row for row in own if 0.99 * row.seconds <= least))
+    return chosen

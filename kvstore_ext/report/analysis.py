@@ -1,7 +1,7 @@
 """All that a report says of a job, as numbers: what page.py draws and advice.py judges."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, List, Optional
 
 import numpy as np
@@ -31,7 +31,9 @@ class Analysis:
     Attributes
     ----------
     job
-        The trace.
+        The trace, but for the processes that are `apart`.
+    apart
+        Names of processes whose clocks are not known beside the others': nothing counts them.
     iterations
         How each worker spent its steps, in the order of ranks.
     causes
@@ -51,6 +53,7 @@ class Analysis:
     """
 
     job: JobTrace
+    apart: List[str]
     iterations: List[Iteration]
     causes: Causes
     links: Links
@@ -88,8 +91,9 @@ class Analysis:
 
     @property
     def overlap(self) -> float:
-        """The mean over workers."""
-        return float(np.mean(self.overlaps)) if self.overlaps else float("nan")
+        """The mean over workers that have exchanged anything in steps that count."""
+        known = [share for share in self.overlaps if share == share]
+        return float(np.mean(known)) if known else float("nan")
 
     @property
     def _seconds(self) -> float:
@@ -122,6 +126,8 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     NoStepError
         Where no worker has recorded a whole step.
     """
+    apart = [process.name for process in job.processes if np.isinf(process.clock.error)]
+    job = replace(job, processes=tuple(one for one in job.processes if one.name not in apart))
     names = Names(job)
     steps = all_steps(job.workers)
     count = sum(len(own.numbers) for own in steps)
@@ -137,6 +143,7 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     counted = union(*np.concatenate(spans).T)
     return Analysis(
         job=job,
+        apart=apart,
         iterations=spent,
         causes=causes,
         links=links_of(job, names, counted, gigabits),

@@ -107,6 +107,9 @@ class _Seen:
     def __init__(self, names: Names, process: ProcessTrace) -> None:
         self._names = names
         self._process = process
+        pushes = process.of_kind(Kind.RECEIVED)
+        pushes = pushes[pushes["message"] == Message.PUSH]
+        self.pushing = {int(peer) for peer in np.unique(pushes["peer"])}  # workers, at a server
         self._moments: Dict[Tuple[Kind, int], Moments] = {}
 
     def __call__(self, kind: Kind, message: int = 0) -> Moments:
@@ -180,12 +183,7 @@ class _Chain:
             if not len(mine):
                 continue
             at = (keys[mine], rounds[mine], slices[mine])
-            pushed = self._pushed(seen, at)
-            came = pushed.argmax(axis=0)
-            # All must have been seen, or another may have been the last.
-            all_seen = (pushed != MISSING).all(axis=0)
-            last[mine] = np.where(all_seen, np.array(self._ranks)[came], -1)
-            times[3, mine] = np.where(all_seen, pushed.max(axis=0), MISSING)
+            last[mine], times[3, mine] = self._last_push(seen, at)
             back = self._names.of(*at, self._ranks[worker])
             times[4, mine] = seen(Kind.ANSWERED).begin(back)
         for place, rank in enumerate(self._ranks):
@@ -201,9 +199,22 @@ class _Chain:
         times[5] = here(Kind.RECEIVED, Message.RESULT).end(back)
         return last, times
 
-    def _pushed(
+    def _last_push(
         self, server: _Seen, at: Tuple[np.ndarray, np.ndarray, np.ndarray]
-    ) -> np.ndarray:
-        """When the slice of each worker had come, shape (workers, n)."""
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """Whose slice had come last, and when, shape (n,); -1 and MISSING where that is not known.
+
+        A server may have heard workers whose traces are not here; and who is idle pushes nothing.
+        """
         received = server(Kind.RECEIVED, Message.PUSH)
-        return np.stack([received.end(self._names.of(*at, rank)) for rank in self._ranks])
+        ranks = np.array(sorted(server.pushing | set(self._ranks)))
+        come = np.stack([received.end(self._names.of(*at, rank)) for rank in ranks])
+        known = (come != MISSING).any(axis=0)
+        # Whose gradient was ready has pushed: where the server has not recorded that, another may
+        # have been the last.
+        whole = self._names.of(at[0], at[1])
+        for worker, rank in zip(self._workers, self._ranks):
+            pushed = worker(Kind.READY, Message.PUSH).find(whole) >= 0
+            known &= ~pushed | (come[ranks == rank][0] != MISSING)
+        last = ranks[come.argmax(axis=0)]
+        return np.where(known, last, -1), np.where(known, come.max(axis=0), MISSING)

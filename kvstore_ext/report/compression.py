@@ -63,9 +63,9 @@ class MethodCost:
 
     def saved_seconds(self, gigabits: float) -> float:
         """Seconds that the bytes which did not travel would have taken in a step, of the way that
-        saved more: both ways carry at the same time."""
+        saved more: both ways carry at the same time. nan where nobody knows what a link carries."""
         most = self.plain_bytes - min(self.pushed_bytes, self.result_bytes)
-        return 8e-9 * most / gigabits if gigabits else 0.0
+        return 8e-9 * most / gigabits if gigabits else float("nan")
 
 
 def costs_of(job: JobTrace, names: Names, steps: List[Steps]) -> List[MethodCost]:

@@ -150,15 +150,26 @@ class _Worker:
                 continue
             events, steps = forward.events[here], forward.steps[here]
             begins = np.maximum(events["begin"], self._steps.begins[steps])
-            rounds = self._steps.numbers[steps]
-            come = np.stack([self._done.end(self._names.of(key, rounds)) for key in keys])
+            rounds = np.stack([self._rounds_by(key, events["end"]) for key in keys])
+            come = np.stack(
+                [self._done.end(self._names.of(*both)) for both in zip(keys, rounds)]
+            )
             last = come.argmax(axis=0)
             ends = np.minimum(come.max(axis=0), events["end"])
             held = ends > begins
-            found.append(
-                self._records(steps, np.array(keys, "<u8")[last], rounds, begins, ends)[held]
-            )
+            awaited = np.array(keys, "<u8")[last], rounds[last, np.arange(len(last))]
+            found.append(self._records(steps, *awaited, begins, ends)[held])
         return np.concatenate(found) if found else np.zeros(0, WAIT)
+
+    def _rounds_by(self, key: int, times: np.ndarray) -> np.ndarray:
+        """The key's last round whose gradient was ready by these times; 0 for none.
+
+        Keys that a script does not push in every step are in other rounds than the step.
+        """
+        own = self._ready[self._ready["key"] == key]
+        own = own[np.argsort(own["end"], kind="stable")]
+        rounds = np.append(0, own["round"].astype(np.int64))
+        return rounds[np.searchsorted(own["end"], times, side="right")]
 
     def _certain_waits(self) -> np.ndarray:
         """From the last gradient of a step until the result of its key."""
@@ -167,7 +178,7 @@ class _Worker:
         ready, steps = ready[order], steps[order]
         last = np.append(steps[1:] != steps[:-1], True)[: len(steps)]
         ready, steps = ready[last], steps[last]
-        rounds = self._steps.numbers[steps]
+        rounds = ready["round"].astype(np.int64)
         ends = np.minimum(self._done.end(self._names.of(ready["key"], rounds)),
                           self._steps.ends[steps])  # fmt: skip
         waits = self._records(steps, ready["key"], rounds, ready["end"], ends)
@@ -176,7 +187,7 @@ class _Worker:
     def _exposed(self) -> np.ndarray:
         """Seconds from a step's last gradient to its last result, shape (n,)."""
         ready, steps = self._of_steps()
-        ends = self._done.end(self._names.of(ready["key"], self._steps.numbers[steps]))
+        ends = self._done.end(self._names.of(ready["key"], ready["round"].astype(np.int64)))
         last_ready = np.full(len(self._steps.numbers), MISSING)
         last_done = np.full(len(self._steps.numbers), MISSING)
         np.maximum.at(last_ready, steps, ready["end"])
@@ -186,15 +197,16 @@ class _Worker:
         return np.where(known, last_done - last_ready, 0) / 1e9
 
     def _of_steps(self) -> _Pass:
-        """The gradients of the rounds that steps wait for."""
+        """The gradients whose results steps wait for: of all since the first of a further round."""
         numbers = self._steps.numbers
-        rounds = self._ready["round"].astype(np.int64)
         if not len(numbers):
             return _Pass(self._ready[:0], np.zeros(0, int))
+        ready = self._ready[np.argsort(self._ready["end"], kind="stable")]
+        reached = np.maximum.accumulate(ready["round"].astype(np.int64))
         order = np.argsort(numbers, kind="stable")
-        place = np.minimum(np.searchsorted(numbers[order], rounds), len(numbers) - 1)
-        of_step = numbers[order][place] == rounds
-        return _Pass(self._ready[of_step], order[place][of_step])
+        place = np.minimum(np.searchsorted(numbers[order], reached), len(numbers) - 1)
+        of_step = numbers[order][place] == reached
+        return _Pass(ready[of_step], order[place][of_step])
 
     def _records(
         self,

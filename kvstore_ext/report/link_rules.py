@@ -29,7 +29,7 @@ def uneven_servers(found: Analysis) -> Optional[Advice]:
             continue
         first, second = known[0], known[1]
         if first.at_work >= _UNEVEN * second.at_work:
-            usual = float(np.mean([end.carried for end in known[1:]]))
+            usual = float(np.mean([end.under_way for end in known[1:]]))
             return _uneven(found, first, second.at_work, usual)
     return None
 
@@ -49,17 +49,17 @@ def _uneven(found: Analysis, end: End, others: float, usual: float) -> Advice:
         f"{words.per_cent(_share_of_server(found, end.name))} of all waiting is for links of "
         f"{end.name}"
     )
-    if usual and end.carried < _UNEVEN * usual:
-        ratio = words.per_cent(end.carried / usual)
+    if end.under_way * _UNEVEN < usual:
+        ratio = words.per_cent(end.under_way / usual)
         return Advice(
-            f"{seen}. It carries {ratio} of what they carry in the mean.",
+            f"{seen}. While bytes are under way it carries {ratio} of what theirs carry then.",
             "It is slower than theirs: look at that host's link, and at what else uses it.",
             "links",
         )
     server = int(end.name.split()[1])
     names = [found.key_name(key) for key in _heaviest_keys(found, server)]
     return Advice(
-        f"{seen}: {_lie(names)} there.",
+        f"{seen}: {_lie(names)} there." if names else f"{seen}.",
         "Smaller slices (option slice_bytes) share large keys out more evenly, and more servers "
         "have less of each.",
         "links",
@@ -76,7 +76,10 @@ def _heaviest_keys(found: Analysis, server: int) -> List[int]:
     """Those which have most bytes there beyond an even share, most first."""
     servers = len(found.servers)
     extra: Dict[int, float] = {}
+    pushed = {place.key for place in found.order.places}
     for key, info in found.job.keys.items():
+        if key not in pushed:
+            continue
         here = sum(part.elements for part in info.slices if part.server == server)
         extra[key] = here - info.elements / servers
     least = _MUCH * max(extra.values(), default=0.0)
@@ -107,8 +110,10 @@ def full_links(found: Analysis) -> Optional[Advice]:
 
 def _send_less(found: Analysis, fullest: End) -> str:
     compressed = [method for method in found.methods if not method.is_plain]
-    servers = fullest.name.startswith("server")
-    more = ", or take more servers, each of which then has fewer bytes" if servers else ""
+    roles = {one.role for one in found.job.processes if fullest.name in (one.name, one.host)}
+    more = ""
+    if roles == {"server"}:
+        more = ", or take more servers, each of which then has fewer bytes"
     if compressed:
         return f"Send still less: a method that compresses more{more}."
     return f"Send less: fp16 halves the bytes, terngrad and others send a few bits a number{more}."

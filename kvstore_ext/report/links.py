@@ -61,6 +61,8 @@ class Links:
     ----------
     begin
         When the samples begin, nanoseconds.
+    counts
+        Which samples lie in steps that count, shape (n,).
     processes, hosts
         Ends of processes, and of hosts where the job has several.
     gigabits
@@ -70,6 +72,7 @@ class Links:
     """
 
     begin: int
+    counts: np.ndarray
     processes: Tuple[End, ...]
     hosts: Tuple[End, ...]
     gigabits: float
@@ -80,8 +83,10 @@ class Links:
         return end.carried / self.gigabits if self.gigabits else 0.0
 
     def full(self, end: End) -> float:
-        """Share of samples in which it carried at least 80 % of that."""
-        return float(np.mean(end.rates >= 0.8 * self.gigabits)) if self.gigabits else 0.0
+        """Share of samples that count in which it carried at least 80 % of that."""
+        if not self.gigabits or not self.counts.any():
+            return 0.0
+        return float(np.mean(end.rates[self.counts] >= 0.8 * self.gigabits))
 
     def of(self, name: str, sends: bool) -> Optional[End]:
         """That of a process."""
@@ -115,7 +120,8 @@ def links_of(
     seen = _most(transfers, of_host if several else of_process, samples) or max(
         (end.under_way for end in hosts or processes), default=0.0
     )
-    return Links(samples.begin, processes, hosts, gigabits or seen, gigabits is not None)
+    most, given = gigabits or seen, gigabits is not None
+    return Links(samples.begin, samples.counts, processes, hosts, most, given)
 
 
 class _Samples:

@@ -51,10 +51,11 @@ def order_of(job: JobTrace) -> Order:
     done = done[done["message"] == Message.PUSH]
     priorities = {int(row["key"]): int(row["priority"]) for row in np.append(pushes, done)}
     sizes = {int(row["key"]): int(row["bytes"]) for row in pushes}
+    ready = {int(row["key"]): int(row["end"]) for row in pushes}
     layers = layers_of_keys(job)
     passes = _places_of_layers(worker, set(layers.values()))
     # Keys of one priority leave in the order in which their gradients are ready.
-    keys = sorted(sizes, key=lambda key: -priorities[key])
+    keys = sorted(sizes, key=lambda key: (-priorities[key], ready[key]))
     needed = _needed(keys, layers, passes)
     places = [
         Place(key, job.name_of(key), layers.get(key, ""), sizes[key], number, needed.get(key, 0))

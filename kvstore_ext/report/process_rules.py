@@ -12,6 +12,7 @@ from .causes import Cause
 
 _SLOWER = 1.1  # times the median of the others
 _SOME = 0.3  # of all waiting
+_MOSTLY = 0.7  # of all gradients
 _UNSEEN = 0.2  # of all waiting
 
 
@@ -30,10 +31,11 @@ def nothing_to_gain(found: Analysis) -> Optional[Advice]:
 
 def straggler(found: Analysis) -> Optional[Advice]:
     """One worker computes for longer, and others wait for its gradients."""
-    if len(found.workers) < 2:
+    known = [worker for worker in found.workers if worker.computing == worker.computing]
+    if len(known) < 2:
         return None
-    slowest = max(found.workers, key=lambda worker: worker.held_up)
-    others = float(np.median([one.computing for one in found.workers if one is not slowest]))
+    slowest = max(known, key=lambda worker: worker.held_up)
+    others = float(np.median([one.computing for one in known if one is not slowest]))
     if slowest.held_up < HELD_UP / 2 * found.step or slowest.computing < _SLOWER * others:
         return None
     look = "at that worker's host: its clock rate and load, how it loads data, and"
@@ -54,7 +56,7 @@ def taking_turns(found: Analysis) -> Optional[Advice]:
     share = found.share_of_waiting(late)
     if not waits_enough(found) or share < _SOME or straggler(found) is not None:
         return None
-    if len(found.workers) < 2:
+    if len(found.workers) < 2 or any(worker.last > _MOSTLY for worker in found.workers):
         return None
     hosts = "this host" if on_one_host(found) else "their hosts"
     return Advice(

@@ -57,16 +57,18 @@ def basis_section(found: Analysis) -> Section:
     rows = []
     for process in found.job.processes:
         error = process.clock.error / 1e9
-        clock = f"within {words.seconds(error)}" if error < float("inf") else "not known"
         end = "" if process.complete else "cut off"
         events, left_out = str(len(process.events)), str(process.dropped)
-        clock = "the same" if error == 0 else clock
+        clock = "the same" if error == 0 else f"within {words.seconds(error)}"
         rows.append((process.name, process.host or words.NOTHING, end, events, left_out, clock))
     heads = ("process", "host", "end", "events", "left out", "clock")
     steps = [one.steps for one in found.iterations]
     notes = [f"{found.count} steps of {len(steps)} workers count."]
     warming = max(own.warming for own in steps)
     interrupted = sum(own.interrupted for own in steps)
+    if found.apart:
+        notes.append(f"Nothing counts {words.listed(found.apart)}, whose clocks no ping connects "
+                     "with the others'.")  # fmt: skip
     if warming:
         notes.append(f"The first {warming} steps of a worker were left out: they warm up.")
     if interrupted:

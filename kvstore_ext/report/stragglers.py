@@ -11,6 +11,7 @@ from ..trace.reading import JobTrace
 from .causes import Causes
 from .iteration import Iteration
 from .moments import MISSING, Moments, Names
+from .spans import common, length, union
 
 
 @dataclass(frozen=True)
@@ -101,13 +102,12 @@ def paces_of_servers(
         known = (first != MISSING) & (rows["begin"] >= begin) & (rows["begin"] < end)
         took = (first - rows["begin"])[known]
         updated = server.of_kind(Kind.UPDATED)
-        updated = updated[(updated["begin"] >= begin) & (updated["begin"] < end)]
-        busy = float(np.sum(updated["end"] - updated["begin"]))
+        busy = common(union(updated["begin"], updated["end"]), counted)
         paces.append(
             ServerPace(
                 server.rank,
                 float(np.median(took)) / 1e9 if len(took) else float("nan"),
-                busy / (end - begin) if end > begin else 0.0,
+                busy / length(counted) if len(counted) else 0.0,
                 held_up.get(server.rank, 0.0) / max(1, steps),
             )
         )

@@ -73,13 +73,15 @@ def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
     # How clocks become the first one's, way after way: the most exact that is known so far. The
     # clock that is known best is next to lead to others, as Dijkstra goes through a graph.
     paths: Dict[Name, List[_Way]] = {_name(processes[0]): []}
-    left = {_name(process): process for process in processes}
+    # By the name of their clocks. A server that has no trace leads from worker to worker, too.
+    left = {name: "" for way in ways for name in way}
+    left.update({_name(process): process.clock.name for process in processes})
     while any(name in paths for name in left):
         here = min((name for name in left if name in paths), key=lambda name: _error(paths[name]))
         known = left.pop(here)
-        for name, process in left.items():
+        for name, clock in left.items():
             way = ways.get((name, here))
-            if process.clock.name and process.clock.name == known.clock.name:
+            if clock and clock == known:
                 way = _SAME
             if way is None:
                 continue

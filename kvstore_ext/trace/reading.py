@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
@@ -160,11 +161,7 @@ def _check_that_they_are_one_trace(
     first: Dict[str, Path] = {}
     for file, process in zip(files, processes):
         if process.job != processes[0].job:
-            raise TraceError(
-                f"{directory} has traces of two jobs: {files[0]} is of job "
-                f"{processes[0].job or 'unknown'}, {file} of job {process.job or 'unknown'}; give "
-                "the directory of one of them, or remove the other's files"
-            )
+            raise TraceError(_of_two_jobs(directory, files, processes, file, process))
         if process.name in first:
             raise TraceError(
                 f"{directory} has two traces of {process.name}: {first[process.name]} and {file}; "
@@ -173,10 +170,36 @@ def _check_that_they_are_one_trace(
         first[process.name] = file
 
 
+def _of_two_jobs(
+    directory: Union[str, Path],
+    files: Sequence[Path],
+    processes: Sequence[ProcessTrace],
+    file: Path,
+    process: ProcessTrace,
+) -> str:
+    """Why the first of the files and another one are not of one trace."""
+    for one, own in ((files[0], processes[0]), (file, process)):
+        if not own.job:
+            return (
+                f"{one} does not say of which job it is, and others do: "
+                f"{one.with_suffix('.json').name} beside it is missing, or is cut off; bring that, "
+                f"or remove {one.name}"
+            )
+    return (
+        f"{directory} has traces of two jobs: {files[0]} is of job {processes[0].job}, {file} of "
+        f"job {process.job}; give the directory of one of them, or remove the other's files"
+    )
+
+
 def _process(file: Path, keys: Dict[int, KeyInfo]) -> ProcessTrace:
+    named = re.fullmatch(r"(worker|server)-(\d+)", file.stem)
+    if named is None:
+        raise TraceError(
+            f"{file} has another name than that of a process's trace, which is worker-RANK.events "
+            "or server-RANK.events"
+        )
     events, dropped = _events(file)
-    role, _, rank = file.stem.partition("-")
-    about: Dict[str, Any] = {"role": role, "rank": int(rank), "host": "", "pid": 0}
+    about: Dict[str, Any] = {"role": named[1], "rank": int(named[2]), "host": "", "pid": 0}
     clock, layers, complete = "", [], False
     for line in _lines(file.with_suffix(".json")):
         if "process" in line:

@@ -25,8 +25,11 @@ from typing import Any
 import pytest
 from kvstore_ext.launcher import watching
 from kvstore_ext.launcher.account import is_status
+from kvstore_ext.launcher.hosts import Host
 from kvstore_ext.launcher.metrics import METRICS, UP
-from kvstore_ext.launcher.status import line
+from kvstore_ext.launcher.processes import Process
+from kvstore_ext.launcher.running import Running
+from kvstore_ext.launcher.status import Status, line
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.paths import ROOT
@@ -104,6 +107,25 @@ def top(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
+def follow(*reports: dict[str, float]) -> dict[str, Any]:
+    """Returns what is said of workers that each report this, ten seconds after zeros."""
+
+    async def look() -> dict[str, Any]:
+        status = Status()
+        workers = []
+        for rank in range(len(reports)):
+            process = Process("worker", rank, Host("here"), (), {})
+            workers.append(Running(process, "here", None, None))  # type: ignore[arg-type]
+        for time_, share in ((0.0, 0), (10.0, 1)):
+            for worker, report in zip(workers, reports):
+                grown = {name: share * value for name, value in report.items()}
+                worker.account.status = {"at": time_, **grown}
+            found = status.look(workers)
+        return found
+
+    return asyncio.run(look())
+
+
 def scrape(port: int) -> dict[tuple[str, str, str], float]:
     """Returns values by metric, role and rank."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT) as answer:
@@ -119,6 +141,12 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def test_workers_that_wait_and_have_ended_no_step_lately_count_as_waiting() -> None:
+    found = follow({"steps": 0, "waiting": 9.0}, {"steps": 2, "waiting": 1.0})
+    assert found["steps_rate"] == 0
+    assert found["waiting"] == pytest.approx(0.5)
 
 
 class OnTerminal:

@@ -11,11 +11,12 @@ import pytest
 from kvstore_ext.predict import progress
 from kvstore_ext.predict.devices import on
 from kvstore_ext.predict.job_trace import network_of
+from kvstore_ext.predict.main import main
 from kvstore_ext.predict.network import NetworkError, load
 from kvstore_ext.predict.speeds import Speeds, SpeedsError
-from kvstore_ext.predict.sweep import Row
+from kvstore_ext.predict.sweep import Row, best
 from kvstore_ext.predict.table import OFF, choose, table
-from kvstore_ext.trace.events import EVENT, Kind
+from kvstore_ext.trace.events import EVENT, Kind, Message
 from kvstore_ext.trace.reading import JobTrace, KeyInfo, ProcessTrace
 
 RUNNER = Path(__file__).parents[2] / "kvstore_run.py"
@@ -166,7 +167,7 @@ def events(*passes: tuple) -> np.ndarray:
 
 
 def traced(layers: tuple) -> JobTrace:
-    """Two layers over four steps, of which one waited for its parameters."""
+    """Two layers over four steps, of which one waited for its parameters; one's are float16."""
     passes = []
     for step in range(4):
         waited = 0.5 if step == 2 else 0.0
@@ -176,10 +177,18 @@ def traced(layers: tuple) -> JobTrace:
             (Kind.BACKWARD, 1, step + 0.3, step + 0.6),
             (Kind.BACKWARD, 0, step + 0.6, step + 0.8),
         ]
-    worker = ProcessTrace("worker", 0, "here", 1, events(*passes), layers=layers)
+    pushed = events(*((Kind.READY, key, 0.8, 0.8) for key in (0, 1)))
+    pushed["message"], pushed["round"] = Message.PUSH, 1
+    recorded = np.append(events(*passes), pushed)
+    worker = ProcessTrace("worker", 0, "here", 1, recorded, layers=layers)
+    named = [
+        ("conv0_weight", "float32", 30),
+        ("dense0_weight", "float16", 100),
+        ("conv0_running_mean", "float32", 7),  # which nobody pushes
+    ]
     keys = {
-        number: KeyInfo(number, f"{number} ({name})", "float32", elements, "", ())
-        for number, (name, elements) in enumerate([("conv0_weight", 30), ("dense0_weight", 50)])
+        number: KeyInfo(number, f"{number} ({name})", dtype, elements, "", ())
+        for number, (name, dtype, elements) in enumerate(named)
     }
     return JobTrace((worker,), keys)
 
@@ -204,3 +213,18 @@ def test_a_trace_of_servers_alone_has_no_network():
     server = ProcessTrace("server", 0, "here", 1, events())
     with pytest.raises(NetworkError, match="has no worker"):
         network_of(JobTrace((server,), {}), "a test", 16)
+
+
+def test_a_picture_of_an_unknown_kind_is_refused_before_anything_is_predicted(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--model", "alexnet", "-o", "picture.txt"])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert "found 'picture.txt', allowed are names that end with .svg, .png or .pdf" in said.err
+    assert not said.out
+
+
+def test_the_best_store_is_the_first_of_those_within_a_per_cent_of_the_fastest():
+    found = [Row(1.0, 4, name, seconds, 1.0, 1.0, "wire")
+             for name, seconds in (("a", 1.0), ("b", 0.992), ("c", 0.985))]
+    assert [row.store for row in best(found)] == ["b"]

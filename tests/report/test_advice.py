@@ -6,7 +6,7 @@ from typing import Optional
 
 import numpy as np
 import pytest
-from kvstore_ext.report import key_rules, link_rules, process_rules
+from kvstore_ext.report import key_rules, link_rules, process_rules, words
 from kvstore_ext.report.advice import Rule, advise
 from kvstore_ext.report.analysis import analyse
 from kvstore_ext.report.rules import RULES
@@ -189,4 +189,59 @@ def test_events_that_are_left_out_break_nothing() -> None:
     found = analyse(JobTrace(tuple(half), job.keys))
     assert found.share_waiting == found.share_waiting
     sparse = [replace(one, events=one.events[one.events["kind"] != Kind.SENT]) for one in half]
-    assert advise(analyse(JobTrace(tuple(sparse), job.keys)), RULES) is not None
+    for advice in advise(analyse(JobTrace(tuple(sparse), job.keys)), RULES):
+        assert "nan" not in advice.finding
+        assert words.NOTHING not in advice.finding.split()
+
+
+def test_without_a_known_link_nothing_is_said_of_what_compression_saves() -> None:
+    job = jobs.COSTLY.trace()
+    workers_alone = JobTrace(tuple(job.workers), job.keys)
+    assert is_silent(key_rules.costly_compression, workers_alone)
+    assert not is_silent(key_rules.costly_compression, workers_alone, 8.0)
+
+
+def test_a_worker_without_a_whole_step_is_compared_with_nobody() -> None:
+    job = jobs.STRAGGLING.trace()
+    late = job.workers[2]
+    cut = replace(late, events=late.events[late.events["kind"] != Kind.STEP])
+    others = [process for process in job.processes if process.name != late.name]
+    found = analyse(JobTrace((*others[:2], cut, *others[2:]), job.keys))
+    said = process_rules.straggler(found)
+    assert said is not None
+    assert said.finding.startswith("Worker 1 computes 36.0 ms a step, the others 18.0 ms")
+    assert found.overlap == found.overlap
+
+
+def test_a_worker_that_is_always_a_little_late_takes_no_turns() -> None:
+    little = replace(jobs.STRAGGLING, slower={1: 1.08}, rate=1e9, writing=0.0).trace()
+    found = analyse(little)
+    assert found.workers[1].last == 1
+    assert process_rules.taking_turns(found) is None
+
+
+def test_a_server_that_has_more_bytes_is_not_called_slow() -> None:
+    # As much longer as it has more: it carries what the others carry then.
+    keys = [Key("b", 1, 1_600_000), Key("a", 0, 1_000_000)]
+    said = link_rules.uneven_servers(analyse(Made(keys, servers=2, rate=1e5).trace()))
+    assert said is not None
+    assert said.finding.endswith("key b lies there.")
+
+
+def test_a_frozen_key_is_no_reason_for_an_uneven_server() -> None:
+    job = jobs.UNEVEN.trace()
+    info = next(iter(job.keys.values()))
+    part = replace(info.slices[0], server=2, elements=10**8)
+    frozen = replace(info, identity=999, name="frozen", elements=10**8, slices=(part,))
+    keys = {**job.keys, 999: frozen}
+    said = finding(link_rules.uneven_servers, JobTrace(job.processes, keys))
+    assert said.endswith("keys dense2 and dense1 lie there.")
+
+
+@pytest.mark.parametrize(("hosts", "more"), [("abc", True), ("aba", False)])
+def test_only_hosts_of_servers_alone_call_for_more_servers(hosts: str, more: bool) -> None:
+    job = replace(jobs.FULL_LINK, hosts=[f"server0{name}" for name in hosts])
+    found = analyse(job.trace())
+    fullest = link_rules._fullest(found)
+    assert fullest is not None
+    assert ("more servers" in link_rules._send_less(found, fullest)) == more

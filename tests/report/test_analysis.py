@@ -10,6 +10,7 @@ from kvstore_ext.report.analysis import Analysis, NoStepError, analyse
 from kvstore_ext.report.causes import Cause
 from kvstore_ext.report.overlap import late_gradients
 from kvstore_ext.report.pictures import parts_of_step
+from kvstore_ext.report.process_sections import basis_section
 from kvstore_ext.trace.events import Kind, Message
 from kvstore_ext.trace.merging import merged
 from kvstore_ext.trace.reading import JobTrace
@@ -230,3 +231,96 @@ def test_events_of_other_messages_change_nothing() -> None:
     found = analyse(JobTrace((noisy, *job.processes[1:]), job.keys))
     assert found.links.gigabits == pytest.approx(found_in("FULL_LINK").links.gigabits)
     assert found.share_waiting == found_in("FULL_LINK").share_waiting
+
+
+def test_a_key_that_is_not_pushed_in_every_step_is_waited_for_in_its_own_rounds() -> None:
+    job = jobs.FULL_LINK.trace()
+    expected = analyse(job)
+    # As if the first layer's key had lagged behind by three rounds from the beginning on.
+    lagging = []
+    for process in job.processes:
+        events = process.events.copy()
+        own = (events["key"] == 100) & (events["round"] > 0)
+        events["round"][own] -= np.minimum(events["round"][own] - 1, 3)
+        kept = ~own | (process.events["round"] > 3)
+        lagging.append(replace(process, events=events[kept]))
+    found = analyse(JobTrace(tuple(lagging), job.keys))
+    for one, other in zip(found.iterations, expected.iterations):
+        later = one.steps.numbers > 4
+        assert later.sum() > 2
+        assert one.waiting[later] == pytest.approx(other.waiting[later])
+    without = [replace(process, layers=()) for process in lagging]
+    unnamed = analyse(JobTrace(tuple(without), job.keys)).iterations[0]
+    known = analyse(replace(jobs.FULL_LINK, layers=False).trace()).iterations[0]
+    assert unnamed.waiting[later] == pytest.approx(known.waiting[later])
+
+
+def test_a_late_worker_whose_trace_is_missing_is_no_slow_server() -> None:
+    job = jobs.STRAGGLING.trace()
+    rest = [process for process in job.processes if process.name != "worker 1"]
+    by_cause = analyse(JobTrace(tuple(rest), job.keys)).causes.by_cause()
+    assert by_cause[Cause.UNSEEN] > 0.9 * by_cause.sum()
+
+
+def test_a_worker_that_is_idle_leaves_the_others_causes_known() -> None:
+    job = replace(jobs.SLOW_SERVERS, workers=1).trace()
+    idle = replace(job.workers[0], rank=1, events=job.workers[0].events[:0])
+    found = analyse(JobTrace((job.workers[0], idle, *job.servers), job.keys))
+    by_cause = found.causes.by_cause()
+    assert by_cause.argmax() == Cause.SERVER
+    assert by_cause[Cause.UNSEEN] == 0
+    assert found.overlap == found.overlap
+
+
+def test_what_a_server_has_not_recorded_of_a_worker_leaves_the_cause_unknown() -> None:
+    job = jobs.FULL_LINK.trace()
+    server = job.servers[0]
+    heard = (server.events["kind"] == Kind.RECEIVED) & (server.events["peer"] == 1)
+    deaf = replace(server, events=server.events[~heard])
+    causes = analyse(JobTrace((*job.workers, deaf), job.keys)).causes
+    assert causes.by_cause()[Cause.UNSEEN] == pytest.approx(causes.total)
+
+
+def test_who_has_another_clock_is_not_compared() -> None:
+    job = jobs.FULL_LINK.trace()
+    first, second = job.workers
+    events = second.events.copy()
+    for name in ("begin", "end"):
+        events[name] += 30 * 24 * 3600 * 1000 * MS  # whose host has run for a month longer
+    far = replace(second, events=events, clock=replace(second.clock, error=float("inf")))
+    found = analyse(JobTrace((first, far, *job.servers), job.keys))
+    assert found.apart == ["worker 1"]
+    assert [process.name for process in found.job.processes] == ["worker 0", "server 0"]
+    assert len(found.links.counts) < 1000
+    assert "Nothing counts worker 1, whose clocks" in basis_section(found).about
+
+
+def test_shares_are_of_the_steps_that_count() -> None:
+    found, expected = paused(jobs.SLOW_SERVERS), found_in("SLOW_SERVERS")
+    assert found.iterations[0].steps.interrupted == 1
+    assert found.servers[0].updating == pytest.approx(expected.servers[0].updating, rel=0.1)
+    links, others = paused(jobs.FULL_LINK).links, found_in("FULL_LINK").links
+    for one, other in zip(links.processes, others.processes):
+        assert links.full(one) == pytest.approx(others.full(other), abs=0.1)
+
+
+def paused(made: Made) -> Analysis:
+    """A job that has evaluated for a minute after half of its steps."""
+    job = made.trace()
+    middle = job.workers[0].of_kind(Kind.STEP)["begin"][4]
+    processes = []
+    for process in job.processes:
+        events = process.events.copy()
+        for name in ("begin", "end"):
+            events[name][events[name] > middle] += 60_000 * MS
+        processes.append(replace(process, events=events))
+    return analyse(JobTrace(tuple(processes), job.keys))
+
+
+def test_keys_of_one_priority_travel_as_their_gradients_become_ready() -> None:
+    level = jobs.UNEVEN.trace()
+    for process in level.processes:
+        process.events["priority"] = 0
+    order = analyse(level).order
+    assert [place.name for place in order.places] == ["dense2", "dense1", "conv2", "conv1"]
+    assert order.agreeing == 0

@@ -71,6 +71,14 @@ def test_a_worker_is_brought_to_the_first_one_by_way_of_a_server() -> None:
     assert [each.rank for each in found] == [0, 1, 0], "in the order given"
 
 
+def test_a_server_without_a_trace_leads_from_worker_to_worker() -> None:
+    draw = random.Random(3)
+    first, second = (process("worker", rank, *pings(draw, 30)) for rank in (0, 1))
+    found = moved(bring_together([first, second]), "worker", 1)
+    assert 0 < found.clock.error < 10**6
+    assert abs(found.clock.offset) <= found.clock.error
+
+
 def test_processes_with_one_clock_need_no_pings() -> None:
     worker = process("worker", 0, {"kind": Kind.DONE, "begin": 5, "end": 6}, clock="this")
     server = process("server", 0, {"kind": Kind.SUMMED, "begin": 7, "end": 9}, clock="this")

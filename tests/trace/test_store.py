@@ -196,8 +196,19 @@ def test_traces_of_two_jobs_are_no_trace_of_one(
         read(tmp_path / "later")
     # What does not say whose it is, is nobody's.
     (tmp_path / "later" / "worker-1.json").unlink()
-    with pytest.raises(TraceError, match="of job unknown"):
+    unknown = "worker-1.events does not say of which job it is, .*worker-1.json beside it is miss"
+    with pytest.raises(TraceError, match=unknown):
         read(tmp_path / "later")
+
+
+def test_a_copy_of_a_trace_is_no_process_of_the_job(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    store.start_trace(str(tmp_path))
+    store.stop_trace()
+    shutil.copy(tmp_path / "worker-0.events", tmp_path / "worker-0.old.events")
+    with pytest.raises(TraceError, match=r"worker-0\.old\.events has another name"):
+        read(tmp_path)
 
 
 def test_a_line_that_was_cut_off_ends_what_is_said(
