@@ -60,9 +60,16 @@ from . import _core  # noqa: E402
 _library = mxnet.libinfo.find_lib_path()[0]
 try:
     _core.load(_library)
-    _core.harden(_library)
+    _missing = _core.harden(_library)
 except RuntimeError as error:
     raise ImportError(f"mxnet {mxnet.__version__} at {_library} does not fit: {error}") from None
+
+for _what in _missing:
+    warnings.warn(
+        f"this MXNet does not keep strangers' messages from ps-lite: {_what}. Keep its ports "
+        "behind a firewall",
+        stacklevel=2,
+    )
 
 from .errors import KVStoreError  # noqa: E402
 from .security.encryption import encrypt_member  # noqa: E402

@@ -23,6 +23,8 @@ from .protocol import Link
 from .running import Running, StartError
 
 _HELLO_LIMIT = 10.0
+# Connections that have not said yet who they are, at once: strangers' leave descriptors for others.
+_MOST_UNKNOWN = 500
 # mpirun and srun end by themselves after their tasks. When they are ended before, they kill what
 # is on their hosts, the supervisors too, which is one way for a process to stay.
 _PATIENCE = 5.0
@@ -54,6 +56,7 @@ class GatheringStarter:
         )
         self._server: asyncio.AbstractServer | None = None
         self._spawner: Running | None = None
+        self._unknown = 0
 
     async def open(self) -> Running:
         """Returns the running mpirun or srun; raises StartError."""
@@ -104,9 +107,14 @@ class GatheringStarter:
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes in a task that knows the token; anybody else is turned away."""
         number = None
+        if self._unknown >= _MOST_UNKNOWN:
+            writer.close()
+            return
+        self._unknown += 1
         with contextlib.suppress(asyncio.TimeoutError, OSError, ValueError):
             recognised = proof.recognise(reader, writer, self._token)
             number = await asyncio.wait_for(recognised, _HELLO_LIMIT)
+        self._unknown -= 1
         if number is not None and not self._links[number].done():
             network.notice_silence(writer.get_extra_info("socket"))
             self._links[number].set_result(Link(reader, writer))

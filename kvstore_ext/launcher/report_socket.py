@@ -12,6 +12,7 @@ import glob
 import json
 import os
 import socket
+import stat
 import tempfile
 
 from .protocol import Message, encode
@@ -79,6 +80,8 @@ class ReportSocket:
 def _remove_abandoned(parent: str) -> None:
     """Removes the sockets in `parent` that nobody listens at."""
     for path in glob.glob(os.path.join(glob.escape(parent), f"{_PREFIX}*", _NAME)):
+        if not _is_own(path):
+            continue
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect(path)
@@ -86,6 +89,17 @@ def _remove_abandoned(parent: str) -> None:
                 _remove(path)
             except OSError:
                 continue  # it is somebody else's, or gone
+
+
+def _is_own(path: str) -> bool:
+    """Whether that is a socket, in a directory that is no link, both of this user: others may put
+    something in the place of either."""
+    try:
+        directory, end = os.lstat(os.path.dirname(path)), os.lstat(path)
+    except OSError:
+        return False
+    kinds = stat.S_ISDIR(directory.st_mode) and stat.S_ISSOCK(end.st_mode)
+    return kinds and directory.st_uid == end.st_uid == os.getuid()
 
 
 def _remove(path: str) -> None:

@@ -17,6 +17,7 @@ from .state_format import Outline, build, elements, flatten, leaves
 
 # Bytes of a piece, at most; more than the elements of any type have.
 PIECE = 64 << 20
+_MOST_PIECES = 1 << 20
 
 
 class Span(NamedTuple):
@@ -29,11 +30,17 @@ class Span(NamedTuple):
 
 def cut(outline: Outline, most: int) -> List[List[Span]]:
     """The pieces of a state, each of at most so many bytes; one without elements where it has
-    none."""
+    none. Raises ValueError where so many bytes are no number, or make more pieces than anybody
+    needs."""
+    bytes_ = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in leaves(outline))
+    if not isinstance(most, int) or bytes_ > most * _MOST_PIECES:
+        raise ValueError(f"pieces of {most!r} bytes, of {bytes_}")
     pieces: List[List[Span]] = [[]]
     room = most
     for number, (dtype, shape) in enumerate(leaves(outline)):
         size, count, begin = np.dtype(dtype).itemsize, math.prod(shape), 0
+        if count and size > most:
+            raise ValueError(f"pieces of {most} bytes, of elements of {size}")
         while begin < count:
             if room < size:
                 pieces.append([])

@@ -127,13 +127,15 @@ def _connect(scheduler: str, seconds: float) -> socket.socket:
 
 
 def _ask(connection: socket.socket, key: JobKey) -> Tuple[bytes, Optional[bool]]:
-    """The mechanism of the other end, and whether it answers as one does that has the key; None
-    where it says nothing."""
+    """The mechanism of the other end, and whether it answers, within the connection's timeout, as
+    one does that has the key; None where it does not say so much."""
     hello = CurveHello(key.socket_secret)
     mechanism = b""
+    latest = time.monotonic() + (connection.gettimeout() or 0)
     try:
         connection.sendall(GREETING[:SIGNATURE_BYTES])
         mechanism = mechanism_of(receive(connection, GREETING_BYTES))
+        connection.settimeout(max(0.1, latest - time.monotonic()))
         connection.sendall(GREETING[SIGNATURE_BYTES:] + hello.frame)
         return mechanism, hello.is_answered_by(receive(connection, ANSWER_BYTES))
     except socket.timeout:

@@ -10,6 +10,7 @@ import ctypes
 import secrets
 import socket
 import struct
+import time
 from typing import Tuple
 
 from mxnet.base import _LIB
@@ -35,13 +36,20 @@ def mechanism_of(greeting: bytes) -> bytes:
 
 
 def receive(connection: socket.socket, count: int) -> bytes:
-    """So many bytes, or fewer where the other end has ended the connection."""
-    received = b""
+    """So many bytes, or fewer where the other end has ended the connection.
+
+    Raises socket.timeout where they have not come within the connection's timeout, together.
+    """
+    limit, received = connection.gettimeout(), b""
+    latest = None if limit is None else time.monotonic() + limit
     while len(received) < count:
+        if latest is not None:
+            connection.settimeout(max(0.001, latest - time.monotonic()))
         piece = connection.recv(count - len(received))
         if not piece:
             break
         received += piece
+    connection.settimeout(limit)
     return received
 
 

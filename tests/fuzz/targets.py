@@ -8,15 +8,17 @@ import os
 import socket
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 import kvstore_ext  # noqa: F401 - before mxnet
+import mxnet as mx
 from kvstore_ext.errors import KVStoreError
 from kvstore_ext.launcher import proof
 from kvstore_ext.launcher.account import Account
 from kvstore_ext.launcher.protocol import Link
 from kvstore_ext.launcher.report_socket import ReportSocket
 from kvstore_ext.optimizer.optimizer_format import unpack_optimizer
+from kvstore_ext.optimizer.state_answers import answers_of
 from kvstore_ext.protocol.end_board import EndBoard
 from kvstore_ext.protocol.handover import Shelf
 from kvstore_ext.protocol.question_desk import QuestionDesk
@@ -112,6 +114,21 @@ class _Lane:
         self.answers += 1
 
 
+class _Keeper:
+    """Has one state."""
+
+    def __init__(self) -> None:
+        self._state: Any = (mx.nd.ones((3, 2)), 0.5)
+
+    def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
+        if place != (1, 0):
+            raise KeyError(place)
+        return self._state, 7
+
+    def set_state(self, place: Tuple[int, ...], state: Any, count: int) -> None:
+        self._state = state
+
+
 def questions(data: bytes) -> None:
     """What a worker asks of a server: it is answered, whatever it is."""
     text, _, payload = data.partition(b"\0")
@@ -119,6 +136,7 @@ def questions(data: bytes) -> None:
     desk = QuestionDesk(lane)
     desk.register("end", EndBoard(2).answer)
     desk.register("handover", Shelf().answer)
+    desk.register("slice state", answers_of(_Keeper()))
     desk.open()  # on a thread, as a server does, whose shapes MXNet takes otherwise from then on
     desk.join()
     assert lane.answers == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kvstore_ext.launcher.agent import TOKEN_NAME
 from kvstore_ext.launcher.job_key import NAME
 
 from .jobs import Job
@@ -15,14 +16,17 @@ _STAY = "echo up; while [ ! -e looked ]; do sleep 0.05; done"
 
 def keys(job: Job, *options: str, environment: dict[str, str] | None = None) -> set[str]:
     """Runs a job; returns the keys of its processes, none of which a command line has; "" of one
-    without."""
+    without. Nor has one the token of which tasks make the key."""
     arguments = ["-n", "2", "-s", "1", "--server-command", f"sh -c '{_STAY}'", "sh", "-c", _STAY]
     job.start(*options, *arguments, environment=environment)
     for name in NAMES:
         job.wait_for_line(f"[{name}] up")
-    found = {_key_of(job.process(name)) for name in NAMES}
-    commands = " ".join(job.processes().values())
-    assert not any(key and key in commands for key in found)
+    found = {_variable(job.process(name), NAME) for name in NAMES}
+    processes = job.processes()
+    tokens = {_variable(process, TOKEN_NAME) for process in processes} - {""}
+    assert bool(tokens) == any(launcher in options for launcher in ("mpi", "slurm"))
+    commands = " ".join(processes.values())
+    assert not any(secret and secret in commands for secret in found | tokens)
     (job.directory / "looked").touch()
     assert job.wait() == 0, job.errors
     return found
@@ -34,6 +38,6 @@ def assert_one_key(found: set[str]) -> None:
     assert re.fullmatch("[0-9a-f]{64}", key), key
 
 
-def _key_of(process: int) -> str:
+def _variable(process: int, name: str) -> str:
     entries = Path(f"/proc/{process}/environ").read_text().split("\0")
-    return dict(entry.partition("=")[::2] for entry in entries).get(NAME, "")
+    return dict(entry.partition("=")[::2] for entry in entries).get(name, "")

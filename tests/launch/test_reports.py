@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,20 @@ def _takes_more(path: str) -> bool:
 )
 def test_sizes(count: int, words: str) -> None:
     assert size(count) == words
+
+
+def test_a_link_in_the_place_of_an_abandoned_socket_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else may have made it, where all may write."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "socket").write_text("precious")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as abandoned:
+        (tmp_path / "kvstore_ext-abandoned").mkdir()
+        abandoned.bind(str(tmp_path / "kvstore_ext-abandoned" / "socket"))
+    (tmp_path / "kvstore_ext-link").symlink_to(own)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ReportSocket().close()
+    assert (own / "socket").read_text() == "precious"
+    assert not (tmp_path / "kvstore_ext-abandoned").exists()

@@ -57,3 +57,15 @@ def test_what_cannot_be_a_state_is_named() -> None:
 def test_what_are_no_states_is_refused(data: bytes, words: str) -> None:
     with pytest.raises(KVStoreError, match=words):
         load_states(data)
+
+
+@pytest.mark.parametrize("most", [0, -1, 3, 7.5, "8", None])
+def test_pieces_that_hold_no_element_are_refused(most: Any) -> None:
+    for outline in (["array", "float32", [2]], ["array", "float32", [1 << 40]]):
+        with pytest.raises(ValueError, match=r"^pieces of"):
+            cut(outline, most)
+
+
+def test_more_pieces_than_anybody_needs_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^pieces of 8 bytes, of 34359738368$"):
+        cut(["array", "float32", [1 << 33]], 8)

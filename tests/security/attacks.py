@@ -76,6 +76,53 @@ def forge(port: int, what: str, name: bytes) -> bytes:
     return answer
 
 
+def takes_an_old_protocol(port: int) -> bool:
+    """Whether a port goes on with who begins with ZeroMQ's first protocol, without a version: with
+    an empty name. It has large messages of that written elsewhere."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=strangers.QUIET)
+    with connection, contextlib.suppress(ConnectionError):
+        connection.sendall(b"\x01\x00")
+        try:
+            while connection.recv(1000):
+                pass
+        except socket.timeout:
+            return True
+    return False
+
+
+class ServerWithoutKey:
+    """Listens as a process of a job with a key does, and says at once, to all who connect, a READY
+    that is much too long; `heard` counts them."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._thread = threading.Thread(target=self._run, name="server without key")
+
+    def __enter__(self) -> ServerWithoutKey:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _run(self) -> None:
+        body = b"\x05READY" + bytes(8) + secrets.token_bytes(10_000)
+        long_command = b"\x06" + len(body).to_bytes(8, "big") + body
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                connection.settimeout(strangers.LIMIT)
+                with connection, contextlib.suppress(OSError):
+                    connection.sendall(strangers.greeting(b"CURVE") + long_command)
+                    while connection.recv(1000):  # until it is ended
+                        pass
+                self.heard += 1
+
+
 class SecondScheduler:
     """Listens as a scheduler does, and answers to everything with a greeting of this mechanism and
     then with what it has been told itself; `heard` is what the last one has said."""

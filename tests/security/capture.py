@@ -10,14 +10,13 @@ _FORCED_BUFFER = 33  # SO_RCVBUFFORCE
 
 
 class Capture:
-    """From its start on, by root. `found` counts the packets with `pattern`, `found_bytes` their
+    """From its start on, by root. `found` counts the packets with each pattern, `found_bytes` their
     bytes, and `bytes` all bytes, those of others on this machine too."""
 
-    def __init__(self, pattern: bytes) -> None:
-        self.found = 0
-        self.found_bytes = 0
+    def __init__(self, *patterns: bytes) -> None:
+        self.found = dict.fromkeys(patterns, 0)
+        self.found_bytes = dict.fromkeys(patterns, 0)
         self.bytes = 0
-        self._pattern = pattern
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
         self._socket.setsockopt(socket.SOL_SOCKET, _FORCED_BUFFER, 1 << 28)
         self._socket.bind(("lo", 0))
@@ -41,6 +40,7 @@ class Capture:
                     return
                 continue
             self.bytes += len(packet)
-            if self._pattern in packet:
-                self.found += 1
-                self.found_bytes += len(packet)
+            for pattern in self.found:
+                if pattern in packet:
+                    self.found[pattern] += 1
+                    self.found_bytes[pattern] += len(packet)

@@ -17,16 +17,16 @@ from mxnet.base import _LIB
 
 from . import strangers
 
-_QUIET = 1.5  # seconds in which a port that does not take something has ended the connection
 _crypto = ctypes.CDLL("libcrypto.so.3")
 for _name in ("EVP_CIPHER_CTX_new", "EVP_aes_256_gcm"):
     getattr(_crypto, _name).restype = ctypes.c_void_p
 
 
 class Member:
-    """Connects and says who it is, as ps-lite's node 77; `handshake` is all that it has said."""
+    """Connects and says who it is, as ps-lite's node 77; `handshake` is all that it has said, and
+    `admitted` whether that was taken. `more` comes behind its last word, as a part of that."""
 
-    def __init__(self, port: int, secret: bytes) -> None:
+    def __init__(self, port: int, secret: bytes, more: bytes = b"") -> None:
         self._port = port
         self._number = 2
         hello = CurveHello(secret)
@@ -37,13 +37,15 @@ class Member:
         self._peer, cookie = opened[:32], opened[32:]
         self._key = ctypes.create_string_buffer(32)
         _LIB.crypto_box_beforenm(self._key, self._peer, hello._secret)
-        initiate = self._initiate(hello, cookie)
+        initiate = self._initiate(hello, cookie, more)
         self.handshake = GREETING[:11], GREETING[11:] + hello.frame, initiate
         self._socket.sendall(initiate)
         self._socket.settimeout(strangers.LIMIT)
-        assert b"\x05READY" in self._socket.recv(1000)
+        self.admitted = False
+        with contextlib.suppress(ConnectionError):
+            self.admitted = b"\x05READY" in self._socket.recv(1000)
 
-    def _initiate(self, hello: CurveHello, cookie: bytes) -> bytes:
+    def _initiate(self, hello: CurveHello, cookie: bytes, more: bytes) -> bytes:
         public, own = ctypes.create_string_buffer(32), secrets.token_bytes(32)
         _LIB.crypto_scalarmult_base(public, own)
         short_public = ctypes.create_string_buffer(32)
@@ -55,7 +57,7 @@ class Member:
         number = struct.pack(">Q", 2)
         plain = public.raw + vouch + metadata
         box = _box(plain, b"CurveZMQINITIATE" + number, self._peer, hello._secret)
-        return _frame(b"\x08INITIATE" + cookie + number + box, command=True)
+        return _frame(b"\x08INITIATE" + cookie + number + box + more, command=True)
 
     def sealed(self, text: bytes) -> bytes:
         """The next message of this connection."""
@@ -75,7 +77,7 @@ class Member:
 
     def is_connected(self, message: bytes) -> bool:
         """Whether the connection is still there after this has been said."""
-        self._socket.settimeout(_QUIET)
+        self._socket.settimeout(strangers.QUIET)
         with contextlib.suppress(ConnectionError):
             self._socket.sendall(message)
             try:

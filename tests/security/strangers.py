@@ -21,6 +21,7 @@ from kvstore_ext.security.curve_hello import (
 )
 
 LIMIT = 20.0  # seconds in which a port that refuses has ended the connection
+QUIET = 1.5  # the same, of what is known to be read at once
 _LISTENS = "0A"  # as /proc/net/tcp has it
 _PIDFD_OPEN, _PIDFD_GETFD = 434, 438  # of <asm/unistd_64.h>
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
+import subprocess
+import sys
 import time
 
 import pytest
@@ -67,13 +69,18 @@ def ports_of(job: Job) -> list[int]:
     return ports
 
 
+def connections(request: pytest.FixtureRequest) -> int:
+    """How many are left half open."""
+    return 10_000 if request.config.getoption("--all") else 300
+
+
 def test_a_job_with_a_key_trains_on(
     job: Job, cluster: Cluster, request: pytest.FixtureRequest
 ) -> None:
     """Through all that others can do who know the ports, and not the key."""
     ports = ports_of(job)
-    half_open = attacks.HalfOpen(ports, 10_000 if request.config.getoption("--all") else 300)
-    assert half_open.open >= 300
+    half_open = attacks.HalfOpen(ports, connections(request))
+    assert half_open.open == connections(request)
     flood = attacks.Flood(ports)
     answers = {
         attacks.forge(port, what, name)
@@ -99,6 +106,7 @@ def replay_and_change(port: int, secret: bytes) -> None:
     """Does what somebody can who stands between two processes of a job: say again, or otherwise,
     what one of them has said."""
     member = Member(port, secret)
+    assert member.admitted
     said = member.sealed(attacks.HARMLESS)
     assert member.is_connected(said), "what a member says is taken"
     assert not member.is_connected(said), "the same again is not"
@@ -109,6 +117,7 @@ def replay_and_change(port: int, secret: bytes) -> None:
     other = Member(port, secret)
     assert not other.is_connected(member.sealed(attacks.HARMLESS))
     assert not Member.repeats(port, other.handshake)
+    assert not Member(port, secret, more=bytes(5000)).admitted, "nor is a last word of any length"
 
 
 @pytest.mark.all_only
@@ -126,7 +135,9 @@ def test_a_job_without_a_key_trains_on_in_a_flood(cluster: Cluster) -> None:
         assert "right in all steps" in worker.output
 
 
-def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
+def test_a_job_without_a_key_trains_on(
+    cluster: Cluster, request: pytest.FixtureRequest
+) -> None:
     """Through what ps-lite does not get to read: so many connections, whatever is said in the name
     of a process that is connected, and what no process of the job would say in its own."""
     job = cluster.start(train_until, cluster.directory, options=AT_ONCE)
@@ -139,8 +150,9 @@ def test_a_job_without_a_key_trains_on(cluster: Cluster) -> None:
     ports = ports_of(job)
     for port in ports:
         assert b"READY" in attacks.forge(port, "barrier", b"ps99")
-    half_open = attacks.HalfOpen(ports, 300)
-    assert half_open.open == 300
+        assert not attacks.takes_an_old_protocol(port)
+    half_open = attacks.HalfOpen(ports, connections(request))
+    assert half_open.open == connections(request)
     time.sleep(_SECONDS)
     half_open.close()
     (cluster.directory / "end").touch()
@@ -163,3 +175,39 @@ def test_a_message_for_nobody_is_not_read(cluster: Cluster) -> None:
     # As worker 0, which is not connected yet.
     assert b"READY" in attacks.forge(ports[0], "for_nobody", b"ps9")
     scheduler.await_output("called itself 'ps9': it is for nobody")
+
+
+_CONNECT = """
+import ctypes, sys
+import kvstore_ext
+from kvstore_ext.security.encryption import encrypt_process
+from kvstore_ext.security.job_key import JobKey
+from mxnet.base import _LIB
+
+for name in ("zmq_ctx_new", "zmq_socket"):
+    getattr(_LIB, name).restype = ctypes.c_void_p
+key = JobKey(bytes(32))
+encrypt_process(key, "worker")
+socket = ctypes.c_void_p(_LIB.zmq_socket(ctypes.c_void_p(_LIB.zmq_ctx_new()), 5))
+public = ctypes.create_string_buffer(32)
+_LIB.crypto_scalarmult_base(public, key.socket_secret)
+for option, value in ((50, public.raw), (48, public.raw), (49, key.socket_secret)):
+    assert _LIB.zmq_setsockopt(socket, option, value, ctypes.c_size_t(32)) == 0
+assert _LIB.zmq_connect(socket, b"tcp://127.0.0.1:" + sys.argv[1].encode()) == 0
+sys.stdin.read()
+print("alive", flush=True)
+"""
+
+
+def test_who_listens_in_a_servers_place_writes_into_nobodys_memory() -> None:
+    """He has no key, and says more than a server does whose key is not known yet."""
+    with attacks.ServerWithoutKey() as server:
+        command = [sys.executable, "-c", _CONNECT, str(server.port)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        client = subprocess.Popen(command, **pipes)  # type: ignore[call-overload]
+        latest = time.monotonic() + 60
+        while server.heard < 3 and client.poll() is None and time.monotonic() < latest:
+            time.sleep(0.05)
+        said, _ = client.communicate()
+    assert server.heard >= 3
+    assert said == "alive\n"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+
 import mxnet as mx
 import pytest
 from kvstore_ext import _core
 from kvstore_ext.errors import ClusterError, OptionError
-from kvstore_ext.security.curve_hello import ANSWER_BYTES, CurveHello
+from kvstore_ext.security.curve_hello import ANSWER_BYTES, CurveHello, receive
 from kvstore_ext.security.encryption import encrypt_process
 from kvstore_ext.security.job_key import NAME, JobKey
 
@@ -57,7 +60,7 @@ def test_no_answer_but_that_of_the_key_is_taken() -> None:
 def test_what_is_looked_for_in_other_libraries_is_what_this_one_has() -> None:
     """`library_slots` tells of an MXNet that cannot be loaded here."""
     (library,) = mx.libinfo.find_lib_path()
-    assert len(library_slots.replaced()) == 12
+    assert len(library_slots.replaced()) == 16
     assert {"_ZN2ps3Van4SendERKNS_7MessageE", "zmq_setsockopt"} < library_slots.called()
     assert library_slots.lacks(library) == []
     missing = library_slots.lacks(_core.__file__)
@@ -69,3 +72,27 @@ def test_a_process_that_cannot_encrypt_does_not_go_on(monkeypatch: pytest.Monkey
     refused = f"{NAME} is set, but this server cannot encrypt: libmxnet.so has no zmq_msg_init_size"
     with pytest.raises(ClusterError, match=refused):
         encrypt_process(JobKey(bytes(32)), "server")
+
+
+def test_who_says_a_byte_now_and_then_is_not_waited_for() -> None:
+    one, other = socket.socketpair()
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(0.05):
+            other.sendall(b".")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    with one, other:
+        one.settimeout(0.5)
+        with pytest.raises(socket.timeout):
+            receive(one, 1_000_000)
+        ended.set()
+        dripping.join()
+
+
+def test_a_library_that_has_not_what_strangers_are_kept_out_by_is_named() -> None:
+    missing = _core.harden("libm.so.6")
+    assert len(missing) == 2
+    assert all(reason.startswith("libmxnet.so has no zmq_msg_init_size") for reason in missing)

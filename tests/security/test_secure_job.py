@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Callable, NamedTuple
 
 import pytest
 from kvstore_ext.errors import ClusterError
+from kvstore_ext.protocol.commands import GREET, command
 from kvstore_ext.security.admission import await_admission
 from kvstore_ext.security.curve_hello import GREETING, SIGNATURE_BYTES
 from kvstore_ext.security.job_key import NAME, JobKey
@@ -26,6 +28,9 @@ from .capture import Capture
 
 KEY, OTHER_KEY = secrets.token_hex(32), secrets.token_hex(32)
 PATTERN = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"A"  # of a float32
+# What travels in a job without a key: parameters, a command to a server, and the name in it.
+NUMBERS, GREETED = 16 * PATTERN, command(GREET, "").encode()
+HOST = socket.gethostname().encode()
 IS_ROOT = os.geteuid() == 0
 HEARTBEATS = {"PS_HEARTBEAT_INTERVAL": "1"}
 
@@ -91,7 +96,7 @@ def run(module_cluster: Cluster) -> Run:
 
     def run(key: str) -> Trained:
         directory, prefix = module_cluster.directory, f"job{len(module_cluster.jobs)}"
-        capture = Capture(16 * PATTERN) if IS_ROOT else None
+        capture = Capture(NUMBERS, GREETED, HOST) if IS_ROOT else None
         job = module_cluster.start(
             train_beside_strangers,
             *(directory, PATTERN.hex(), prefix),
@@ -154,11 +159,13 @@ def test_connections_that_broke_are_made_again(run: Run) -> None:
 
 
 @needs_root
-def test_who_reads_the_network_sees_no_parameter(run: Run) -> None:
+def test_who_reads_the_network_sees_no_parameter_command_or_host(run: Run) -> None:
     secure, open_to_all = run(KEY).capture, run("").capture
-    assert open_to_all.found > 100
-    assert secure.bytes > 0.9 * open_to_all.found_bytes
-    assert secure.found == 0
+    assert open_to_all.found[NUMBERS] > 100
+    assert open_to_all.found[GREETED] >= 4  # by two workers, to two servers
+    assert open_to_all.found[HOST] >= open_to_all.found[GREETED]
+    assert secure.bytes > 0.9 * open_to_all.found_bytes[NUMBERS]
+    assert secure.found == dict.fromkeys((NUMBERS, GREETED, HOST), 0)
 
 
 def test_strangers_are_counted_and_named_once(run: Run) -> None:

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "security/curve_handshake.h"
 #include "security/foreign_messages.h"
 #include "security/job_sockets.h"
 #include "security/message_cipher.h"
@@ -27,17 +28,20 @@ void* Open(const std::string& path) {
 
 }  // namespace
 
-void Harden(const std::string& path) {
+std::vector<std::string> Harden(const std::string& path) {
   void* library = Open(path);
-  for (const auto harden : {&BoundSockets, &DropForeignMessages}) {
+  std::vector<std::string> missing;
+  for (const auto harden : {&HardenSockets, &DropForeignMessages}) {
     try {
       ZeroMQ::Load(library);
       Slots slots(library);
       harden(&slots);
       slots.Write();
-    } catch (const std::runtime_error&) {
+    } catch (const std::runtime_error& error) {
+      missing.emplace_back(error.what());
     }
   }
+  return missing;
 }
 
 std::string Encrypt(const std::string& path, const std::string& secret) {
@@ -55,6 +59,7 @@ std::string Encrypt(const std::string& path, const std::string& secret) {
   ZeroMQ::Load(library);
   Slots slots(library);
   KeySockets(reinterpret_cast<const uint8_t*>(secret.data()), &slots);
+  CheckHandshakes(&slots);
   SealMessages(&slots);
   CountStrangers(&slots);
   slots.Write();

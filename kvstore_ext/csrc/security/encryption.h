@@ -1,20 +1,22 @@
 // A job of its own: what ps-lite's processes say to each other is sealed with the job's key.
 //
-// Read in this order: slots, zeromq, job_sockets (who may connect), message_cipher and
-// sealed_messages (what is sent), tally and strangers (who was refused); for every job:
-// pslite_meta, expected_messages, foreign_messages (what ps-lite does not get to read). This room
-// knows no message of the lane: MXNet's own store and ps-lite's commands are sealed likewise.
+// Read in this order: slots, zeromq, job_sockets and curve_handshake (who may connect),
+// message_cipher and sealed_messages (what is sent), tally and strangers (who was refused); for
+// every job: pslite_meta, expected_messages, foreign_messages (what ps-lite does not get to read).
+// This room knows no message of the lane: MXNet's own store and ps-lite's commands are sealed
+// likewise.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace kvstore_ext {
 
 // Has the libmxnet.so at `path`, which is loaded, end a connection by which anybody could write
 // into this process's memory, and keep from ps-lite what it cannot read. For every process, with a
 // key or without one; a library in which a place is not found may have another ZeroMQ, and stays as
-// it is there. Call it before ps-lite starts.
-void Harden(const std::string& path);
+// it is there: returns what is missing, for people. Call it before ps-lite starts.
+std::vector<std::string> Harden(const std::string& path);
 
 // Has the libmxnet.so at `path`, which is loaded, seal all it sends and refuse what is not sealed.
 // `secret`, 32 bytes, is that of the job's sockets. Sockets that are there already stay open to

@@ -6,10 +6,11 @@
 
 namespace kvstore_ext {
 
-// Notes the slots through which sockets are bound and connected, from which on no message may be
-// announced as so large that ZeroMQ 4.2.2 writes elsewhere (CVE-2019-6250). Throws
-// std::runtime_error where the library has not got these functions.
-void BoundSockets(Slots* slots);
+// Notes the slots through which sockets are bound and connected, from which on nobody can have
+// ZeroMQ 4.2.2 write elsewhere: by a message that is announced as so large (CVE-2019-6250), or by
+// the first versions of its protocol (CVE-2021-20235). Throws std::runtime_error where the library
+// has not got these functions.
+void HardenSockets(Slots* slots);
 
 // The same for sockets of a job with a key: from which on every connection
 // begins with CURVE's handshake. `secret` are the kCurveKeyBytes of the key that all sockets of the

@@ -18,6 +18,7 @@ constexpr int kZmqCurveServer = 47;
 constexpr int kZmqCurvePublicKey = 48;
 constexpr int kZmqCurveSecretKey = 49;
 constexpr int kZmqCurveServerKey = 50;
+constexpr int kZmqZapDomain = 55;
 constexpr unsigned char kZmqMore = 1;
 constexpr unsigned char kZmqMoreOrCommand = 3;
 
