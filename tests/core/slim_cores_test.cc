@@ -149,6 +149,20 @@ TEST_F(SlimCores, UpdatesThatCannotBeReadEndNothing) {
   EXPECT_EQ(cluster_.AwaitRefused(forged.size()), forged.size());
 }
 
+// Whoever had answered for it would have its selections take the place of those that hold.
+TEST_F(SlimCores, AnUpdateOfARoundThatIsFarFromTheOthersEndsNothing) {
+  ExpectARoundWithTheCore(2);
+  UpdateHeader header;
+  header.round = 3001;
+  header.selection = 3;
+  header.rank = 1;
+  Message forged = UpdateOf(header, 35);
+  forged.header.round = 2;  // which is open
+  cluster_.ForgeFromWorker(1, cluster_.worker(0).Slices(0)[0].server, forged);
+  ExpectARoundWithTheCore(3);
+  EXPECT_EQ(cluster_.AwaitRefused(1), 1U);
+}
+
 // A core of key 0 and a selection, of which all bits are set: elements 100 to 127 as well.
 Message CoreAbove(uint64_t selection, Encoding encoding = Encoding::kPlain) {
   Message message = With(Of(MessageType::kMethod, 0, selection), 16);

@@ -77,6 +77,14 @@ std::string SlimUpdate(const Sent& sent, Input* input) {
   return bytes;
 }
 
+// The numbers of what was communicated, whose count the input tells, or the update does.
+std::string SlimAnswer(const Sent& sent, Input* input) {
+  const size_t count = input->Below(256);
+  const size_t header = sizeof(UpdateHeader);
+  const bool as_pushed = count >= 240 && sent.of_update > header;
+  return std::string(as_pushed ? sent.of_update - header : count * sizeof(float), '\2');
+}
+
 }  // namespace
 
 SliceDeclaration Declared(const KeyKind& kind, uint64_t elements) {
@@ -98,9 +106,7 @@ Buffer EncodedPayload(const Sent& sent, Input* input) {
   const std::string method = sent.kind.method;
   std::string bytes;
   if (IsSlim(sent.kind)) {
-    // A server answers with the numbers of what was communicated, whose count the input tells.
-    bytes = sent.is_sum ? std::string(input->Below(256) * sizeof(float), '\2')
-                        : SlimUpdate(sent, input);
+    bytes = sent.is_sum ? SlimAnswer(sent, input) : SlimUpdate(sent, input);
   } else if (!method.empty() && method != kBroadcast) {
     bytes = Encoded(method, sent, sent.elements, input);
   }

@@ -53,6 +53,7 @@ struct Sent {
   uint64_t round = 0;
   int workers = 1;
   bool is_sum = false;
+  size_t of_update = 0;  // bytes of the update that a sum of Slim-DP answers
 };
 
 // Numbers as they are, or encoded, of what the input says; what it has more lies over the encoding.

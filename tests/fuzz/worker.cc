@@ -16,6 +16,7 @@ namespace kvstore_ext {
 namespace {
 
 constexpr size_t kSizes[] = {0, 1, 5, 70, 200};  // elements
+constexpr size_t kLarge = 8200;                  // so many are encoded by threads
 constexpr size_t kKeys = 4;
 constexpr int kWorkers = 2;
 constexpr uint64_t kPlenty = 1000000;  // bytes of credit
@@ -61,7 +62,8 @@ class Job {
     options.rank = static_cast<int>(choice % 2);
     options.workers = kWorkers;
     options.servers = 1 + static_cast<int>(choice / 2 % 2);
-    options.slice_bytes = 300;
+    has_large_key_ = choice / 8 % 8 == 7;
+    options.slice_bytes = has_large_key_ ? 20000 : 300;
     options.window_bytes = choice / 4 % 2 == 0 ? 0 : 100000;
     return options;
   }
@@ -69,7 +71,8 @@ class Job {
   void Declare(uint64_t id) {
     Key& key = keys_[id];
     key.kind = kKinds[input_->Below(kKindCount)];
-    const size_t elements = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
+    size_t elements = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
+    if (id == 0 && has_large_key_) elements = kLarge;
     key.input.assign(2 * elements, 0.5F);
     key.output.assign(2 * elements, 0);
     worker_.Declare(id, Declared(key.kind, elements), CodecOf(key.kind, elements));
@@ -167,7 +170,8 @@ class Job {
       case MessageType::kPing: return PongMessage(asked, input_->Take<int64_t>());
       case MessageType::kInit:
       case MessageType::kPush:
-      case MessageType::kPull: return asked.header.key < kKeys ? OfSlice(message) : message;
+      case MessageType::kPull:
+        return asked.header.key < kKeys ? OfSlice(message, asked.header.whole) : message;
       default: return message;
     }
   }
@@ -178,13 +182,13 @@ class Job {
     return ControlMessage(MessageType::kResume, resumption.Pack());
   }
 
-  // A result, or a core.
-  Message OfSlice(Message message) const {
+  // A result, or a core, where so many bytes were pushed.
+  Message OfSlice(Message message, size_t pushed) const {
     const uint64_t id = message.header.key;
     const KeyKind& kind = keys_[id].kind;
     const std::vector<Slice> slices = worker_.Slices(id);
     const size_t elements = slices[message.header.slice % slices.size()].length;
-    const Sent sent{kind, id, elements, 0, message.header.round, kWorkers, true};
+    const Sent sent{kind, id, elements, 0, message.header.round, kWorkers, true, pushed};
     const size_t choice = input_->Below(8);
     message.header.type = MessageType::kResult;
     if (IsSlim(kind) && choice < 3) {
@@ -211,6 +215,7 @@ class Job {
   }
 
   Input* const input_;
+  bool has_large_key_ = false;
   const WorkerOptions options_;
   Key keys_[kKeys];
   std::vector<std::shared_ptr<SlimModel>> models_;

@@ -33,12 +33,9 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
       if (!gate_.Admits(message)) return;
       if (message.peer == kScheduler) return scheduler_.Receive();
       Link& link = *links_[message.peer];
-      link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
-    } catch (const UnfitPart& error) {
-      gate_.Refuse("parts of messages", error.what());
-      unreadable_.Note(error.part, error.what());
-    } catch (const Unfit& error) {
-      gate_.Refuse("parts of messages", error.what());
+      unreadable_.ActUponParts([&] {
+        link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
+      });
     } catch (const Damaged& damage) {
       OnDamage(damage);
     } catch (const std::exception& error) {

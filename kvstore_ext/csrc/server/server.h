@@ -251,7 +251,7 @@ class Server {
   SendQueue<Update> updates_;
   SendQueue<Question> questions_;
   Failure failure_;
-  Unreadable unreadable_;
+  Unreadable unreadable_{&gate_};
 
   mutable std::mutex mutex_;  // of all below; never held by who calls Abort
   std::unordered_map<uint64_t, Key> keys_;

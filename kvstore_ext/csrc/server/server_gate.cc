@@ -43,12 +43,7 @@ void Server::CheckFits(const Message& message) {
 
 // An encoding can be looked at only once all its parts have come.
 void Server::TakeIn(const Message& whole) {
-  try {
-    OnMessage(whole);
-  } catch (const Unfit& error) {
-    gate_.Refuse(Described(whole), error.what());
-    unreadable_.Note(whole, error.what());
-  }
+  unreadable_.ActUpon(whole, [&] { OnMessage(whole); });
 }
 
 // A round waits for a worker that has sent what nobody can read, and nothing since.

@@ -73,6 +73,8 @@ bool SlimSlice::HasCoreOf(const Message& message) {
   Expect(header.selection == static_cast<uint32_t>(options_.SelectionOf(header.round)) &&
              header.full == (options_.IsFull(header.round) ? 1 : 0),
          "its round has another selection, or another size");
+  Expect(!earlier_rounds_ || header.round == *earlier_rounds_ + message.header.round,
+         "it is of another round than the one that is open");
   if (!heard().empty() && header.round != pushed_) {
     throw std::invalid_argument("worker " + std::to_string(worker) + " is in round " +
                                 std::to_string(header.round) + " of slim_dp, others in " +
@@ -108,6 +110,7 @@ void SlimSlice::Finish(uint64_t round) {
     initial_ = round == 0;
     if (!initial_) {
       Apply();
+      earlier_rounds_ = pushed_ - round;
     } else {
       value_ = sum_.Take();
       // Not before so many elements have come: what a declaration says takes no memory.
@@ -188,6 +191,7 @@ void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> core
   CheckSize("plain", parameters, elements_, value_.size);
   if (parameters.size > 0) std::memcpy(value_.data.get(), parameters.data.get(), value_.size);
   snapshot_ = nullptr;
+  earlier_rounds_.reset();
   if (!options_.fixed() && elements_ > 0) cores_.clear();
   for (auto& core : cores) SetCore(core.first, std::move(core.second));
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "codecs/codec.h"
@@ -81,11 +82,12 @@ class SlimSlice : public Reduction {
 
   mutable std::mutex mutex_;  // of all below, but for what heard() tells, which is the server's
   Aggregator sum_;
-  Buffer value_;                  // the parameters, which are updated where they lie
-  bool initial_ = true;           // they are the first
-  uint64_t pushed_ = 0;           // the round that workers push, or have
-  bool full_ = false;             // they push it all
-  double factor_ = 1;             // by which the round's sum is multiplied
+  Buffer value_;                            // the parameters, which are updated where they lie
+  bool initial_ = true;                     // they are the first
+  uint64_t pushed_ = 0;                     // the round that workers push, or have, over all runs
+  std::optional<uint64_t> earlier_rounds_;  // of earlier runs; known once a round is complete
+  bool full_ = false;                       // they push it all
+  double factor_ = 1;                       // by which the round's sum is multiplied
   int zeros_ = 0;                 // workers that count as having pushed zeros of everything
   std::vector<Subset> together_;  // by worker, in this round; empty where it pushes nothing
   std::map<uint64_t, std::shared_ptr<const Core>> cores_;  // by selection, the last two

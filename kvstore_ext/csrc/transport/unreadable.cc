@@ -1,10 +1,35 @@
 #include "transport/unreadable.h"
 
 #include "support/clock.h"
-#include "transport/gate.h"
 
 namespace kvstore_ext {
+namespace {
 
+constexpr char kParts[] = "parts of messages";
+
+}  // namespace
+
+void Unreadable::ActUpon(const Message& whole, const Action& act) {
+  try {
+    act();
+  } catch (const Unfit& error) {
+    gate_->Refuse(Described(whole), error.what());
+    Note(whole, error.what());
+  }
+}
+
+void Unreadable::ActUponParts(const Action& act) {
+  try {
+    act();
+  } catch (const UnfitPart& error) {
+    gate_->Refuse(kParts, error.what());
+    Note(error.part, error.what());
+  } catch (const Unfit& error) {
+    gate_->Refuse(kParts, error.what());
+  }
+}
+
+// Without its payload.
 void Unreadable::Note(const Message& message, const std::string& why) {
   std::lock_guard<std::mutex> lock(mutex_);
   const Header& header = message.header;

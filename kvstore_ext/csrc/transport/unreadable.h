@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "transport/gate.h"
 #include "transport/message.h"
 
 namespace kvstore_ext {
@@ -16,11 +17,18 @@ namespace kvstore_ext {
 // not, the message was the one that somebody waits for, and nobody will send it again. Thread-safe.
 class Unreadable {
  public:
+  using Action = std::function<void()>;
   // Whether somebody waits for such a message still.
   using Awaited = std::function<bool(const Message&)>;
 
-  // One that has passed the gate, without its payload; and why, for people.
-  void Note(const Message& message, const std::string& why);
+  explicit Unreadable(Gate* gate) : gate_(gate) {}
+
+  // Acts upon a message that has passed the gate; if the action throws Unfit, the gate counts it
+  // and it is noted here.
+  void ActUpon(const Message& whole, const Action& act);
+
+  // The same of parts of one, which are put together meanwhile.
+  void ActUponParts(const Action& act);
 
   // Of those that nobody waits for any more forgets all; of the others the first, for an error, if
   // so many seconds have passed since it came. Empty if there is none.
@@ -34,7 +42,10 @@ class Unreadable {
   };
   using Place = std::tuple<int, MessageType, uint64_t, uint32_t>;  // peer, type, key, slice
 
-  std::mutex mutex_;
+  void Note(const Message& message, const std::string& why);
+
+  Gate* const gate_;
+  std::mutex mutex_;  // of all below
   std::map<Place, Entry> entries_;
 };
 

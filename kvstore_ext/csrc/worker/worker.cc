@@ -45,12 +45,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
   }
   transport_->Start([this](Message message) {
     try {
-      OnMessage(std::move(message));
-    } catch (const UnfitPart& error) {
-      gate_.Refuse("parts of messages", error.what());
-      unreadable_.Note(error.part, error.what());
-    } catch (const Unfit& error) {
-      gate_.Refuse("parts of messages", error.what());
+      unreadable_.ActUponParts([&] { OnMessage(std::move(message)); });
     } catch (const Damaged& damage) {
       OnDamage(damage);
     } catch (const std::exception& error) {

@@ -273,7 +273,7 @@ class Worker {
   std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;
-  Unreadable unreadable_;
+  Unreadable unreadable_{&gate_};
   OrderLearner learner_;
   Statistics statistics_;
   StockOperations stock_;

@@ -84,12 +84,7 @@ void Worker::CheckOfKey(const Message& message) {
 
 // An encoding can be looked at only once all its parts have come.
 void Worker::TakeIn(const Message& whole) {
-  try {
-    ActUpon(whole);
-  } catch (const Unfit& error) {
-    gate_.Refuse(Described(whole), error.what());
-    unreadable_.Note(whole, error.what());
-  }
+  unreadable_.ActUpon(whole, [&] { ActUpon(whole); });
 }
 
 // An operation waits for a server that has sent what nobody can read, and nothing since.
