@@ -72,16 +72,15 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
     directory = QUICK_DIRECTORY if arguments.quick else DIRECTORY
     figure, results = FIGURES[name], directory / f"{name}.jsonl"
     runs, failures = _runs(figure, arguments), []
-    shared = [directory / f"{other}.jsonl" for other in getattr(figure, "SHARES", ())]
     if arguments.dry_run:
-        left = measurement.left(runs, results, *shared)
+        left = measurement.left(runs, results)
         minutes = sum(run.expected for run in left) / 60
         print(f"{name}: {len(left)} of {len(runs)} runs are left, about {minutes:.0f} minutes")
         return []
     directory.mkdir(parents=True, exist_ok=True)
     if runs and not arguments.draw_only:
-        failures = list(measurement.measure(runs, results, 60 * arguments.minutes, shared))
-    lines = [line for line in measurement.lines_of(runs, results, *shared) if "seconds" in line]
+        failures = list(measurement.measure(runs, results, 60 * arguments.minutes))
+    lines = [line for line in measurement.lines_of(runs, results) if "seconds" in line]
     if runs and not lines:
         return [*failures, f"{results} has none of the runs of {name}"]
     figure.draw(lines, directory)

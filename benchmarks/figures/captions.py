@@ -18,14 +18,20 @@ def head(title: str, name: str, what: str) -> Iterator[str]:
 
 
 def slower(lines: Lines) -> str:
-    """By how much the cluster was slowed down, and how busy the machine still was."""
+    """By how much the cluster was slowed down, how busy the machine still was, and at which loads
+    runs began: of an idle machine that is what the run before has left."""
     dilations = sorted({line["dilation"] for line in lines})
     ends = f"{dilations[0]:g}"
     if len(dilations) > 1:
         ends += f" to {dilations[-1]:g}"
     found = f"everything, links and waits, was {ends} times slower than stated"
     busy = described(lines)
-    return f"{found}, and this machine's {busy}" if busy else found
+    if busy:
+        known = sum("busy" in line for line in lines)
+        of_which = "" if known == len(lines) else f" of {known} of {len(lines)} runs"
+        found += f", and this machine's {busy}{of_which}"
+    loads = [line["load"] for line in lines]
+    return f"{found}; runs began at loads of {min(loads):g} to {max(loads):g}"
 
 
 def processors(lines: Lines) -> str:

@@ -20,7 +20,6 @@ from benchmarks.replay.trace import load
 NAME = "compression"
 NETWORK, TITLE, HOSTS = "resnet50", "ResNet-50", 4
 RATES = (1.0, 4.0, 0.5, 2.0, 10.0)  # the first ones say most
-# Encoding needs a larger dilation than sending does.
 DENSE = ("p3",)
 CODED = ("fp16", "qsgd", "terngrad", "onebit", "signsgd", "dgc", "2bit", "slim_dp",
          "dist_sync_2bit")
@@ -33,10 +32,10 @@ def runs(quick: bool = False) -> List[measurement.Run]:
     extent = QUICK if quick else FULL
     base = Settings(NETWORK, HOSTS, 0, 1, extent.warm_up, extent.iterations)
     rates = sorted(extent.some(RATES))
-    both = [measurement.plan(base, rates, arms, extent.repeats) for arms in (DENSE, CODED)]
+    computing = measurement.plan(base, rates, (*DENSE, *CODED), extent.repeats)
     alone = [replace(run, settings=replace(run.settings, computes=False))
-             for plan in both for run in plan if run.arm in HIDING]
-    return measurement.interleaved(*both, alone)
+             for run in computing if run.arm in HIDING]
+    return measurement.interleaved(computing, alone)
 
 
 def draw(lines: Lines, directory: Path) -> None:
@@ -102,9 +101,8 @@ def _text(lines: Lines, trained: Lines, hidden: Hidden) -> Iterator[str]:
     yield from summary.table(trained)
     yield ""
     repeats = captions.repeats(trained, ["gigabits"])
-    coded = [line for line in trained if line["arm"] in CODED]
     yield (f"{repeats}. Without communication it would be {alone:.0f}; "
-           f"{captions.slower(trained)}. So encoding takes {captions.processors(coded)}.")
+           f"{captions.slower(trained)}. So encoding takes {captions.processors(trained)}.")
     yield ""
     yield from _needs(trained, alone)
     yield ""

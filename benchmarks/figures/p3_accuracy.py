@@ -121,8 +121,10 @@ class Table:
                 continue
             worst, best = ([which(scores) for scores in zip(*own)] for which in (min, max))
             how = style.bars(name)
-            axes.fill_between(range(len(worst)), worst, best, alpha=0.45, label=ARMS[name].label,
-                              **{key: how[key] for key in ("color", "hatch", "edgecolor")})
+            how = {key: how[key] for key in ("color", "hatch", "edgecolor")}
+            axes.fill_between(
+                range(1, len(worst) + 1), worst, best, alpha=0.45, label=ARMS[name].label, **how
+            )
         axes.set_title(self.panel.title, loc="left", fontsize="medium")
         axes.set_xlabel("epochs")
         axes.set_ylabel(TASKS[self.panel.task].measure)

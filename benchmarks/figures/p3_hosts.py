@@ -15,7 +15,6 @@ from benchmarks.replay.job import Settings
 from benchmarks.replay.trace import load
 
 NAME = "p3-hosts"
-SHARES = ("p3-bandwidth",)  # which has four hosts at this rate, with the same arms
 GIGABITS = 10.0
 NAMES = ("p3", "stock_p3", "dist_sync", "horovod")
 
@@ -80,8 +79,7 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
     yield from captions.head(
         "Throughput against hosts", NAME,
         f"P3's figure 10. Samples a second of all hosts together, each with a worker and a server, "
-        f"on links of {GIGABITS:g} Gbit/s. What p3-bandwidth has measured of that is not measured "
-        "again.",
+        f"on links of {GIGABITS:g} Gbit/s.",
     )
     yield ("| gain over `dist_sync` | at | in the paper | here | allowed by the bound | "
            "the paper's is reached | times as fast as 2 hosts |")

@@ -16,13 +16,18 @@ from benchmarks.replay.trace import load
 NETWORK, HOSTS = "resnet50", 4
 RATES = (1.0, 4.0, 10.0)
 NAMES = ("p3", "terngrad", "stock_p3", "dist_sync", "horovod")
+# Encoding needs a larger dilation than sending does, and that is not the same to all stores that
+# send floats: links which are slower by more have MXNet's own lose more.
+_PLANS = (("p3", "stock_p3", "dist_sync", "horovod"), ("terngrad",))
 
 
 def runs(quick: bool = False) -> List[measurement.Run]:
     """All that it takes."""
     extent = QUICK if quick else FULL
     base = Settings(NETWORK, HOSTS, 0, 1, extent.warm_up, extent.iterations)
-    return measurement.plan(base, extent.some(RATES), NAMES, extent.repeats)
+    return measurement.interleaved(
+        *(measurement.plan(base, extent.some(RATES), names, extent.repeats) for names in _PLANS)
+    )
 
 
 def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
@@ -58,7 +63,8 @@ def draw(lines: List[Dict[str, Any]], directory: Path) -> None:
 
 def _text(lines: List[Dict[str, Any]]) -> List[str]:
     trace = load(NETWORK)
-    slower = " to ".join(f"{value:g}" for value in sorted({line["dilation"] for line in lines}))
+    dilations = [line["dilation"] for line in lines]
+    slower = f"{min(dilations):g} to {max(dilations):g}"
     repeats = min(Counter((line["arm"], line["gigabits"]) for line in lines).values())
     about = (
         f"Images a second of {HOSTS} hosts together, each with a worker and a server, that train "

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from dataclasses import dataclass, replace
 from itertools import product
@@ -30,8 +31,14 @@ _SLICES = 10e3
 # Where nothing is computed, encoding counts as communication, and how long it takes matters. So
 # much slower for each host: with two processors, as though each host had twenty of them.
 _ALONE = 10.0
+# And so many seconds of a plain iteration for each host, since a small network costs processors by
+# its keys and messages, and not by its bytes.
+_LONG = 1.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the bound: what most arms take
+
+
+_CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 
 class ResultsError(Exception):
@@ -116,9 +123,10 @@ class Run:
 def dilation(settings: Settings, arms: Sequence[str]) -> float:
     """The least by which this machine must be slower than the replayed cluster, for all arms."""
     loaded, hosts, gigabits = load(settings.trace), settings.hosts, settings.gigabits
-    if not settings.computes:
-        return round(max(1.0, hosts * gigabits / _CARRIED, hosts * _ALONE), 1)
     busy = wire_seconds(loaded.elements, hosts, gigabits)
+    if not settings.computes:
+        long = hosts * _LONG / busy if busy else 1.0
+        return round(max(1.0, hosts * gigabits / _CARRIED, hosts * _ALONE, long), 1)
     average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)
     least = max(1.0, average / _CARRIED)
     if not all(ARMS[arm].dense for arm in arms):
@@ -150,29 +158,25 @@ def read(file: Path) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def lines_of(runs: Sequence[Measurable], *files: Path) -> List[Dict[str, Any]]:
-    """What results files have of these runs."""
+def lines_of(runs: Sequence[Measurable], file: Path) -> List[Dict[str, Any]]:
+    """What a results file has of these runs."""
     keys = {run.key for run in runs}
-    return [line for file in files for line in read(file) if line["key"] in keys]
+    return [line for line in read(file) if line["key"] in keys]
 
 
-def left(runs: Sequence[Measurable], *files: Path) -> List[Measurable]:
-    """Those that no results file has, or one has as failed."""
-    done = {line["key"] for line in lines_of(runs, *files) if "seconds" in line}
+def left(runs: Sequence[Measurable], file: Path) -> List[Measurable]:
+    """Those that a results file does not have, or has as failed."""
+    done = {line["key"] for line in lines_of(runs, file) if "seconds" in line}
     return [run for run in runs if run.key not in done]
 
 
-def measure(
-    runs: Sequence[Measurable], file: Path, seconds: float, others: Sequence[Path] = ()
-) -> Iterator[str]:
-    """Does what the files do not have yet, and adds it; yields a line for each run that failed.
+def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[str]:
+    """Does what the file does not have yet, and adds it; yields a line for each run that failed.
 
     Parameters
     ----------
     seconds : float
         No run begins that would not end within them.
-    others : sequence of Path
-        Results files that may have some of the runs.
 
     Raises
     ------
@@ -184,7 +188,7 @@ def measure(
         file.open("a").close()
     except OSError as error:
         raise ResultsError(f"results cannot be written to {file}: {error.strerror}") from error
-    waiting = left(runs, file, *others)
+    waiting = left(runs, file)
     latest = time.monotonic() + seconds
     total = sum(run.expected for run in waiting)
     form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of about {elapsed_and_left}"
@@ -207,6 +211,8 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
         "key": run.key, **run.fields,
         "processors": os.cpu_count(), "load": round(os.getloadavg()[0], 2),
         "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        "commit": _commit(),
+        "congestion_control": _CONGESTION_CONTROL.read_text().strip(),
     }
     begun = time.monotonic()
     try:
@@ -217,6 +223,16 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
     line["took"] = round(time.monotonic() - begun, 1)
     with file.open("a") as results:
         results.write(json.dumps(line) + "\n")
+
+
+def _commit() -> str:
+    """That of the checkout, where it is one; with "+" where something has been changed since."""
+    root, code = Path(__file__).parents[2], ["*.py", "*.cc", "*.h", "*.inc"]
+    said = []
+    for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "-uno", *code]):
+        git = subprocess.run(["git", *command], cwd=root, capture_output=True, text=True)
+        said.append(git.stdout.strip())
+    return said[0] + ("+" if said[1] else "")
 
 
 class _Bar(tqdm):

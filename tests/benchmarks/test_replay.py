@@ -13,7 +13,7 @@ from mxnet.gluon import nn
 
 from benchmarks.replay import forking, job, measurement, processors, published, summary
 from benchmarks.replay.arms import ARMS, OURS, Arm
-from benchmarks.replay.bound import FRAMES, least_seconds
+from benchmarks.replay.bound import FRAMES, least_seconds, wire_seconds
 from benchmarks.replay.costs import Device, layers_of
 from benchmarks.replay.forking import Interpreter, InterpreterError
 from benchmarks.replay.job import Settings
@@ -103,9 +103,14 @@ def test_runs_have_the_keys_that_they_had_before_settings_were_added() -> None:
 
 
 def test_communication_alone_has_a_dilation_of_its_own(toy: str) -> None:
-    alone = replace(settings(toy), computes=False, hosts=4, gigabits=10.0)
+    alone = replace(settings("vgg16"), computes=False, hosts=4, gigabits=10.0)
     assert measurement.dilation(alone, ["p3"]) == 40.0
     assert measurement.dilation(replace(alone, gigabits=1.0), ["p3"]) == 40.0
+    # A small network's iteration would be over before its messages have been handled.
+    small = replace(alone, trace=toy)
+    wire = wire_seconds(load(toy).elements, 4, 10.0)
+    assert measurement.dilation(small, ["p3"]) == pytest.approx(4.0 / wire, abs=0.05)
+    assert measurement.dilation(replace(small, hosts=1), ["p3"]) == 10.0
 
 
 @needs_root
@@ -139,9 +144,7 @@ def test_a_measurement_goes_on_where_it_ended(
     assert list(measurement.measure(runs, file, 1000)) == []
     assert list(measurement.measure(runs, file, 1000)) == []
     in_turn = ["p3 1", "dist_sync 1", "p3 4", "dist_sync 4"]
-    other = tmp_path / "another.jsonl"
-    assert list(measurement.measure(runs, other, 1000, [file])) == []  # they are in the first
-    assert measurement.lines_of(runs, other) == []
+    assert measurement.lines_of(runs, tmp_path / "another.jsonl") == []
     assert began == [*in_turn, *in_turn, "dist_sync 4"]
     late = measurement.plan(settings(toy), [2.0], ["p3"], repeats=2)
     assert list(measurement.measure(late, file, 1)) == [
