@@ -33,12 +33,15 @@ class Quantity:
         Takes a line of results; returns it in the unit.
     digits : int
         Behind the point.
+    goes_on : bool
+        Whether it grows beyond what was measured, as it has.
     """
 
     title: str
     unit: str
     look: Callable[[Dict[str, Any]], float]
     digits: int = 0
+    goes_on: bool = True
 
 
 def _of(role: str, name: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
@@ -53,9 +56,9 @@ QUANTITIES = (
     Quantity("memory of a worker", "MB", _of("worker", "private", 1e-6)),
     Quantity("memory of a server", "MB", _of("server", "private", 1e-6)),
     Quantity("memory of the scheduler", "MB", _of("scheduler", "private", 1e-6)),
-    Quantity("processor time of a worker, a step", "ms", _of("worker", "a_step", 1e3), 1),
-    Quantity("processor time of a server, a step", "ms", _of("server", "a_step", 1e3), 1),
-    Quantity("packets of a host, a step", "", lambda found: found["packets"]),
+    Quantity("processor time of a worker, a step", "ms", _of("worker", "a_step", 1e3), 1, False),
+    Quantity("processor time of a server, a step", "ms", _of("server", "a_step", 1e3), 1, False),
+    Quantity("packets of a host, a step", "", lambda found: found["packets"], 0, False),
     Quantity("packets of a host that idles, a second", "", lambda found: found["idle_packets"]),
     Quantity("processor time of a host that idles, a second", "ms",
              lambda found: 1e3 * (found["worker"]["idle"] + found["server"]["idle"]), 1),
@@ -129,7 +132,8 @@ def _text(lines: Lines, found: Found) -> Iterator[str]:
     yield (f"{captions.repeats(lines, ['hosts']).partition(',')[0]}, with "
            f"{', '.join(map(str, counts))} hosts. The line through them is that of least squares "
            f"of relative errors, and \"off\" is how far the furthest of them is from it. \"With "
-           f"{FAR}\" is where the line leads: nothing was measured there. Times \"here\" are those "
+           f"{FAR}\" is where the line leads: nothing was measured there. What a step costs is not "
+           f"continued: {KEYS} small keys lie on {KEYS} servers at most. Times \"here\" are those "
            f"of a machine whose two processors all hosts share, and grow with their sum.")
     for arm in NAMES:
         if (arm, QUANTITIES[0].title) not in found:
@@ -148,5 +152,6 @@ def _row(quantity: Quantity, counts: List[int], hosts: List[int], values: List[f
     fit: Fit = line(hosts, values)
     more = f"{fit.slope:.{digits + 2}f}"
     title = f"{quantity.title}, {quantity.unit}" if quantity.unit else quantity.title
-    row = [title, *cells, more, f"{fit.off:.0%}", f"{fit.at(FAR):.{digits}f}"]
+    far = f"{fit.at(FAR):.{digits}f}" if quantity.goes_on else ""
+    row = [title, *cells, more, f"{fit.off:.0%}", far]
     return f"| {' | '.join(row)} |"

@@ -18,7 +18,7 @@ from benchmarks.training.tasks import TASKS
 from benchmarks.trainings import compared, interval
 
 NAME = "slim-time"
-HOSTS = {4: 26.0, 8: 50.0}  # and the seconds that a run takes, about
+HOSTS = {4: 14.0, 8: 24.0}  # and the seconds that a run takes, about
 SEEDS = (1, 2, 3, 4, 5)
 MEGABITS = 200  # as in time_to_accuracy.py
 PLUMP, SLIM = "p3", "slim_dp"

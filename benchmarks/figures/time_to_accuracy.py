@@ -65,7 +65,7 @@ PANELS = (
         EnsembleRecipe(
             "digits", "lenet", 64, 15, 6, "sgd", 0.05, {"momentum": 0.9, "wd": 1e-4},
             aggregations={"ec_dnn_s": 15}, p=0.5, shared=False),
-        200, (*STORES, "ec_dnn_s", *PEERS), 97, "97 %", (80, 100), 26,
+        200, (*STORES, "ec_dnn_s", *PEERS), 97, "97 %", (80, 100), 13,
     ),
     Panel(
         "Sockeye's network, English to German",
@@ -119,8 +119,8 @@ def _text(panels: Sequence[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]
     yield ""
     yield ("All workers share the processors of one machine, so that computing takes longer than "
            "on hosts of their own, and what compression computes is in the time as well. Links are "
-           "as slow as makes communication about half of `dist_sync`'s time; on faster processors "
-           "the same shares belong to faster links.")
+           "so slow that communication is the share of `dist_sync`'s time that stands below each "
+           "table; on faster processors the same shares belong to faster links.")
     for panel, lines in panels:
         if lines:
             yield from ["", f"## {panel.title}", "", *_table(panel, lines), "", *_how(panel, lines)]

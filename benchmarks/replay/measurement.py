@@ -27,7 +27,7 @@ _CARRIED = 2.0
 # Elements a second that all hosts together encode and add up on average, likewise.
 _CODED = 35e6
 # Slices a second that all hosts together send and get back, at most.
-_SLICES = 10e3
+_SLICES = 33e3
 # Where nothing is computed, encoding counts as communication, and how long it takes matters. So
 # much slower for each host: with two processors, as though each host had twenty of them.
 _ALONE = 10.0
@@ -35,7 +35,7 @@ _ALONE = 10.0
 # its keys and messages, and not by its bytes.
 _LONG = 1.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
-_SLOWER = 1.25  # than the bound: what most arms take
+_SLOWER = 1.25  # than the wire: what most arms take
 
 
 _CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
@@ -89,10 +89,11 @@ class Run:
         iterations = settings.warm_up + settings.iterations
         initial = wire_seconds(trace.elements, settings.hosts, settings.gigabits)
         share = ARMS[self.arm].share
-        least = initial * share
+        iteration = _SLOWER * share * initial
         if settings.computes:
             least = least_seconds(trace, settings.hosts, settings.gigabits / share)
-        iteration, initial = (settings.dilation * each for each in (_SLOWER * least, initial))
+            iteration = max(iteration, least)
+        iteration, initial = (settings.dilation * each for each in (iteration, initial))
         if settings.slice_elements:
             handled = settings.hosts * trace.elements / settings.slice_elements / _SLICES
             iteration, initial = max(iteration, handled), max(initial, handled)

@@ -31,6 +31,7 @@ same arguments and do the same. To follow a job, read in this order:
     rsync        copies the working directory to other hosts first
     gathering    starts them all by one mpirun or srun, whose tasks report to the launcher
     proof        how such a task and the launcher know each other
+    orders       and how it knows the launcher's orders
     dry_run      says what would be started, by all this
     protocol     what the launcher and a supervisor say to each other
     account      what a process has told of itself

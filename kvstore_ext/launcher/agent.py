@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import Mapping
 
-from . import job_key, network, proof
+from . import job_key, network, orders, proof
 from .far_ends import supervisor_command
 
 TOKEN_NAME = "KVSTORE_EXT_LAUNCH_TOKEN"
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         token = os.environ.pop(TOKEN_NAME, "")
         if not token:
             raise ValueError(f"{TOKEN_NAME} is not in the environment of this task")
-        connection = connect(addresses.split(","), number, token)
+        connection, key = connect(addresses.split(","), number, token)
         if secure:
             os.environ[job_key.NAME] = job_key.key_of_tasks(token)
     except ValueError as error:
@@ -49,6 +49,7 @@ def main(arguments: list[str]) -> int:
             supervisor_command(sys.executable),
             stdin=connection.fileno(),
             stdout=connection.fileno(),
+            env={**os.environ, orders.NAME: key},
             start_new_session=True,
         )
     # Whoever ends the tasks, as Slurm's scancel does, is soon to kill what is still there.
@@ -68,9 +69,9 @@ def task_number(launcher: str, environment: Mapping[str, str]) -> int:
     raise ValueError(f"none of {', '.join(names)} is in the environment of this task")
 
 
-def connect(addresses: list[str], number: int, token: str) -> socket.socket:
-    """Returns a connection to the first address where the launcher answers; ValueError when none
-    does."""
+def connect(addresses: list[str], number: int, token: str) -> tuple[socket.socket, str]:
+    """Returns a connection to the first address where the launcher answers, and the key of its
+    orders; ValueError when none does."""
     for address in addresses:
         host, _, port = address.rpartition(":")
         try:
@@ -79,14 +80,14 @@ def connect(addresses: list[str], number: int, token: str) -> socket.socket:
             reason: Exception = error
             continue
         try:
-            proof.introduce(connection, number, token, _ANSWER_LIMIT)
+            key = proof.introduce(connection, number, token, _ANSWER_LIMIT)
         except (OSError, ValueError) as error:
             connection.close()
             reason = error
             continue
         connection.settimeout(None)
         network.notice_silence(connection)
-        return connection
+        return connection, key
     raise ValueError(
         f"{socket.gethostname()} reaches the launcher at none of {', '.join(addresses)} "
         f"({reason}); choose the network with --interface"

@@ -17,6 +17,7 @@ from .agent import TOKEN_NAME
 from .direct import END_LIMIT, DirectStarter
 from .far_ends import supervisor_command
 from .hosts import Host
+from .orders import Orders
 from .output import Sink
 from .processes import Process
 from .protocol import Link
@@ -106,17 +107,17 @@ class GatheringStarter:
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes in a task that knows the token; anybody else is turned away."""
-        number = None
+        task = None
         if self._unknown >= _MOST_UNKNOWN:
             writer.close()
             return
         self._unknown += 1
         with contextlib.suppress(asyncio.TimeoutError, OSError, ValueError):
             recognised = proof.recognise(reader, writer, self._token)
-            number = await asyncio.wait_for(recognised, _HELLO_LIMIT)
+            task = await asyncio.wait_for(recognised, _HELLO_LIMIT)
         self._unknown -= 1
-        if number is not None and not self._links[number].done():
+        if task is not None and not self._links[task.number].done():
             network.notice_silence(writer.get_extra_info("socket"))
-            self._links[number].set_result(Link(reader, writer))
+            self._links[task.number].set_result(Link(reader, writer, Orders(task.key)))
         else:
             writer.close()

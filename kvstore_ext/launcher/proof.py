@@ -5,7 +5,8 @@
     task to launcher    {"proof": ...}
 
 Each a line. A proof is the HMAC by the token, with SHA-256, of who proves it, the task's number and
-both nonces, so that none is good for anybody else or another time.
+both nonces, so that none is good for anybody else or another time. The key of the launcher's orders
+(orders.py) is made likewise: who only hands on what both say does not have it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,23 @@ import json
 import secrets
 import socket
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 _LONGEST = 1000  # bytes of a line
 
 
-def introduce(connection: socket.socket, number: int, token: str, limit: float) -> None:
-    """Is the task's part; raises ValueError or OSError where the other end is not its launcher.
+class Task(NamedTuple):
+    """Whom a launcher has recognised: its number, and the key of orders to it."""
 
-    `limit`: seconds that the launcher has to answer.
+    number: int
+    key: str
+
+
+def introduce(connection: socket.socket, number: int, token: str, limit: float) -> str:
+    """Is the task's part: returns the key of the launcher's orders.
+
+    Raises ValueError or OSError where the other end is not its launcher. `limit`: seconds that this
+    has to answer.
     """
     own = secrets.token_hex(16)
     _send(connection, {"number": number, "nonce": own})
@@ -32,12 +41,13 @@ def introduce(connection: socket.socket, number: int, token: str, limit: float) 
     other = _word(answer, "nonce")
     _check(answer, _proof(token, "launcher", number, own, other))
     _send(connection, {"proof": _proof(token, "task", number, own, other)})
+    return _proof(token, "orders", number, own, other)
 
 
 async def recognise(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str
-) -> int:
-    """Is the launcher's part: returns the number of a task of the job.
+) -> Task:
+    """Is the launcher's part: returns a task of the job.
 
     Raises ValueError or OSError for anybody else.
     """
@@ -48,7 +58,7 @@ async def recognise(
     answer = {"nonce": own, "proof": _proof(token, "launcher", number, other, own)}
     writer.write(json.dumps(answer).encode() + b"\n")
     _check(_read(await reader.readline()), _proof(token, "task", number, other, own))
-    return number
+    return Task(number, _proof(token, "orders", number, other, own))
 
 
 def _read(line: bytes) -> dict[str, Any]:

@@ -12,6 +12,8 @@ Launcher to supervisor:
      "trace": ...}}                        SIGN now and then, or TELL: to end
     end of the stream: end the process
 
+The first two have a "proof" beside that where the stream is a connection of the task's (orders.py).
+
 Supervisor to launcher:
     {"host": ...}                          it is there
     {"reserved": {"address": ..., "port": ...}}
@@ -28,6 +30,8 @@ import asyncio
 import json
 import os
 from typing import Any, Callable, Dict
+
+from .orders import Orders
 
 GREETING = b"kvstore_ext supervisor 1\n"
 SIGN, TELL = b"\n", b"T"
@@ -52,11 +56,17 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 class Link:
-    """The launcher's end of the two streams to one supervisor."""
+    """The launcher's end of the two streams to one supervisor; `orders` proves what is sent."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        orders: Orders | None = None,
+    ) -> None:
         self._reader = reader
         self._writer = writer
+        self._orders = orders
 
     async def greeting(self, stray: Callable[[bytes], None]) -> Message | None:
         """Waits for the supervisor and returns its first message, None when it never came.
@@ -90,8 +100,10 @@ class Link:
         except (asyncio.IncompleteReadError, OSError, ValueError, RecursionError):
             return None
 
-    def send(self, message: Message) -> None:
-        self._writer.write(encode(message))
+    def send(self, order: Message) -> None:
+        if self._orders:
+            order = self._orders.prove(order)
+        self._writer.write(encode(order))
 
     def send_raw(self, data: bytes) -> None:
         self._writer.write(data)

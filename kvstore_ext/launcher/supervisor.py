@@ -23,7 +23,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from . import network, process_tree, report_socket
+from . import network, orders, process_tree, report_socket
 from .protocol import GREETING, TELL, TOLD_LIMIT, Message, encode, write_all
 from .trace_files import TraceFiles
 
@@ -42,10 +42,14 @@ _END_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 def main() -> int:
     """Returns 0 once no descendant is left, 1 when one could not be ended."""
     process_tree.adopt_orphans()
+    key = os.environ.pop(orders.NAME, "")
+    proved = orders.Orders(key) if key else None
     write_all(_OUTPUT, GREETING + encode({"host": socket.gethostname()}))
     for line in iter(sys.stdin.buffer.readline, b""):
         order = json.loads(line.decode())
         try:
+            if proved:
+                order = proved.check(order)
             if "run" in order:
                 return Supervisor(**order["run"]).supervise()
             write_all(_OUTPUT, encode({"reserved": reserve(**order["reserve"])}))

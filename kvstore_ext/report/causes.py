@@ -173,9 +173,9 @@ class _Chain:
         slices: np.ndarray,
         servers: np.ndarray,
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """The worker that came last, and when each cause but the last one ended, shape (6, n)."""
+        """The worker that came last, and by `Cause` when it ended, but for WRITING: shape (6, n)."""
         count = len(keys)
-        times = np.full((6, count), MISSING)
+        times = np.full((Cause.WRITING, count), MISSING)
         last = np.full(count, -1)
         here = self._workers[worker]
         for server, seen in self._servers.items():
@@ -183,20 +183,21 @@ class _Chain:
             if not len(mine):
                 continue
             at = (keys[mine], rounds[mine], slices[mine])
-            last[mine], times[3, mine] = self._last_push(seen, at)
+            last[mine], times[Cause.PUSH, mine] = self._last_push(seen, at)
             back = self._names.of(*at, self._ranks[worker])
-            times[4, mine] = seen(Kind.ANSWERED).begin(back)
+            times[Cause.SERVER, mine] = seen(Kind.ANSWERED).begin(back)
         for place, rank in enumerate(self._ranks):
             theirs = np.flatnonzero(last == rank)
             if len(theirs):
                 at = (keys[theirs], rounds[theirs], slices[theirs])
                 other = self._workers[place]
                 whole = self._names.of(keys[theirs], rounds[theirs])
-                times[0, theirs] = other(Kind.READY, Message.PUSH).end(whole)
-                times[1, theirs] = other(Kind.PREPARED).end(whole)
-                times[2, theirs] = other(Kind.QUEUED, Message.PUSH).begin(self._names.of(*at))
+                times[Cause.GRADIENT, theirs] = other(Kind.READY, Message.PUSH).end(whole)
+                times[Cause.PREPARING, theirs] = other(Kind.PREPARED).end(whole)
+                queued = other(Kind.QUEUED, Message.PUSH)
+                times[Cause.ENCODING, theirs] = queued.begin(self._names.of(*at))
         back = self._names.of(keys, rounds, slices, servers)
-        times[5] = here(Kind.RECEIVED, Message.RESULT).end(back)
+        times[Cause.RESULT] = here(Kind.RECEIVED, Message.RESULT).end(back)
         return last, times
 
     def _last_push(

@@ -7,13 +7,16 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
-from kvstore_ext.launcher import main, network, proof
+from kvstore_ext.launcher import far_ends, main, network, orders, proof
 from kvstore_ext.launcher.agent import connect
+from kvstore_ext.launcher.protocol import encode
 
 from .jobs import Job
 
@@ -49,7 +52,7 @@ def launcher(token: str) -> Iterator[tuple[str, list[Any]]]:
 
     async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            found.append(await proof.recognise(reader, writer, token))
+            found.append((await proof.recognise(reader, writer, token)).number)
         except Exception as error:
             found.append(type(error))
         writer.close()
@@ -92,7 +95,7 @@ def forged(line: bytes) -> bytes:
 )
 def test_a_task_does_not_obey_an_impostor_and_goes_on_to_its_launcher(answer: Answer) -> None:
     with listener(answer) as (first, heard), launcher(TOKEN) as (second, found):
-        with connect([first, second], 3, TOKEN) as connection:
+        with connect([first, second], 3, TOKEN)[0] as connection:
             assert connection.getpeername()[1] == int(second.partition(":")[2])
             assert connection.recv(1) == b""  # this launcher says no more
         assert found == [3]
@@ -131,7 +134,7 @@ def test_a_launcher_turns_strangers_away(lines: bytes) -> None:
             stranger.shutdown(socket.SHUT_WR)
             while stranger.recv(1000):
                 pass
-        with connect([address], 5, TOKEN) as connection:
+        with connect([address], 5, TOKEN)[0] as connection:
             assert connection.recv(1) == b""  # once it is recognised
         assert issubclass(found[0], (ValueError, OSError))
         assert found[1] == 5
@@ -179,3 +182,50 @@ def test_another_users_link_is_no_log_directory(
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(PermissionError, match="another user"):
         main.make_log_directory(str(link))
+
+
+def test_both_ends_agree_on_the_key_of_orders() -> None:
+    async def meet() -> tuple[str, str]:
+        server_end: asyncio.Future[proof.Task] = asyncio.get_running_loop().create_future()
+
+        async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            server_end.set_result(await proof.recognise(reader, writer, TOKEN))
+            writer.close()
+
+        server = await asyncio.start_server(welcome, "127.0.0.1", 0)
+        address = "{}:{}".format(*server.sockets[0].getsockname())
+        meeting = asyncio.get_running_loop().run_in_executor(None, connect, [address], 3, TOKEN)
+        connection, key = await meeting
+        connection.close()
+        server.close()
+        return key, (await server_end).key
+
+    own, other = asyncio.run(meet())
+    assert own == other
+
+
+def test_who_hands_on_the_proofs_can_give_no_order(tmp_path: Path) -> None:
+    """Nor an order again, nor one of another number."""
+    command = [sys.executable, "-S", far_ends.ENTRY, "--supervise"]
+    environment = {**os.environ, orders.NAME: "key"}
+    run = {"command": ["touch", str(tmp_path / "here")], "environment": {}, "directory": "/"}
+    reserve = {"address": "127.0.0.1", "interface": None, "towards": None, "port": 0,
+               "share": 0, "shares": 1}  # fmt: skip
+    first = orders.Orders("key").prove({"reserve": reserve})
+    proofs = orders.Orders("key")
+    proofs.prove({})
+    later = proofs.prove({"run": run})
+    for forged in (
+        [{"run": run}],
+        [orders.Orders("another").prove({"run": run})],
+        [{**later, "run": {**run, "command": ["touch", str(tmp_path / "there")]}}],
+        [later],
+        [first, first],
+    ):
+        said = b"".join(encode(order) for order in forged)
+        done = subprocess.run(command, input=said, env=environment, capture_output=True)
+        assert b"this order is not the launcher's" in done.stdout
+        assert list(tmp_path.iterdir()) == []
+    said = encode(first) + encode(later)
+    subprocess.run(command, input=said, env=environment, capture_output=True, check=True)
+    assert (tmp_path / "here").exists()

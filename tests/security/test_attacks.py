@@ -206,8 +206,8 @@ def test_who_listens_in_a_servers_place_writes_into_nobodys_memory() -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         client = subprocess.Popen(command, **pipes)  # type: ignore[call-overload]
         latest = time.monotonic() + 60
-        while server.heard < 3 and client.poll() is None and time.monotonic() < latest:
+        while server.heard < 1 and client.poll() is None and time.monotonic() < latest:
             time.sleep(0.05)
         said, _ = client.communicate()
-    assert server.heard >= 3
+    assert server.heard == 1  # ZeroMQ does not come again to who has broken its protocol
     assert said == "alive\n"
