@@ -30,8 +30,8 @@ def slower(lines: Lines) -> str:
         known = sum("busy" in line for line in lines)
         of_which = "" if known == len(lines) else f" of {known} of {len(lines)} runs"
         found += f", and this machine's {busy}{of_which}"
-    loads = [line["load"] for line in lines]
-    return f"{found}; runs began at loads of {min(loads):g} to {max(loads):g}"
+    loads = [line["load"] for line in lines if "load" in line]
+    return f"{found}; runs began at loads of {min(loads):g} to {max(loads):g}" if loads else found
 
 
 def processors(lines: Lines) -> str:

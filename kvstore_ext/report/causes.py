@@ -173,7 +173,7 @@ class _Chain:
         slices: np.ndarray,
         servers: np.ndarray,
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """The worker that came last, and by `Cause` when it ended, but for WRITING: shape (6, n)."""
+        """The worker that came last, and by `Cause` when it ended, but WRITING: shape (6, n)."""
         count = len(keys)
         times = np.full((Cause.WRITING, count), MISSING)
         last = np.full(count, -1)

@@ -30,7 +30,7 @@ KEY, OTHER_KEY = secrets.token_hex(32), secrets.token_hex(32)
 PATTERN = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"A"  # of a float32
 # What travels in a job without a key: parameters, a command to a server, and the name in it.
 NUMBERS, GREETED = 16 * PATTERN, command(GREET, "").encode()
-HOST = socket.gethostname().encode()
+HOST = command(GREET, 0, socket.gethostname()).encode()  # alone, it may be two letters
 IS_ROOT = os.geteuid() == 0
 HEARTBEATS = {"PS_HEARTBEAT_INTERVAL": "1"}
 
@@ -163,7 +163,7 @@ def test_who_reads_the_network_sees_no_parameter_command_or_host(run: Run) -> No
     secure, open_to_all = run(KEY).capture, run("").capture
     assert open_to_all.found[NUMBERS] > 100
     assert open_to_all.found[GREETED] >= 4  # by two workers, to two servers
-    assert open_to_all.found[HOST] >= open_to_all.found[GREETED]
+    assert open_to_all.found[HOST] >= 2
     assert secure.bytes > 0.9 * open_to_all.found_bytes[NUMBERS]
     assert secure.found == dict.fromkeys((NUMBERS, GREETED, HOST), 0)
 
