@@ -1,8 +1,8 @@
 """How a task knows that its launcher, and nobody in between, has given it an order.
 
 Launcher and task agree on a key when they get to know each other (proof.py). The proof of an order
-is the HMAC by that, with SHA-256, of its number on this connection and of what it says. What follows
-the order to run, and what the task says, has none.
+is the HMAC by that, with SHA-256, of its number on this connection and of what it says. What
+follows the order to run, and what the task says, has none.
 """
 
 from __future__ import annotations
