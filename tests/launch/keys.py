@@ -39,5 +39,8 @@ def assert_one_key(found: set[str]) -> None:
 
 
 def _variable(process: int, name: str) -> str:
-    entries = Path(f"/proc/{process}/environ").read_text().split("\0")
+    try:
+        entries = Path(f"/proc/{process}/environ").read_text().split("\0")
+    except OSError:  # it has ended
+        return ""
     return dict(entry.partition("=")[::2] for entry in entries).get(name, "")

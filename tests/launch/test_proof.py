@@ -226,6 +226,12 @@ def test_who_hands_on_the_proofs_can_give_no_order(tmp_path: Path) -> None:
         done = subprocess.run(command, input=said, env=environment, capture_output=True)
         assert b"this order is not the launcher's" in done.stdout
         assert list(tmp_path.iterdir()) == []
-    said = encode(first) + encode(later)
-    subprocess.run(command, input=said, env=environment, capture_output=True, check=True)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as obeying:
+        assert obeying.stdin is not None
+        assert obeying.stdout is not None
+        obeying.stdin.write(encode(first) + encode(later))
+        obeying.stdin.flush()  # its end would end the process
+        assert any(b'"ended"' in line for line in obeying.stdout)
     assert (tmp_path / "here").exists()
