@@ -120,8 +120,8 @@ class Table:
             if not own:
                 continue
             worst, best = ([which(scores) for scores in zip(*own)] for which in (min, max))
-            how = style.bars(name)
-            how = {key: how[key] for key in ("color", "hatch", "edgecolor")}
+            bars = style.bars(name)
+            how = {key: bars[key] for key in ("color", "hatch", "edgecolor")}
             axes.fill_between(
                 range(1, len(worst) + 1), worst, best, alpha=0.45, label=ARMS[name].label, **how
             )

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Protocol, Sequence
@@ -226,6 +227,7 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
         results.write(json.dumps(line) + "\n")
 
 
+@lru_cache(maxsize=None)
 def _commit() -> str:
     """That of the checkout, where it is one; with "+" where something has been changed since."""
     root, code = Path(__file__).parents[2], ["*.py", "*.cc", "*.h", "*.inc"]

@@ -32,9 +32,9 @@ def cut(outline: Outline, most: int) -> List[List[Span]]:
     """The pieces of a state, each of at most so many bytes; one without elements where it has
     none. Raises ValueError where so many bytes are no number, or make more pieces than anybody
     needs."""
-    bytes_ = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in leaves(outline))
-    if not isinstance(most, int) or bytes_ > most * _MOST_PIECES:
-        raise ValueError(f"pieces of {most!r} bytes, of {bytes_}")
+    total = sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape in leaves(outline))
+    if not isinstance(most, int) or total > most * _MOST_PIECES:
+        raise ValueError(f"pieces of {most!r} bytes, of {total}")
     pieces: List[List[Span]] = [[]]
     room = most
     for number, (dtype, shape) in enumerate(leaves(outline)):

@@ -161,7 +161,8 @@ def _check_that_they_are_one_trace(
     first: Dict[str, Path] = {}
     for file, process in zip(files, processes):
         if process.job != processes[0].job:
-            raise TraceError(_of_two_jobs(directory, files, processes, file, process))
+            first_job, job = (files[0], processes[0].job), (file, process.job)
+            raise TraceError(_of_two_jobs(directory, first_job, job))
         if process.name in first:
             raise TraceError(
                 f"{directory} has two traces of {process.name}: {first[process.name]} and {file}; "
@@ -171,23 +172,19 @@ def _check_that_they_are_one_trace(
 
 
 def _of_two_jobs(
-    directory: Union[str, Path],
-    files: Sequence[Path],
-    processes: Sequence[ProcessTrace],
-    file: Path,
-    process: ProcessTrace,
+    directory: Union[str, Path], one: Tuple[Path, str], other: Tuple[Path, str]
 ) -> str:
-    """Why the first of the files and another one are not of one trace."""
-    for one, own in ((files[0], processes[0]), (file, process)):
-        if not own.job:
+    """Why two files, each with its job, are not of one trace."""
+    for file, job in (one, other):
+        if not job:
             return (
-                f"{one} does not say of which job it is, and others do: "
-                f"{one.with_suffix('.json').name} beside it is missing, or is cut off; bring that, "
-                f"or remove {one.name}"
+                f"{file} does not say of which job it is, and others do: "
+                f"{file.with_suffix('.json').name} beside it is missing, or is cut off; bring "
+                f"that, or remove {file.name}"
             )
     return (
-        f"{directory} has traces of two jobs: {files[0]} is of job {processes[0].job}, {file} of "
-        f"job {process.job}; give the directory of one of them, or remove the other's files"
+        f"{directory} has traces of two jobs: {one[0]} is of job {one[1]}, {other[0]} of job "
+        f"{other[1]}; give the directory of one of them, or remove the other's files"
     )
 
 

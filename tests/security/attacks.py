@@ -7,13 +7,14 @@ import resource
 import secrets
 import socket
 import threading
-from typing import Sequence
+from typing import Sequence, TypeVar
 
 from . import strangers
 
 # Of ps-lite's commands, as its meta.proto has them in a message's fixed part.
 _TERMINATE, _ADD_NODE, _BARRIER, _ACKNOWLEDGE = 1, 2, 3, 4
 _EVERYBODY = 7
+Own = TypeVar("Own")
 
 
 def _field(number: int, value: bytes | int) -> bytes:
@@ -90,17 +91,17 @@ def takes_an_old_protocol(port: int) -> bool:
     return False
 
 
-class ServerWithoutKey:
-    """Listens as a process of a job with a key does, and says at once, to all who connect, a READY
-    that is much too long; `heard` counts them."""
+class _Listener:
+    """Listens as a process of a job does, on a thread, while it is entered: `answer` is called for
+    each connection, in turn. `at` is its address."""
 
-    def __init__(self) -> None:
-        self.heard = 0
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        self._thread = threading.Thread(target=self._run, name="server without key")
+        self.at = "{}:{}".format(*self._listener.getsockname())
+        self._thread = threading.Thread(target=self._run, name="listener")
 
-    def __enter__(self) -> ServerWithoutKey:
+    def __enter__(self: Own) -> Own:
         self._thread.start()
         return self
 
@@ -109,50 +110,50 @@ class ServerWithoutKey:
         self._thread.join()
         self._listener.close()
 
+    def answer(self, connection: socket.socket) -> None:
+        raise NotImplementedError
+
     def _run(self) -> None:
-        body = b"\x05READY" + bytes(8) + secrets.token_bytes(10_000)
-        long_command = b"\x06" + len(body).to_bytes(8, "big") + body
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
-                connection.settimeout(strangers.LIMIT)
+                connection.settimeout(self._limit)
                 with connection, contextlib.suppress(OSError):
-                    connection.sendall(strangers.greeting(b"CURVE") + long_command)
-                    while connection.recv(1000):  # until it is ended
-                        pass
-                self.heard += 1
+                    self.answer(connection)
 
 
-class SecondScheduler:
+class ServerWithoutKey(_Listener):
+    """In the place of a process of a job with a key, says at once, to all who connect, a READY that
+    is much too long; `ended` counts the connections that they have ended."""
+
+    def __init__(self) -> None:
+        super().__init__(strangers.LIMIT)
+        self.ended = 0
+
+    def answer(self, connection: socket.socket) -> None:
+        body = b"\x05READY" + bytes(8) + secrets.token_bytes(10_000)
+        long_command = b"\x06" + len(body).to_bytes(8, "big") + body
+        connection.sendall(strangers.greeting(b"CURVE") + long_command)
+        with contextlib.suppress(ConnectionError):
+            while connection.recv(1000):
+                pass
+        self.ended += 1
+
+
+class SecondScheduler(_Listener):
     """Listens as a scheduler does, and answers to everything with a greeting of this mechanism and
     then with what it has been told itself; `heard` is what the last one has said."""
 
     def __init__(self, mechanism: bytes) -> None:
+        super().__init__(limit=1)
         self.heard = b""
         self._mechanism = mechanism
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.at = "{}:{}".format(*self._listener.getsockname())
-        self._thread = threading.Thread(target=self._run, name="second scheduler")
 
-    def __enter__(self) -> SecondScheduler:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._listener.close()
-
-    def _run(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                connection.settimeout(1)
-                with connection, contextlib.suppress(OSError):
-                    self.heard = connection.recv(1000)
-                    connection.sendall(strangers.greeting(self._mechanism))
-                    self.heard += connection.recv(1000)
-                    connection.sendall(self.heard[-strangers.ANSWER_BYTES :])
+    def answer(self, connection: socket.socket) -> None:
+        self.heard = connection.recv(1000)
+        connection.sendall(strangers.greeting(self._mechanism))
+        self.heard += connection.recv(1000)
+        connection.sendall(self.heard[-strangers.ANSWER_BYTES :])
 
 
 class HalfOpen:

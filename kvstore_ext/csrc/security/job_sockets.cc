@@ -28,18 +28,18 @@ bool Bound(void* socket) {
 // A socket with a domain, whose name says nothing, takes no connection of ZeroMQ's protocols 1 and
 // 2: version 4.2.2 reads their large messages into a buffer of 8 kB (CVE-2021-20235). With CURVE it
 // takes none anyway.
-bool Harden(void* socket) {
+bool Hardened(void* socket) {
   constexpr char kDomain[] = "kvstore_ext";
   return Bound(socket) &&
          ZeroMQ::Get().set_option(socket, kZmqZapDomain, kDomain, sizeof(kDomain) - 1) == 0;
 }
 
 int BindHardened(void* socket, const char* address) {
-  return Harden(socket) ? real_bind(socket, address) : -1;
+  return Hardened(socket) ? real_bind(socket, address) : -1;
 }
 
 int ConnectHardened(void* socket, const char* address) {
-  return Harden(socket) ? real_connect(socket, address) : -1;
+  return Hardened(socket) ? real_connect(socket, address) : -1;
 }
 
 int BindSocket(void* socket, const char* address) {
