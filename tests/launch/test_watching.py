@@ -159,6 +159,12 @@ class OnTerminal:
         self._reader = threading.Thread(target=self._read, name="terminal")
         self._reader.start()
 
+    def wait_for(self, words: str) -> None:
+        limit = time.monotonic() + LIMIT
+        while words not in self._shown.decode(errors="replace"):
+            assert time.monotonic() < limit, self._shown
+            time.sleep(0.1)
+
     def read(self) -> str:
         """Returns all, once nobody has the other end any more."""
         os.close(self.theirs)
@@ -186,6 +192,8 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
     watching = subprocess.Popen(command, stdout=table.theirs)
     once = top(job.log_dir, "--once")
     values = scrape(port)
+    terminal.wait_for("steps/s")
+    table.wait_for("steps/s")
     (job.directory / "enough").touch()
     assert job.wait() == 0
     assert watching.wait(LIMIT) == 0
