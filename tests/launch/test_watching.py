@@ -160,6 +160,7 @@ class OnTerminal:
         self._reader.start()
 
     def wait_for(self, words: str) -> None:
+        """Returns once they have been written."""
         limit = time.monotonic() + LIMIT
         while words not in self._shown.decode(errors="replace"):
             assert time.monotonic() < limit, self._shown
@@ -192,14 +193,14 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
     watching = subprocess.Popen(command, stdout=table.theirs)
     once = top(job.log_dir, "--once")
     values = scrape(port)
-    terminal.wait_for("steps/s")
-    table.wait_for("steps/s")
+    short = "10.0 steps/s, 25% waiting, slowest: worker 1 on localhost, 0.25 s late"
+    said = f"{short}, 2.0 MB/s sent, 6.0 MB/s received"
+    terminal.wait_for(short)
+    table.wait_for(said[:79])
     (job.directory / "enough").touch()
     assert job.wait() == 0
     assert watching.wait(LIMIT) == 0
 
-    short = "10.0 steps/s, 25% waiting, slowest: worker 1 on localhost, 0.25 s late"
-    said = f"{short}, 2.0 MB/s sent, 6.0 MB/s received"
     assert once.returncode == 0, once.stderr
     head, _, names, *rows = once.stdout.splitlines()
     assert head == said
