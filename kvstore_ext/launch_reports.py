@@ -31,10 +31,11 @@ _LIMIT = 0.2
 _LONGEST_REASON = 2000
 
 
-def launcher_has_hung_up() -> bool:
-    """Whether there was a launcher that listened, and now ends this process: it listens no more."""
+def launcher_listens() -> bool:
+    """Whether there is a launcher that takes reports. One that ends this process does not, nor can
+    one be seen from a container that does not share its directory for temporary files."""
     path = launcher_reports()
-    return path is not None and not os.path.exists(path)
+    return path is not None and os.path.exists(path)
 
 
 def report(**fact: Any) -> None:

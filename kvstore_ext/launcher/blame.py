@@ -93,8 +93,7 @@ def _is_guilty(running: Running, named: Sequence[str]) -> bool:
         return False
     name, reason = _name(running), running.account.reason
     if not reason:
-        by_signal = running.ended.result().status > 128
-        return by_signal or not named or name in named
+        return running.ended.result().by_signal or not named or name in named
     names = accused(reason)
     return not names or name in names
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import Sequence
 
@@ -58,10 +57,7 @@ def _commands(options: Options, processes: Sequence[Process]) -> list[list[str]]
     hosts = hosts_of(processes)
     commands = []
     if options.sync_dst_dir is not None:
-        commands = [
-            rsync_command(host, os.getcwd(), options.sync_dst_dir, options.log_dir, extra)
-            for host in hosts
-        ]
+        commands = [rsync_command(host, options) for host in hosts]
     return [*commands, *(ssh_command(host, python, extra) for host in hosts)]
 
 

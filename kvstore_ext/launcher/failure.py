@@ -75,30 +75,37 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
         ending = culprit.ended.result()
         text = f"{culprit.title} {ending.text}"
         waited = culprit.account.reason and culprit.process.role != "worker"
-        if waited and no_store_was_opened(processes, own_servers):
-            text = f"{text}: {NO_STORE}"
-        host = culprit.process.host if ending.lost else None
+        in_vain = waited and no_store_was_opened(processes, own_servers)
         return JobError(
-            text,
+            f"{text}: {NO_STORE}" if in_vain else text,
             ending.status,
             culprit.sink,
-            final=ending.never_began,
-            host=host,
+            final=ending.never_began or bool(in_vain),
+            host=_lost_host([culprit]),
             step=_last_step(culprit, own_servers),
         )
     ending = first.ended.result()
     text = f"{first.title} {ending.text}: {reason}"
+    host = _lost_host([culprit, first, *processes])
     if culprit.ended.done():
-        return JobError(text, ending.status, first.sink)
+        return JobError(text, ending.status, first.sink, host=host)
     whose = f"the last lines of {culprit.process.name}"
-    return JobError(text, ending.status, culprit.sink, whose)
+    return JobError(text, ending.status, culprit.sink, whose, host=host)
+
+
+def _lost_host(suspects: Sequence[Running]) -> Host | None:
+    """Returns the host of the first of these whose connection has ended."""
+    for each in suspects:
+        if each.ended.done() and each.ended.result().lost:
+            return each.process.host
+    return None
 
 
 def _last_step(culprit: Running, own_servers: bool) -> int | None:
     """Returns the step after which a worker's script has failed, 0 where it opened no store; None
     where it did not fail by itself."""
     ending = culprit.ended.result()
-    if ending.lost or ending.status > 128:
+    if ending.lost or ending.by_signal:
         return None
     if own_servers and culprit.process.role == "worker" and not culprit.account.joining:
         return 0

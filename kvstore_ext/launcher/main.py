@@ -160,7 +160,7 @@ def make_starter(
     if options.launcher == "local":
         return DirectStarter(lambda host: supervisor_command(python))
     if options.launcher == "ssh" and options.sync_dst_dir is not None:
-        return CopyingStarter(hosts, options.sync_dst_dir, options.log_dir, python, extra)
+        return CopyingStarter(hosts, options)
     if options.launcher == "ssh":
         return DirectStarter(lambda host: ssh_command(host, python, extra), SILENCE)
 

@@ -10,6 +10,8 @@ from .environment import process_environment
 from .hosts import Host, deal_servers, deal_workers
 from .options import Options
 
+_SIGNALS = 64  # of Linux
+
 
 @dataclass(frozen=True)
 class Process:
@@ -42,6 +44,11 @@ class Ending:
     text: str
     lost: bool = False
     never_began: bool = False
+
+    @property
+    def by_signal(self) -> bool:
+        """Whether a signal has ended it, or a shell says so of what it has run."""
+        return 128 < self.status <= 128 + _SIGNALS
 
 
 def ended_with(status: int) -> Ending:

@@ -2,7 +2,8 @@
 
 The socket lies in a directory that is nobody else's, and takes one JSON object a datagram. What a
 process may say stands in kvstore_ext/launch_reports.py, which sends it. A supervisor that is killed
-leaves its directory, and the next one on this host removes it.
+leaves its directory, and the next one on this host removes it: a directory for temporary files may
+be shared by hosts, whose sockets cannot be told from abandoned ones.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import socket
 import stat
+import struct
 import tempfile
 
 from .protocol import Message, encode
@@ -21,7 +23,9 @@ NAME = "KVSTORE_EXT_REPORTS"
 
 # Bytes, as it comes and as it is passed on, to a launcher that reads lines of 65536.
 _LONGEST = 32768
-_PREFIX, _NAME = "kvstore_ext-", "socket"  # of the directory, and in it
+_PREFIX, _NAME = "kvstore_ext-", "socket"  # of the directory, before the host's mark, and in it
+_BOOT = "/proc/sys/kernel/random/boot_id"  # no other host's, and none of this host's before
+_CREDENTIALS = struct.Struct("3i")  # of a sender, as the kernel knows it: process, user, group
 # Taken in a row, so that a process which says too much does not keep its supervisor from the rest.
 _AT_ONCE = 64
 
@@ -29,19 +33,23 @@ _AT_ONCE = 64
 class ReportSocket:
     """Listens from its making until `close`; where it cannot, nothing is reported.
 
-    `path` is the socket's, or None.
+    `path` is the socket's, or None. `joining` is the id of the process that has said last that it
+    joins the cluster, None before.
     """
 
     def __init__(self) -> None:
         self.path: str | None = None
+        self.joining: int | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._socket.setblocking(False)
         # A socket's path has 107 bytes, which TMPDIR alone may take; or there is no such directory.
+        prefix = f"{_PREFIX}{_mark_of_host()}-"
         for parent in (None, "/tmp"):
             with contextlib.suppress(OSError):
-                directory = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+                directory = tempfile.mkdtemp(prefix=prefix, dir=parent)
                 self.path = self._listen_in(directory)
-                _remove_abandoned(os.path.dirname(directory))
+                _remove_abandoned(os.path.dirname(directory), prefix)
                 return
 
     def fileno(self) -> int:
@@ -53,13 +61,17 @@ class ReportSocket:
         found = []
         for _ in range(_AT_ONCE):
             try:
-                data = self._socket.recv(_LONGEST)
+                data, notes, _, _ = self._socket.recvmsg(
+                    _LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)
+                )
             except OSError:  # nothing more, above all
                 break
             with contextlib.suppress(ValueError, RecursionError):
                 message = json.loads(data.decode())
                 if isinstance(message, dict) and len(encode(message)) <= _LONGEST:
                     found.append(message)
+                    if message.get("joining") is True:
+                        self.joining = _CREDENTIALS.unpack(notes[0][2])[0]
         return found
 
     def close(self) -> None:
@@ -77,9 +89,14 @@ class ReportSocket:
         return path
 
 
-def _remove_abandoned(parent: str) -> None:
-    """Removes the sockets in `parent` that nobody listens at."""
-    for path in glob.glob(os.path.join(glob.escape(parent), f"{_PREFIX}*", _NAME)):
+def _mark_of_host() -> str:
+    with open(_BOOT) as file:
+        return file.read(8)
+
+
+def _remove_abandoned(parent: str, prefix: str) -> None:
+    """Removes this host's sockets in `parent` that nobody listens at."""
+    for path in glob.glob(os.path.join(glob.escape(parent), f"{prefix}*", _NAME)):
         if not _is_own(path):
             continue
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shlex
-from typing import Iterable, Sequence
+from typing import Iterable
 
 from .direct import DirectStarter, kill, spawn
 from .hosts import Host
+from .options import Options
 from .output import DEFAULT_LOGS
 from .running import Running, StartError
 from .ssh import SILENCE, UNREACHABLE, ssh_command, ssh_program, trial
 
+# Exit statuses of rsync whose far end says nothing: of ssh, and of its own two limits.
+_GONE = (UNREACHABLE, 30, 35)
+
 
 class CopyingStarter(DirectStarter):
-    """Starts one ssh a process, once `directory` has been copied to each of the hosts.
+    """Starts one ssh a process, once the directory has been copied to each of the hosts."""
 
-    `destination` is its path there, `log_dir` a directory in it that stays here.
-    """
-
-    def __init__(
-        self,
-        hosts: Iterable[Host],
-        destination: str,
-        log_dir: str,
-        python: str,
-        options: Sequence[str],
-    ) -> None:
-        super().__init__(lambda host: ssh_command(host, python, options), SILENCE)
+    def __init__(self, hosts: Iterable[Host], options: Options) -> None:
+        python, extra = options.python, options.launcher_options
+        super().__init__(lambda host: ssh_command(host, python, extra), SILENCE)
         self._hosts = hosts
-        self._destination = destination
-        self._log_dir = log_dir
         self._options = options
 
     async def open(self) -> Running | None:
@@ -46,8 +40,7 @@ class CopyingStarter(DirectStarter):
         return None
 
     async def _copy_to(self, host: Host) -> None:
-        directory = os.getcwd()
-        command = rsync_command(host, directory, self._destination, self._log_dir, self._options)
+        command = rsync_command(host, self._options)
         nowhere, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
         child = await spawn(command, nowhere, nowhere, pipe)
         assert child.stderr is not None
@@ -60,24 +53,30 @@ class CopyingStarter(DirectStarter):
             raise
         if status != 0:
             reason = complaints.replace("\n", "; ")
-            if status == UNREACHABLE:
+            is_gone = status in _GONE
+            if is_gone:
                 reason = f"{reason}; try: {trial(host)}"
             raise StartError(
-                f"{directory} could not be copied to {self._destination} on {host.name}: rsync "
-                f"ended with exit status {status}: {reason}",
+                f"{os.getcwd()} could not be copied to {self._options.sync_dst_dir} on "
+                f"{host.name}: rsync ended with exit status {status}: {reason}",
                 1,
+                host=host if is_gone else None,
             )
 
 
-def rsync_command(
-    host: Host, directory: str, destination: str, log_dir: str, options: Sequence[str]
-) -> list[str]:
-    """Returns the command, with `options` for ssh. What is only at the destination stays."""
-    shell = " ".join(shlex.quote(word) for word in ssh_program(host, options))
+def rsync_command(host: Host, options: Options) -> list[str]:
+    """Returns the command. What is only at the destination stays, the logs stay here.
+
+    It gives up a host from which nothing has come for as long as a process may take to start.
+    """
+    directory, destination = os.getcwd(), options.sync_dst_dir
+    assert destination is not None
+    shell = " ".join(shlex.quote(word) for word in ssh_program(host, options.launcher_options))
     # rsync itself makes only the last directory of a path.
     far_end = f"mkdir -p {shlex.quote(destination)} && rsync"
     command = ["rsync", "-az", "--protect-args", f"--rsh={shell}", f"--rsync-path={far_end}"]
-    inside = os.path.relpath(log_dir, directory)
+    command.append(f"--timeout={math.ceil(options.start_timeout)}")
+    inside = os.path.relpath(options.log_dir, directory)
     if inside.split(os.sep)[0] == DEFAULT_LOGS:
         inside = DEFAULT_LOGS  # with those of earlier jobs
     if not inside.startswith(os.pardir):

@@ -89,9 +89,11 @@ class Running:
         try:
             received = await asyncio.wait_for(self.link.receive(), limit)
         except asyncio.TimeoutError:
-            raise StartError(f"{self.title} does not answer", 1, self.sink) from None
+            text, host = f"{self.title} does not answer", self.process.host
+            raise StartError(text, 1, self.sink, host) from None
         if received is None:
-            raise StartError(f"{self.title}: its supervisor has gone", 1, self.sink)
+            text = f"{self.title}: its supervisor has gone"
+            raise StartError(text, 1, self.sink, self.process.host)
         if "error" in received[0]:
             message = received[0]
             raise StartError(f"{self.title}: {message['error']}", message["status"])

@@ -7,6 +7,8 @@ get SIGTERM only if they have not ended by themselves after so many seconds. Wit
 what else comes through the input goes to the process's own. With "silence" the launcher's host may
 lose its power, of which a connection by ssh hears nothing: a launcher that has said nothing for so
 many seconds is gone. SIGTERM, to the supervisor or by TELL, is passed on, and the process has time.
+It goes to the descendant that has joined the cluster, if any, and then to the process itself: a
+shell in between would end at once, and all it has started with it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from .trace_files import TraceFiles
 GRACE = 3.0
 # A process in the middle of a system call on a dead disk does not even obey SIGKILL.
 GIVE_UP = 5.0
+_LOOK = 0.1  # seconds between looks for a descendant, of whose end nobody hears
 
 _INPUT, _OUTPUT = 0, 1
 # A pipe holds 64 KiB, and 1 MiB at most. Reading just as much leaves nothing of what a process
@@ -111,6 +114,7 @@ class Supervisor:
             self._trace = TraceFiles(there, trace["mark"])
         self._launcher_there = True
         self._told_since: float | None = None
+        self._joined: int | None = None  # who was told in the process's place
         self._end_asked = False
         self._wakeup = self._catch_signals()
         self._reports = report_socket.ReportSocket()
@@ -140,11 +144,12 @@ class Supervisor:
     def supervise(self) -> int:
         """Returns 0 once no descendant is left, 1 when one could not be ended."""
         while not self._end_asked and self._child.returncode is None:
-            told = self._told_since
-            self._wait(None if told is None else max(0.0, told + TOLD_LIMIT - time.monotonic()))
-            if told is not None and time.monotonic() >= told + TOLD_LIMIT:
-                self._end_asked = True
+            self._wait(self._told_left())
+            self._end_asked |= self._told_left() == 0
             self._reap()
+            if self._joined is not None and self._joined not in self._descendants():
+                self._joined = None
+                self._terminate()
         self._reports.close()  # by which the process knows that nobody waits for it any more
         left = self._end_descendants()
         self._reap()
@@ -154,12 +159,20 @@ class Supervisor:
         signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 
+    def _told_left(self) -> float | None:
+        """Returns the seconds for which to wait at most, of those in which the process may end by
+        itself."""
+        if self._told_since is None:
+            return None
+        left = max(0.0, self._told_since + TOLD_LIMIT - time.monotonic())
+        return left if self._joined is None else min(left, _LOOK)
+
     def _end_descendants(self) -> list[int]:
         """Returns those that are still there when even SIGKILL has not ended them in time."""
         begun = time.monotonic() + self._patience
         told: set[int] = set()
         while True:
-            left = process_tree.descendants(os.getpid())
+            left = self._descendants()
             passed = time.monotonic() - begun
             if not left or passed > GRACE + GIVE_UP:
                 return left
@@ -237,8 +250,19 @@ class Supervisor:
         """Tells the process to end, by itself: it may be able to do so in order."""
         if self._told_since is None:
             self._told_since = time.monotonic()
-            if self._child.returncode is None:
-                self._child.terminate()
+            joining = self._reports.joining
+            if joining != self._child.pid and joining in self._descendants():
+                self._joined = joining
+                process_tree.signal_all([joining], signal.SIGTERM)
+            else:
+                self._terminate()
+
+    def _terminate(self) -> None:
+        if self._child.returncode is None:
+            self._child.terminate()
+
+    def _descendants(self) -> list[int]:
+        return process_tree.descendants(os.getpid())
 
     def _forward_output(self, pieces: int = 1) -> None:
         """Passes on what the process has written, at most so many pieces of it."""

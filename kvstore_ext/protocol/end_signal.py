@@ -9,7 +9,7 @@ import threading
 from types import FrameType
 from typing import Callable, NoReturn, Optional
 
-from ..launch_reports import launcher_has_hung_up, report
+from ..launch_reports import launcher_listens, report
 
 STATUS = 128 + signal.SIGTERM  # of a process that was told to end
 TOLD = "told to end by SIGTERM"
@@ -39,6 +39,7 @@ class EndSignal:
     def __init__(self) -> None:
         self._on_main: Callable[[], object] = exit_as_told
         self._came = False
+        self._is_launched = launcher_listens()
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
             end.setblocking(False)
@@ -62,7 +63,7 @@ class EndSignal:
         self._on_main()
 
     def _note(self) -> None:
-        if launcher_has_hung_up():
+        if self._is_launched and not launcher_listens():
             os._exit(STATUS)
         if not self._came:
             self._came = True

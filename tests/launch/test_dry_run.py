@@ -8,6 +8,8 @@ import pytest
 from kvstore_ext.launcher.far_ends import ENTRY
 from kvstore_ext.launcher.job_key import NAME as JOB_KEY
 
+from tests.support.system_packages import need
+
 from .jobs import Job
 
 
@@ -61,6 +63,7 @@ def test_other_hosts(job: Job) -> None:
 
 def test_whom_a_directory_is_copied_to(job: Job) -> None:
     """Each host once that gets a process, with neither this job's logs nor those of others."""
+    need("rsync")
     (job.directory / "hosts").write_text("one slots=2\ntwo\n")
     (job.directory / "servers").write_text("one\nthree\n")
     arguments = ["-H", "hosts", "-SH", "servers", "--sync-dst-dir", "/there", "-n", "1", "-s", "1"]
@@ -75,6 +78,7 @@ def test_whom_a_directory_is_copied_to(job: Job) -> None:
 
 @pytest.mark.parametrize(("launcher", "program"), [("mpi", "mpirun -n 3"), ("slurm", "srun ")])
 def test_one_command_for_all(job: Job, launcher: str, program: str) -> None:
+    need(program.split()[0])
     arguments = ["--launcher", launcher, "-n", "1", "true"]
     assert job.run("--dry-run", *arguments) == 0, job.errors
     assert job.lines[0] == "worker 0 on a host of the batch job: true"

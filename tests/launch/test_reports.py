@@ -186,11 +186,34 @@ def test_a_link_in_the_place_of_an_abandoned_socket_is_not_followed(
     own = tmp_path / "own"
     own.mkdir()
     (own / "socket").write_text("precious")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as abandoned:
-        (tmp_path / "kvstore_ext-abandoned").mkdir()
-        abandoned.bind(str(tmp_path / "kvstore_ext-abandoned" / "socket"))
-    (tmp_path / "kvstore_ext-link").symlink_to(own)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    prefix = _prefix_of_this_host()
+    abandoned = _abandon(tmp_path / f"{prefix}-abandoned")
+    (tmp_path / f"{prefix}-link").symlink_to(own)
     ReportSocket().close()
     assert (own / "socket").read_text() == "precious"
-    assert not (tmp_path / "kvstore_ext-abandoned").exists()
+    assert not abandoned.exists()
+
+
+def test_the_socket_of_another_host_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where hosts share a directory for temporary files nobody here can listen at it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    prefix = _prefix_of_this_host()
+    others = _abandon(tmp_path / f"{prefix[:-1]}{'0' if prefix[-1] != '0' else '1'}-theirs")
+    ReportSocket().close()
+    assert (others / "socket").exists()
+
+
+def _abandon(directory: Path) -> Path:
+    directory.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as abandoned:
+        abandoned.bind(str(directory / "socket"))
+    return directory
+
+
+def _prefix_of_this_host() -> str:
+    receiver = ReportSocket()
+    receiver.close()
+    return Path(str(receiver.path)).parent.name.rpartition("-")[0]

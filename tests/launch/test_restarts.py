@@ -17,6 +17,7 @@ from tests.support.fork_desk import ForkDesk
 
 from .jobs import REPORT, Job
 from .sshd import HOSTS, Sshd
+from .stand_ins import stand_ins
 
 SERVE = ["--server-command", "true"]
 # Appends its attempt to a file, and fails in those that come before the last argument.
@@ -207,6 +208,25 @@ def test_a_job_that_a_signal_has_ended_is_not_started_again(
     assert job.errors[-1] == f"launch: {number.name} has ended the job"
 
 
+def test_a_job_of_scripts_that_open_no_store_is_not_started_again(job: Job) -> None:
+    reason = "within 8 s not all of 1 workers and 1 servers have come to the scheduler at here:1"
+    says = f"""{REPORT} '{{"joining": true}}' '{{"failed": "{reason}"}}'; exit 1"""
+    server = f"sh -c {shlex.quote(says)}"
+    arguments = ["-n", "1", "--server-command", server, "--restarts", "3"]
+    assert job.run(*arguments, "sh", "-c", f"{ATTEMPT} exec sleep 1000") == 1
+    assert attempts(job.directory) == ["0"]
+    assert ": no worker has opened a store" in job.errors[1]
+
+
+def test_a_status_above_those_of_signals_is_the_scripts_own(job: Job) -> None:
+    """sys.exit(-1) is 255: a script that fails so at the same step does so twice at most."""
+    report = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no\\", \\"step\\": 7}'
+    why = f'{REPORT} "{report}"; exit 255'
+    assert job.run("-n", "1", *SERVE, "--restarts", "9", *fail_until(9, why)) == 255
+    assert attempts(job.directory) == ["0", "1"]
+    assert job.errors[-1].endswith("not started again: its script has failed after 7 steps twice")
+
+
 def test_what_cannot_be_run_is_not_tried_again(job: Job) -> None:
     arguments = ["-n", "1", "--server-command", "no_such_program", "--restarts", "3"]
     assert job.run(*arguments, "sleep", "1000") == 127
@@ -224,6 +244,41 @@ def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
     assert job.run(*arguments, "sh", "-c", worker) == 0, job.errors
     shown = [line for line in job.lines if "refused" not in line]
     assert sorted(shown) == [f"[worker {rank}] {host}" for rank, host in enumerate(HOSTS)]
+
+
+@pytest.mark.parametrize("sync", [[], ["--sync-dst-dir", "there"]], ids=["ssh", "rsync"])
+def test_a_host_that_never_answers_is_replaced(job: Job, tmp_path: Path, sync: list[str]) -> None:
+    hostfile = job.directory / "some"
+    hostfile.write_text("first\ngone\nsecond\n")
+    (job.directory / "there").mkdir()
+    arguments = ["-H", str(hostfile), "--interface", "lo", *sync, "-n", "2", "-s", "1", *SERVE]
+    arguments += ["--restarts", "1", "--hosts-needed", "2", "--no-secure", "sh", "-c", "echo up"]
+    environment = stand_ins(tmp_path / "programs")
+    assert job.run(*arguments, environment=environment) == 0, job.errors
+    assert "launch: restart 1 of 1 in 1 s" in job.errors
+    assert "Connection refused; try: ssh gone true" in job.errors[1] or not sync
+    assert sorted(line for line in job.lines if "up" in line) == ["[worker 0] up", "[worker 1] up"]
+
+
+def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
+    """Its connection ends, and a worker that waits for it has said whom it waits for."""
+    hostfile = job.directory / "some"
+    hostfile.write_text("first\nsecond\nthird\n")
+    reason = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no sign of life from worker 1\\"}'
+    first = f"""
+        if [ $KVSTORE_EXT_LAUNCH_RANK = 1 ]
+        then sleep 1; kill -9 $PPID; sleep 1000
+        else {REPORT} "{reason}"; sleep 2; exit 1
+        fi
+    """
+    worker = f"{ATTEMPT} [ $KVSTORE_EXT_ATTEMPT = 1 ] || {{ {first} }}"
+    arguments = ["-H", str(hostfile), "--interface", "lo", "-n", "2", "-s", "1", *SERVE]
+    arguments += ["--restarts", "1", "--hosts-needed", "2", "--no-secure", "sh", "-c", worker]
+    assert job.run(*arguments, environment=stand_ins(tmp_path / "programs")) == 0, job.errors
+    assert "worker 1 on second is lost" in "".join(job.errors)
+    assert not any("on second" in line for line in job.errors[-1:])
+    third = (job.log_dir / "attempt-1").iterdir()
+    assert sorted(file.name for file in third)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,21 @@ def test_the_job_ends_with_a_snapshot(job: Job, name: str) -> None:
     job.assert_gone()
 
 
+def test_a_worker_within_a_shell_ends_with_a_snapshot(job: Job) -> None:
+    """The shell would end at once, and its supervisor all that it has started."""
+    (job.directory / "train.py").write_text(f"import kvstore_ext\n{TRAIN}")
+    train = f"{sys.executable} train.py"
+    (job.directory / "run.sh").write_text(f"{train}\necho goes on\nsleep 1000\n")
+    job.start("-n", "2", "-s", "1", "sh", "run.sh")
+    for rank in (0, 1):
+        job.wait_for_line(f"[worker {rank}] trains")
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 128 + signal.SIGTERM
+    last = rf"launch: SIGTERM has ended the job {SNAPSHOT}"
+    assert re.fullmatch(last, job.errors[-1]), job.errors
+    job.assert_gone()
+
+
 def test_a_worker_that_takes_its_time_to_end(job: Job) -> None:
     """It has more of it than one of a job that fails."""
     worker = "trap 'sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
