@@ -39,6 +39,8 @@ class Lane(ABC):
         What becomes of gradients that are not finite, of keys that travel uncompressed.
     verify_every
         Steps after which workers' parameters are compared; 0 for never.
+    opened_before
+        How many stores of other lanes this process had opened before this lane's first one.
     told_to_end
         What is done where a process of the job is told to end; None for one that is alone.
     stuck
@@ -55,6 +57,7 @@ class Lane(ABC):
     patience: float
     non_finite: _core.NonFinite
     verify_every: int
+    opened_before = 0
     told_to_end: Optional[ToldToEnd] = None
     stuck = False
 

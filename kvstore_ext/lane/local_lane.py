@@ -1,6 +1,7 @@
 """A lane without a cluster: worker and server in one process."""
 from __future__ import annotations
 
+import itertools
 import socket
 from typing import Any, Callable
 
@@ -27,7 +28,10 @@ class LocalLane(Lane):
     workers = 1
     servers = Servers(count=1, big_array=1, flat=False, most_bytes=2**63)
 
+    _of_process = itertools.count()
+
     def __init__(self, name: str, options: Options) -> None:
+        self.opened_before = next(self._of_process)
         self.stock = stock_store("local")
         self.timeout = options.timeout
         self.patience = options.longest_wait
@@ -44,7 +48,7 @@ class LocalLane(Lane):
         """Nobody watches a process that no launcher has started."""
 
     def open_store(self) -> int:
-        """The store's number; a local lane has one."""
+        """The store's number in this lane, which has one."""
         return 0
 
     def set_optimizer(

@@ -4,11 +4,15 @@ from __future__ import annotations
 import sys
 import weakref
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import mxnet as mx
 
+from ..snapshots.random_states import RandomStates
 from ..store.p3_worker import P3Worker
+from ..store.shutdown import open_stores
+
+Step = Callable[..., None]
 
 
 class AutomaticSnapshots:
@@ -18,10 +22,14 @@ class AutomaticSnapshots:
     taken its steps do nothing: nothing is sent, and the network stays as it is. Then the run goes
     on, with the data, the epochs and the schedules that the script has come to.
 
+    The store that makes the first step has the snapshots, after steps of its own. They hold the
+    runs of further stores too, as of a script that trains two networks against each other. Once it
+    is closed the next store to make a step takes its place.
+
     Parameters
     ----------
     directory
-        That of a process's first store; a further one has its own in there.
+        That of a process's first store; one that takes its place has its own in there.
     every
         Steps from one to the next.
     """
@@ -29,45 +37,87 @@ class AutomaticSnapshots:
     def __init__(self, directory: str, every: int) -> None:
         self._directory = Path(directory)
         self._every = every
-        # Steps of a store that were made in an earlier job, and that the script has yet to repeat.
-        self._to_repeat: Any = weakref.WeakKeyDictionary()
+        self._first: Callable[[], Optional[P3Worker]] = lambda: None
+        self._others: Any = weakref.WeakSet()
+        # Steps of the first store made in an earlier job, all of which the script is to repeat.
+        self._to_repeat = 0
+        self._repeated = 0
+        self._seen = False  # whether there was a step
 
     def begin(self) -> None:
         """Has them taken in this process from now on."""
-        mx.gluon.Trainer.step = self._after_steps(mx.gluon.Trainer.step, _store_of_trainer)
-        mx.mod.Module.update = self._after_steps(
-            mx.mod.Module.update, lambda module: module._kvstore
-        )
+        trainer, module = mx.gluon.Trainer, mx.mod.Module
+        trainer.step = self._after_steps(trainer.step, _store_of_trainer)
+        trainer.update = self._after_steps(trainer.update, _store_of_trainer)
+        trainer.allreduce_grads = self._not_repeated(trainer.allreduce_grads, _store_of_trainer)
+        module.update = self._after_steps(module.update, lambda module: module._kvstore)
 
-    def _after_steps(
-        self, step: Callable[..., None], store_of: Callable[[Any], Any]
-    ) -> Callable[..., None]:
+    def conclude(self) -> None:
+        """Says so where a script has trained, and none of its steps was one of these."""
+        made = [store.steps for store in open_stores if not store.closed and store.rank == 0]
+        if not self._seen and any(made):
+            print(
+                f"kvstore_ext: no snapshot is in {self._directory}: the script has made "
+                f"{max(made)} steps, and none by Trainer or Module; have it call store.snapshot",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _after_steps(self, step: Step, store_of: Callable[[Any], Any]) -> Step:
         def step_and_snapshot(owner: Any, *arguments: Any, **named: Any) -> None:
             store = store_of(owner)
             if not isinstance(store, P3Worker):
                 step(owner, *arguments, **named)
-            elif not self._repeats(store):
+                return
+            self._meet(store)
+            is_first = store is self._first()
+            if self._to_repeat == 0:
                 step(owner, *arguments, **named)
-                store.snapshot(self._directory_of(store), self._every)
+                if is_first:
+                    store.snapshot(self._directory_of(store), self._every)
+            elif is_first:
+                self._repeat(store)
 
         return step_and_snapshot
 
-    def _repeats(self, store: P3Worker) -> bool:
-        """Whether this step was made in an earlier job."""
-        if store not in self._to_repeat:
-            self._to_repeat[store] = self._restored(store)
-        left = self._to_repeat[store]
-        if left == 0:
-            return False
-        self._to_repeat[store] = left - 1
-        if left == 1:
-            # Forward passes have drawn random numbers meanwhile, and changed running averages.
+    def _repeat(self, store: P3Worker) -> None:
+        """Comes one step nearer to the snapshot, and goes on from it in the end: forward passes
+        have changed running averages meanwhile, and further stores have come."""
+        self._repeated += 1
+        if self._repeated == self._to_repeat:
+            self._to_repeat = 0
             store.restore(self._directory_of(store))
-        return True
+        elif self._repeated % self._every == 0:
+            # As a snapshot did here, after which random numbers were others: what the script
+            # draws, such as the order of an epoch, is to be the same again.
+            RandomStates().own(store.rank)
+
+    def _not_repeated(self, part: Step, store_of: Callable[[Any], Any]) -> Step:
+        """What is done before a step, and is no step itself."""
+
+        def do_unless_repeated(owner: Any, *arguments: Any, **named: Any) -> None:
+            store = store_of(owner)
+            if isinstance(store, P3Worker):
+                self._meet(store)
+            if not isinstance(store, P3Worker) or self._to_repeat == 0:
+                part(owner, *arguments, **named)
+
+        return do_unless_repeated
+
+    def _meet(self, store: P3Worker) -> None:
+        """Has the snapshots hold the run of a store that is about to make a step."""
+        self._seen = True
+        first = self._first()
+        if first is None or first.closed:
+            self._first = weakref.ref(store)
+            self._to_repeat, self._repeated = self._restored(store), 0
+        elif store is not first and store not in self._others:
+            self._others.add(store)
+            first.include_run_of(store)
 
     def _restored(self, store: P3Worker) -> int:
         directory = self._directory_of(store)
-        step = store.restore(directory)
+        step = store.restore(directory, early=True)
         if step is not None and store.rank == 0:
             print(
                 f"kvstore_ext: goes on from step {step}, of a snapshot in {directory}; until the "

@@ -38,8 +38,9 @@ def main(found: argparse.Namespace) -> None:
         process.main([word for module in found.trust for word in ("--trust", module)])
         return
     _replace(found.replace)
-    if found.snapshot:
-        AutomaticSnapshots(found.snapshot, found.every).begin()
+    snapshots = AutomaticSnapshots(found.snapshot, found.every) if found.snapshot else None
+    if snapshots:
+        snapshots.begin()
     if found.join:
         joining.join_where_batches_end()
     run = as_main.run_module if found.module else as_main.run_script
@@ -48,6 +49,9 @@ def main(found: argparse.Namespace) -> None:
     except Exception as error:
         tell_launcher_of(error)
         raise
+    finally:
+        if snapshots:
+            snapshots.conclude()
 
 
 def _replace(replacements: List[Tuple[str, str]]) -> None:

@@ -11,10 +11,11 @@ from .part import Part, SnapshotError
 from .sealed_files import check_sealed
 
 
-def check_parts(manifest: Manifest, parts: Mapping[str, Part]) -> None:
-    """Raises SnapshotError for a snapshot that a run of these parts cannot go on from."""
+def check_parts(manifest: Manifest, parts: Mapping[str, Part], early: bool) -> None:
+    """Raises SnapshotError for a snapshot that a run of these parts cannot go on from; `early`, it
+    may lack some yet."""
     for name in manifest.about:
-        if name not in parts:
+        if name not in parts and not early:
             raise SnapshotError(
                 f"it has the part {name!r}; this run has {', '.join(map(repr, parts))}"
             )
@@ -23,15 +24,15 @@ def check_parts(manifest: Manifest, parts: Mapping[str, Part]) -> None:
 
 
 def choose(
-    directory: Path, parts: Mapping[str, Part], unfit: Mapping[Entry, str]
+    directory: Path, parts: Mapping[str, Part], early: bool, unfit: Mapping[Entry, str]
 ) -> Optional[Tuple[Entry, Manifest]]:
     """The newest snapshot of a directory that these parts can go on from, or None where there was
     never one. Says on standard error what is wrong with newer ones.
 
     Parameters
     ----------
-    directory, parts
-        Where they are, and the run.
+    directory, parts, early
+        Where they are, and the run, which may lack parts yet if this is early.
     unfit
         What is wrong with those that have turned out to be another run's.
 
@@ -46,7 +47,7 @@ def choose(
             if entry in unfit:
                 raise SnapshotError(unfit[entry])
             manifest = read_manifest(entry.path)
-            check_parts(manifest, parts)
+            check_parts(manifest, parts, early)
             for name, seal in manifest.files.items():
                 check_sealed(entry.path / name, seal)
         except SnapshotError as error:

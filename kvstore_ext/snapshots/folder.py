@@ -42,6 +42,13 @@ def next_number(directory: Path) -> int:
     return max((one.number for one in entries(directory)), default=-1) + 1
 
 
+def remove_unfinished(directory: Path) -> None:
+    """Removes what ends in the midst of writing have left, while nobody writes there."""
+    for one in entries(directory):
+        if not manifest.is_there(one.path):
+            shutil.rmtree(one.path, ignore_errors=True)
+
+
 def remove_others(directory: Path, keep: int) -> None:
     """Removes all but the newest that were completed, and those that may still be written."""
     kept = complete(directory)[:keep]

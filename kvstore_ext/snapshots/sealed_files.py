@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 from .part import SnapshotError
 
 _SUFFIX = ".sha256"
+_PARTIAL = ".part"  # of a file that is not whole yet
 _CHUNK = 1 << 20  # bytes
 
 
@@ -86,6 +87,13 @@ def check_sealed(path: Path, seal: Seal) -> None:
         )
 
 
+def remove_sealed(path: Path) -> None:
+    """Removes such a file, or what there is of it."""
+    for each in (path, path.with_name(path.name + _SUFFIX)):
+        for name in (each.name, each.name + _PARTIAL):
+            path.with_name(name).unlink(missing_ok=True)
+
+
 def read_sealed(path: Path, seal: Seal) -> Any:
     """What was written into a file. It is unpickled, which executes what a stranger may have
     written: only a file that was checked against its manifest, in a directory of one's own."""
@@ -96,7 +104,7 @@ def read_sealed(path: Path, seal: Seal) -> Any:
 
 def write_whole(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
     """Has fill(file) write a file of another name, which gets its own once it is on the disk."""
-    partial = path.with_name(path.name + ".part")
+    partial = path.with_name(path.name + _PARTIAL)
     with partial.open("wb") as file:
         fill(file)
         file.flush()

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 from ..errors import KVStoreError
 from .choice import check_parts, choose
-from .folder import Entry, entry, next_number
+from .folder import Entry, complete, entry, next_number, remove_unfinished
 from .manifest import Manifest, read_manifest
 from .part import Part, RefusedByRank0Error, SnapshotError
 from .random_states import RandomStates
@@ -92,9 +92,9 @@ class Snapshots:
 
     def _begin(self, directory: PathLike, keep: int, step: int) -> None:
         self._taken = step
-        self._writing.join()
         path = Path(directory)
         target = entry(path, self._number(path), step)
+        self._writing.wait()  # rather than have two in memory
         files = {file_of(self._rank): self._collect(lambda part: part.own(self._rank))}
         manifest = None
         if self._rank == 0:
@@ -103,24 +103,25 @@ class Snapshots:
             manifest = Manifest(step=step, workers=self._workers, about=about)
         self._writing.begin(Contents(target, files, manifest, keep))
 
-    def restore(self, directory: PathLike) -> Optional[int]:
+    def restore(self, directory: PathLike, early: bool) -> Optional[int]:
         """Goes on from the newest snapshot that fits; see P3Worker.restore."""
         self.join()
         unfit: Dict[Entry, str] = {}
         fits = False
         while not fits:
-            found = self._chosen(Path(directory), unfit)
+            found = self._chosen(Path(directory), early, unfit)
             if found is None:
                 return None
             target, manifest = found
-            fits = self._prepare(target, manifest, unfit)
+            fits = self._prepare(target, manifest, early, unfit)
         is_own = self._rank < manifest.workers
         own_file = file_of(self._rank if is_own else 0)
         shared, own = [
             read_sealed(target.path / name, manifest.files[name]) for name in (SHARED, own_file)
         ]
         for name, part in self.parts.items():
-            if name in own:  # not what a script has added since
+            is_repeated = early and name == RandomStates.name
+            if name in own and not is_repeated:  # not what a script has added since
                 part.put_back(shared[name], own[name], is_own)
         if self._rank == 0 and manifest.workers != self._workers:
             print(
@@ -151,19 +152,22 @@ class Snapshots:
                         f"snapshots cannot be written to {directory}: {error.strerror}"
                     ) from None
                 number = next_number(directory)
+                remove_unfinished(directory)
             self._next[directory] = int(self._agree([number])[0])
         number = self._next[directory]
         self._next[directory] += 1
         return number
 
-    def _prepare(self, target: Entry, manifest: Manifest, unfit: Dict[Entry, str]) -> bool:
+    def _prepare(
+        self, target: Entry, manifest: Manifest, early: bool, unfit: Dict[Entry, str]
+    ) -> bool:
         """Makes what a script makes later, by which a snapshot may turn out to be another run's;
         whether rank 0 goes on from this one. If not, it is among the unfit."""
         why = ""
         try:
             for name, part in self.parts.items():
                 part.prepare(manifest.about.get(name, {}))
-            check_parts(manifest, self.parts)  # with what was made meanwhile
+            check_parts(manifest, self.parts, early)  # with what was made meanwhile
         except SnapshotError as error:
             why = str(error)
         fits = self._agree([float(not why)])[0] == 1
@@ -176,13 +180,13 @@ class Snapshots:
         return fits
 
     def _chosen(
-        self, directory: Path, unfit: Dict[Entry, str]
+        self, directory: Path, early: bool, unfit: Dict[Entry, str]
     ) -> Optional[tuple[Entry, Manifest]]:
         """Rank 0's choice, as this worker sees it."""
         found, refused = None, None
         if self._rank == 0:
             try:
-                found = choose(directory, self.parts, unfit)
+                found = choose(directory, self.parts, early, unfit)
             except SnapshotError as error:
                 refused = error
         told = [0.0, 0.0, 0.0, 0.0]
@@ -198,6 +202,7 @@ class Snapshots:
                 raise refused from None
             raise
         if kind == 0:
+            self._expect_none(directory)
             return None
         if kind == 2:
             raise refused or RefusedByRank0Error(
@@ -208,6 +213,15 @@ class Snapshots:
         target = entry(directory, int(number), int(step))
         manifest = self._read_as_rank_0(target, content)
         return target, manifest
+
+    def _expect_none(self, directory: Path) -> None:
+        """Raises SnapshotError where there are some after all: rank 0 would begin anew."""
+        found = complete(directory)
+        if found:
+            raise SnapshotError(
+                f"worker 0 finds no snapshot in {directory}; worker {self._rank} finds "
+                f"{found[0].path}: all hosts must share the directory"
+            )
 
     def _read_as_rank_0(self, target: Entry, content: float) -> Manifest:
         try:

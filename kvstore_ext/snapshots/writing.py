@@ -1,6 +1,7 @@
 """Writes snapshots beside training: each worker its own files, rank 0 the manifest at last."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
@@ -10,8 +11,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import KVStoreError
 from .folder import Entry, remove_others
-from .manifest import Manifest
-from .sealed_files import flush_directory, seal_of, write_sealed
+from .manifest import Manifest, is_there
+from .sealed_files import flush_directory, remove_sealed, seal_of, write_sealed
 
 SHARED = "shared.states"
 
@@ -53,18 +54,25 @@ class Writing:
         self._thread = threading.Thread()
         self._failure = ""  # the thread's, until it has ended
 
+    def wait(self) -> None:
+        """Waits until all is written, or could not be."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
     def begin(self, contents: Contents) -> None:
-        """Begins to write, once the one before is written; returns at once after that."""
-        self.join()
-        self._thread = threading.Thread(
-            target=self._run, args=(contents,), daemon=True, name="write snapshot"
-        )
-        self._thread.start()
+        """Begins to write, once the one before is written; returns at once after that. Raises
+        KVStoreError where that one could not be, when this one has begun: others write it too."""
+        try:
+            self.join()
+        finally:
+            self._thread = threading.Thread(
+                target=self._run, args=(contents,), daemon=True, name="write snapshot"
+            )
+            self._thread.start()
 
     def join(self) -> None:
         """Waits until all is written; raises KVStoreError where the last one could not be."""
-        if self._thread.ident is not None:
-            self._thread.join()
+        self.wait()
         failure, self._failure = self._failure, ""
         if failure:
             raise KVStoreError(failure)
@@ -78,6 +86,8 @@ class Writing:
                 f"the snapshot of step {contents.entry.step} could not be written to "
                 f"{contents.entry.path}: {what}"
             )
+            with contextlib.suppress(OSError):
+                _remove_own(contents)
 
     def _write(self, contents: Contents) -> None:
         directory = contents.entry.path
@@ -109,3 +119,13 @@ class Writing:
                     "must call snapshot after the same steps, with a directory that all hosts share"
                 )
             time.sleep(0.05)
+
+
+def _remove_own(contents: Contents) -> None:
+    """Gives back the room on a disk that was full, perhaps."""
+    directory = contents.entry.path
+    if is_there(directory):
+        return
+    for name in contents.files:
+        remove_sealed(directory / name)
+    directory.rmdir()  # unless others have written there

@@ -12,6 +12,7 @@ core, or says so. In reading order:
     sparse_key.py      the policy of keys that travel through MXNet's own store
     snapshot_store.py  how a script has its run written, and goes on from there
     store_run.py       what of the run is the store's
+    other_run.py       the run of a further store, of the same moment
     verified_store.py  whether all workers still have the same parameters
     joining_store.py   a worker that has run out of batches: join, joined
     catching_up.py     what it takes over of the rounds that it has missed

@@ -12,6 +12,7 @@ from ..snapshots import Part, Snapshots
 from ..snapshots.snapshots import PathLike
 from .broadcasts import Broadcasts
 from .joining_store import JoiningStore
+from .other_run import OtherRun
 from .store_run import StoreRun
 
 
@@ -34,7 +35,7 @@ class SnapshotStore(JoiningStore):
     @property
     def number(self) -> int:
         """How many stores this process opened before it."""
-        return self._router.number
+        return self._lane.opened_before + self._router.number
 
     @property
     def steps(self) -> int:
@@ -89,13 +90,21 @@ class SnapshotStore(JoiningStore):
         self._check_open()
         return self._snapshots.take(directory, every, keep)
 
-    def restore(self, directory: PathLike) -> Optional[int]:
+    def restore(self, directory: PathLike, early: bool = False) -> Optional[int]:
         """Goes on from the newest snapshot in a directory that is whole; to be called by all
         workers before the first step. Servers may be another number than before, and so may
         workers, where the method allows it.
 
         Keys must have their first values, and the optimizer must be set, but for those of a
         Trainer, which is made before.
+
+        Parameters
+        ----------
+        directory
+            The one of `snapshot`.
+        early
+            For a first look, before another call: what the script has not made yet, such as a
+            further store's run, is left out, and random generators stay as they are.
 
         Returns
         -------
@@ -110,7 +119,7 @@ class SnapshotStore(JoiningStore):
             each. Where an older one is taken, standard error has the same of the newer ones.
         """
         self._check_open()
-        step = self._snapshots.restore(directory)
+        step = self._snapshots.restore(directory, early)
         if step is not None:
             self._router.steps = step
         return step
@@ -124,6 +133,17 @@ class SnapshotStore(JoiningStore):
             Of a class that is derived from kvstore_ext.snapshots.Part, with a name of its own.
         """
         self._snapshots.include(part)
+
+    def include_run_of(self, other: SnapshotStore) -> None:
+        """Has snapshots of this store hold another one's run too, with the parts of that, so that
+        both are of one moment. Only this store's `snapshot` and `restore` are called then.
+
+        Parameters
+        ----------
+        other
+            A store of the same process, open for as long as its run matters.
+        """
+        self._snapshots.include(OtherRun(other))
 
     def close(self) -> None:
         if self.closed:

@@ -1,7 +1,6 @@
 """Snapshots that are damaged, another run's, or cannot be written: nothing of them is taken."""
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -16,54 +15,11 @@ import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
 from kvstore_ext.compression import differing
-from kvstore_ext.errors import ClusterError
 from kvstore_ext.snapshots import Part
-from kvstore_ext.snapshots.snapshots import Snapshots
 
 from tests.support.processes import LIMIT
 
-SHAPE = (3, 50)
-
-
-def open_store(shape: tuple[int, ...] = SHAPE, optimizer: str = "adam", **compression: Any) -> Any:
-    """A store with one key, whose value is 0."""
-    store = mx.kv.create("p3")
-    if compression:
-        store.set_gradient_compression(compression)
-    store.set_optimizer(mx.optimizer.create(optimizer, learning_rate=0.1))
-    store.init("weight", mx.nd.zeros(shape))
-    return store
-
-
-def value(store: Any) -> np.ndarray:
-    out = mx.nd.empty(SHAPE)
-    store.pull("weight", out=out)
-    return out.asnumpy()
-
-
-def train(directory: Path, steps: int, every: int = 1, keep: int = 9) -> list[np.ndarray]:
-    """Makes steps with snapshots, and returns the values after each."""
-    store = open_store()
-    values = [value(store)]
-    for step in range(1, steps + 1):
-        store.push("weight", mx.nd.full(SHAPE, step))
-        values.append(value(store))
-        assert store.snapshot(directory, every=every, keep=keep) == (step % every == 0)
-    store.close()
-    return values
-
-
-def restored(directory: Path, **how: Any) -> tuple[int | None, np.ndarray]:
-    """The step that a new store goes on from, and its value then."""
-    store = open_store(**how)
-    step = store.restore(directory)
-    found = value(store)
-    store.close()
-    return step, found
-
-
-def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+from .snapshot_runs import SHAPE, names, open_store, restored, train, value
 
 
 class Place(Part):
@@ -222,36 +178,6 @@ def test_a_run_that_lacks_a_part_is_told(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_an_end_in_the_midst_has_left_is_no_snapshot(tmp_path: Path) -> None:
-    train(tmp_path, steps=1)
-    half = tmp_path / "snapshot-000001-step-2"
-    half.mkdir()
-    (half / "worker-0.states.part").write_bytes(b"half")
-    assert restored(tmp_path)[0] == 1
-    train(tmp_path, steps=2, keep=1)
-    assert names(tmp_path) == ["snapshot-000003-step-2"]  # numbers are never used again
-
-
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store()
-
-    def no_space(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", no_space)
-    words = "step 1 could not be written to .*No space left on device"
-    for _ in range(2):
-        store.push("weight", mx.nd.ones(SHAPE))
-        if _ == 0:
-            assert store.snapshot(tmp_path, every=1)
-    with pytest.raises(KVStoreError, match=words):
-        store.snapshot(tmp_path, every=1)
-    store.push("weight", mx.nd.ones(SHAPE))
-    assert store.snapshot(tmp_path, every=1)
-    with pytest.raises(KVStoreError, match="step 3 could not"):
-        store.close()
-
-
 def test_training_goes_on_while_a_snapshot_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,21 +252,3 @@ def test_a_script_has_its_own_part_and_steps_count_on(tmp_path: Path) -> None:
             assert store.snapshot(tmp_path, every=3) == (step % 3 == 0)
         store.close()
     assert names(tmp_path) == ["snapshot-000000-step-3", "snapshot-000001-step-6"]
-
-
-def test_the_first_worker_says_why_though_others_fail_before_it_has_told_them(
-    tmp_path: Path,
-) -> None:
-    damaged = tmp_path / "snapshot-000000-step-4"
-    damaged.mkdir()
-    (damaged / "manifest.json").write_text("{}")
-
-    def told(_: list[float]) -> list[float]:
-        raise ClusterError("worker 1: worker 0 can go on from no snapshot, as it says")
-
-    snapshots = Snapshots(0, 2, 1.0, told, lambda: "")
-    with pytest.raises(KVStoreError, match=r"is not taken: manifest\.json is no"):
-        snapshots.restore(tmp_path)
-    shutil.rmtree(damaged)
-    with pytest.raises(ClusterError, match="as it says"):
-        snapshots.restore(tmp_path)

@@ -11,7 +11,6 @@ from kvstore_ext.compression import TYPES
 from kvstore_ext.config import Options
 
 from tests.support.processes import Ended, run_python
-from tests.support.results import assert_same_bits, parameters_of
 
 # Threads and exit handlers outlive the last line of a script, and still use its module.
 STATE = """
@@ -175,52 +174,6 @@ def test_all_stores_and_compressions_are_listed_with_their_options() -> None:
         for option in dataclasses.fields(method):
             about = method.rules()[option.name].allowed
             assert f"{option.name} = {option.default!r}  ({about})" in listed
-
-
-UNMODIFIED = """
-import os
-import signal
-import sys
-
-import mxnet as mx
-import numpy as np
-from mxnet import autograd, gluon
-
-mx.random.seed(5)
-np.random.seed(6)
-net = gluon.nn.HybridSequential(prefix="net_")
-net.add(gluon.nn.Dense(8), gluon.nn.BatchNorm(), gluon.nn.Dropout(0.5), gluon.nn.Dense(1))
-net.initialize(mx.init.Xavier())
-options = {"learning_rate": 0.1, "momentum": 0.9}
-trainer = gluon.Trainer(net.collect_params(), "sgd", options, kvstore=mx.kv.create("p3"))
-for step in range(12):
-    with autograd.record():
-        loss = net(mx.nd.array(np.random.standard_normal((4, 3)))).square().sum()
-    loss.backward()
-    trainer.step(4)
-    if step == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-net.save_parameters(sys.argv[1])
-"""
-
-
-def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(UNMODIFIED)
-
-    def train(snapshots: str, name: str, last: int, status: int | None = 0) -> str:
-        how = ("--snapshot", tmp_path / snapshots, "--every", 4)
-        command = (*MAIN, *how, script, tmp_path / name, last)
-        return run_python(*command, status=status, directory=tmp_path, fork=True).stderr
-
-    train("undisturbed", "whole", -1)
-    train("disturbed", "killed", 9, status=None)
-    assert not (tmp_path / "killed").exists()
-    notes = train("disturbed", "after", -1)
-    assert re.search("goes on from step [48], of a snapshot in .*disturbed;", notes)
-    whole = parameters_of(tmp_path / "whole")
-    assert len(whole) == 8
-    assert_same_bits(parameters_of(tmp_path / "after"), whole)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""The run of a further store of a script, in the snapshots of its first one: all are of one moment.
+"""
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict
+
+from ..snapshots.part import About, Part
+from ..snapshots.random_states import RandomStates
+
+_BETWEEN = ": "  # a part's name and what it says of itself
+
+
+class OtherRun(Part):
+    """All parts of another store's run but the random states, which are the process's.
+
+    Parameters
+    ----------
+    store
+        The other one, a SnapshotStore. It is not kept alive.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self.name = f"store {store.number}"
+        self._store: Any = weakref.ref(store)
+
+    @property
+    def gone(self) -> bool:
+        store = self._store()
+        return store is None or store.closed
+
+    def about(self) -> About:
+        return {
+            f"{name}{_BETWEEN}{what}": value
+            for name, part in self._parts().items()
+            for what, value in part.about().items()
+        }
+
+    def prepare(self, saved: About) -> None:
+        if saved:  # not what the script has added since
+            for name, part in self._parts().items():
+                part.prepare(_of_part(name, saved))
+
+    def check(self, saved: About) -> None:
+        if saved:
+            for name, part in self._parts().items():
+                part.check(_of_part(name, saved))
+
+    def shared(self) -> Any:
+        found = {name: part.shared() for name, part in self._parts().items()}
+        return {"steps": self._store().steps, "parts": found}
+
+    def own(self, rank: int) -> Any:
+        return {name: part.own(rank) for name, part in self._parts().items()}
+
+    def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
+        for name, part in self._parts().items():
+            if name in own:
+                part.put_back(shared["parts"][name], own[name], is_own)
+        self._store()._router.steps = shared["steps"]
+
+    def _parts(self) -> Dict[str, Part]:
+        parts = self._store()._snapshots.parts
+        return {name: part for name, part in parts.items() if name != RandomStates.name}
+
+
+def _of_part(name: str, saved: About) -> About:
+    prefix = f"{name}{_BETWEEN}"
+    return {
+        what[len(prefix) :]: value for what, value in saved.items() if what.startswith(prefix)
+    }

@@ -1,0 +1,134 @@
+"""kvstore-ext --snapshot: scripts that know nothing of snapshots go on from them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import run_python
+from tests.support.results import assert_same_bits, parameters_of
+
+HEAD = """
+import os
+import signal
+import sys
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+mx.random.seed(5)
+np.random.seed(6)
+
+
+def end_after(step):
+    if step == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+"""
+NETWORK = """
+net = gluon.nn.HybridSequential(prefix="net_")
+net.add(gluon.nn.Dense(8), gluon.nn.BatchNorm(), gluon.nn.Dropout(0.5), gluon.nn.Dense(1))
+net.initialize(mx.init.Xavier())
+options = {"learning_rate": 0.1, "momentum": 0.9}
+parameters = net.collect_params()
+"""
+LOOP = """
+data = np.random.standard_normal((6, 4, 3))
+for step in range(12):
+    if step % 6 == 0:
+        order = np.random.permutation(6)
+        scale = mx.nd.random.uniform(1, 2)
+    batch = data[order[step % 6]] + np.random.standard_normal((4, 3))
+    with autograd.record():
+        loss = (scale * net(mx.nd.array(batch))).square().sum()
+    loss.backward()
+    <step>
+    end_after(step)
+net.save_parameters(sys.argv[1])
+"""
+BY_STEP = f"""{HEAD}{NETWORK}
+trainer = gluon.Trainer(parameters, "sgd", options, kvstore=mx.kv.create("p3"))
+{LOOP.replace("<step>", "trainer.step(4)")}"""
+IN_TWO = """trainer.allreduce_grads()
+    for gradient in (parameter.grad() for parameter in parameters.values()
+                     if parameter.grad_req != "null"):
+        gradient.clip(-0.5, 0.5, out=gradient)
+    trainer.update(4)"""
+BY_UPDATE = f"""{HEAD}{NETWORK}
+store = mx.kv.create("p3")
+trainer = gluon.Trainer(parameters, "sgd", options, kvstore=store, update_on_kvstore=False)
+{LOOP.replace("<step>", IN_TWO)}"""
+# Two networks, each with a store: the critic makes two steps for each of the maker's.
+ADVERSARIES = f"""{HEAD}
+def make(prefix, width):
+    net = gluon.nn.HybridSequential(prefix=prefix)
+    net.add(gluon.nn.Dense(8), gluon.nn.BatchNorm(), gluon.nn.Dense(width))
+    net.initialize(mx.init.Xavier())
+    options = {{"learning_rate": 0.01, "momentum": 0.9}}
+    return net, gluon.Trainer(net.collect_params(), "sgd", options, kvstore=mx.kv.create("p3"))
+
+
+maker, makers = make("maker_", 3)
+critic, critics = make("critic_", 1)
+for step in range(12):
+    for _ in range(2):
+        noise = mx.nd.array(np.random.standard_normal((4, 2)))
+        with autograd.record():
+            loss = (critic(maker(noise)) - 1).square().sum()
+        loss.backward()
+        critics.step(4)
+    with autograd.record():
+        loss = critic(maker(noise)).square().sum()
+    loss.backward()
+    makers.step(4)
+    end_after(step)
+maker.save_parameters(sys.argv[1])
+critic.save_parameters(sys.argv[1] + ".critic")
+"""
+
+
+def run(directory: Path, script: str, snapshots: str, name: str, last: int) -> str:
+    """Runs the script, which is killed after a step unless that is -1; returns what it says."""
+    file = directory / "script.py"
+    file.write_text(script)
+    command = ("--snapshot", directory / snapshots, "--every", 4, file, directory / name, last)
+    status = 0 if last < 0 else None
+    ended = run_python("-m", "kvstore_run", *command, status=status, directory=directory, fork=True)
+    return ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "last", "after"),
+    [(BY_STEP, 9, "[48]"), (BY_UPDATE, 9, "[48]"), (ADVERSARIES, 7, "(4|8|12|16)")],
+    ids=["step", "update", "adversaries"],
+)
+def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(
+    tmp_path: Path, script: str, last: int, after: str
+) -> None:
+    run(tmp_path, script, "undisturbed", "whole", -1)
+    run(tmp_path, script, "disturbed", "killed", last)
+    assert not (tmp_path / "killed").exists()
+    notes = run(tmp_path, script, "disturbed", "after", -1)
+    assert re.search(f"goes on from step {after}, of a snapshot in .*disturbed(/store-1)?;", notes)
+    for name in ("", ".critic") if script == ADVERSARIES else ("",):
+        whole = parameters_of(tmp_path / f"whole{name}")
+        assert len(whole) == 8
+        assert_same_bits(parameters_of(tmp_path / f"after{name}"), whole)
+
+
+def test_a_script_without_trainer_or_module_is_told(tmp_path: Path) -> None:
+    script = f"""{HEAD}
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+for step in range(5):
+    store.pushpull("weight", mx.nd.ones((3,)), out=value)
+value.wait_to_read()
+"""
+    said = run(tmp_path, script, "snapshots", "result", -1)
+    assert re.search("no snapshot is in .*: the script has made 5 steps, and none by Trainer", said)
+    assert "no snapshot is in" not in run(tmp_path, BY_STEP, "snapshots", "result", -1)
