@@ -115,9 +115,11 @@ TEST(Uneven, AFirstValueWaitsForAll) {
             "part: only pushes go on without those that have called store.join");
 }
 
-TEST(Uneven, WhoIsIdlePushesNothing) {
+class Idle : public testing::TestWithParam<const char*> {};
+
+TEST_P(Idle, PushesNothing) {
   Cluster cluster({2, 1, 150000, 20});
-  cluster.Join({10});
+  cluster.Join({10}, GetParam());
   const std::vector<float> input(10);
   cluster.OnEveryWorker([&](int rank, Worker* worker) {
     std::vector<float> output(10);
@@ -129,6 +131,10 @@ TEST(Uneven, WhoIsIdlePushesNothing) {
               "process join together");
   });
 }
+
+// The second begins with a scaler.
+INSTANTIATE_TEST_SUITE_P(Methods, Idle,
+                         testing::Values("", "terngrad clip_sigma=0 scaler_sharing=1 seed=0"));
 
 TEST(Uneven, WhoLeavesIsNotWaitedFor) {
   const std::string failure = FailureOf([](Worker* worker) {

@@ -178,6 +178,24 @@ def test_bytes_that_no_ternary_digits_make_are_refused_or_taken_as_some(name: st
                 assert set(found.tolist()) <= {-0.5, 0.0, 0.5}, value
 
 
+@pytest.mark.parametrize(
+    ("specification", "before", "after"),
+    [("qsgd bits=8 bucket=100 norm=max seed=0 error_feedback=0", "", "x" * 100),
+     ("onebit bucket=100 error_feedback=0", "", "xxxx" + "x" * 13),
+     ("onebit bucket=100 error_feedback=0", "xxxx", "x" * 13)],
+    ids=["norm", "mean", "mean of those below"],
+)
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_that_no_encoder_writes_are_refused(
+    specification: str, before: str, after: str, number: float
+) -> None:
+    codec = _core.Codec(specification, WORKERS)
+    ends = [text.replace("x", "\0").encode() for text in (before, after)]
+    assert np.isfinite(decoded(codec, 100, ends[0] + struct.pack("<f", 1) + ends[1])).all()
+    with pytest.raises(ValueError, match=f"of -?{abs(number)}"):
+        decoded(codec, 100, ends[0] + struct.pack("<f", number) + ends[1])
+
+
 @given(st.sampled_from(METHODS), st.sampled_from(["add_to", "decode_sum"]), st.data())
 def test_no_bytes_of_the_right_size_write_beside_the_slice(
     method: Method, way: str, data: st.DataObject

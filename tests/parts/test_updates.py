@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+import warnings
 from typing import Any
 
 import kvstore_ext
@@ -50,6 +52,46 @@ def value_of(store: kvstore_ext.P3Worker) -> float:
     out = mx.nd.zeros((3,))
     store.pull(0, out=out)
     return float(out.asnumpy()[0])
+
+
+@pytest.mark.parametrize("method", ["terngrad", "onebit", "fp16", "2bit", "dgc", None])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_an_optimizer_that_comes_after_sums_goes_on_from_the_last_one(
+    method: str | None, momentum: float
+) -> None:
+    """Whose bytes are fewer than the value's, where they are encoded."""
+    store = kvstore_ext.P3Worker()
+    if method:
+        store.set_gradient_compression({"type": method})
+    ones = mx.nd.ones((3000,))
+    store.init(0, ones)
+    store.push(0, ones)
+    summed, updated = mx.nd.zeros_like(ones), mx.nd.zeros_like(ones)
+    store.pull(0, out=summed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that parameters travel as floats
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.25, momentum=momentum))
+    store.push(0, ones)
+    store.pull(0, out=updated)
+    assert np.isfinite(updated.asnumpy()).all()
+    if method != "dgc":  # which sends some of it later
+        gradient = np.float32(0.5 if method == "2bit" else 1)
+        np.testing.assert_array_equal(updated.asnumpy(), summed.asnumpy() - gradient / 4)
+    store.close()
+
+
+def test_an_optimizer_that_comes_after_a_round_that_did_not_count() -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(non_finite="skip"))
+    store.init(0, mx.nd.ones((3,)))
+    store.push(0, mx.nd.full((3,), float("nan")))
+    mx.nd.waitall()
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+    out = mx.nd.zeros((3,))
+    store.pushpull(0, mx.nd.ones((3,)), out=out)
+    with pytest.raises(mx.MXNetError, match="key 0, of which there is no value: its last round"):
+        out.wait_to_read()
+    with contextlib.suppress(mx.MXNetError):
+        store.close()
 
 
 def test_setting_an_optimizer_again_keeps_the_values_that_workers_have() -> None:

@@ -84,7 +84,11 @@ void BindKeyEncoder(py::module_* module) {
       .def("prepare", &BoundKeyEncoder::Prepare, py::arg("gradient"), py::arg("round"))
       .def("encode", &BoundKeyEncoder::Encode, py::arg("offset"), py::arg("length"),
            py::arg("scaler"), py::arg("draws"))
-      .def("discard", [](BoundKeyEncoder& bound) { bound.encoder->Discard(); })
+      .def("discard",
+           [](BoundKeyEncoder& bound) {
+             bound.encoder->Discard();
+             bound.prepared = false;
+           })
       .def("take_all", &BoundKeyEncoder::TakeAll, py::arg("offset"), py::arg("length"))
       .def("set_momentum",
            [](BoundKeyEncoder& bound, float momentum) { bound.encoder->SetMomentum(momentum); })

@@ -12,7 +12,8 @@ struct DgcOptions {
   double ratio = 0.001;  // of the elements is sent a round, after the warm-up
   uint64_t warmup = 0;   // rounds
   uint64_t stages = 4;   // of the warm-up, each of which sends less than the one before
-  double clip = 0;       // the l2 norm to which the workers' mean gradient is clipped; 0: none
+  double clip = 0;       // times 1 / sqrt(workers): the l2 norm to which a worker's gradient of a
+                         // key is clipped, so that of independent ones the sum's is; 0: none
   bool masking = false;  // the momentum of what is sent is forgotten
 };
 

@@ -101,6 +101,7 @@ void DgcEncoder::SetState(std::vector<float> state) {
     throw std::invalid_argument("a state of " + std::to_string(state.size()) +
                                 " numbers; this key's has " + std::to_string(2 * elements_));
   }
+  ForgetLast();
   const auto middle = state.begin() + static_cast<std::ptrdiff_t>(state.size() / 2);
   velocities_.assign(middle, state.end());
   state.erase(middle, state.end());

@@ -7,6 +7,7 @@ namespace kvstore_ext {
 namespace {
 
 constexpr char kName[] = "fp16";
+constexpr int16_t kInfinity = 0x7c00;  // the magnitude's bits, which those of NaN are above
 
 std::shared_ptr<const Codec> Make(const MethodValues& values, int) {
   return std::make_shared<Half>(values.Flag("error_feedback"));
@@ -24,10 +25,16 @@ Buffer Half::Encode(const float* values, size_t elements, float, const Draws&) c
 
 void Half::Check(size_t elements, const Buffer& bytes) const {
   CheckSize(kName, bytes, elements, elements * sizeof(uint16_t));
+  const auto* halves = reinterpret_cast<const uint16_t*>(bytes.data.get());
+  if (kernels().largest_half(halves, elements) >= kInfinity) {
+    RefuseBytes(kName, "a number that is not finite");
+  }
 }
 
+// A second pass over all numbers would cost as much as the addition: who gets them has checked
+// them.
 void Half::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
-  Check(elements, bytes);
+  CheckSize(kName, bytes, elements, elements * sizeof(uint16_t));
   kernels().add_half(sum, elements, reinterpret_cast<const uint16_t*>(bytes.data.get()));
 }
 

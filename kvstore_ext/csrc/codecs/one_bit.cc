@@ -4,6 +4,7 @@
 
 #include "codecs/bits.h"
 #include "codecs/kernels/kernels.h"
+#include "support/float16.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {
@@ -54,6 +55,12 @@ Buffer OneBit::Encode(const float* values, size_t elements, float, const Draws&)
 void OneBit::Check(size_t elements, const Buffer& bytes) const {
   const size_t buckets = DivideUp(elements, options_.bucket);
   CheckSize(kName, bytes, elements, EncodedBytes(elements, buckets));
+  for (size_t i = 0; i < 2 * buckets; ++i) {
+    const auto mean = Load<float>(bytes.data.get() + sizeof(float) * i);
+    if (MagnitudeBits(mean) >= kNotFinite) {
+      RefuseBytes(kName, "a mean of " + std::to_string(mean));
+    }
+  }
 }
 
 void OneBit::AddTo(float* sum, size_t elements, const Buffer& bytes) const {

@@ -100,7 +100,9 @@ void Begin(void*, void* on_complete, void* param) {
       }
       End(complete, error);
     };
-    call->worker->Start(std::move(operation));
+    // Whoever ends the operation has the engine delete the call, perhaps before Start returns.
+    const std::shared_ptr<Worker> worker = call->worker;
+    worker->Start(std::move(operation));
   } catch (const std::exception& error) {
     End(complete, error.what());
   }

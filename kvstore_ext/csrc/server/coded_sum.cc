@@ -37,6 +37,16 @@ void CodedSum::FinishSum(uint64_t round) {
   encoding_ = Encoding::kPlain;
 }
 
+void CodedSum::MakePlain() {
+  if (encoding_ == Encoding::kEncoded) {
+    const size_t elements = context().declaration.elements;
+    const Buffer wide = Buffer::Allocate(elements * sizeof(float));
+    codec_->DecodeSum(reinterpret_cast<float*>(wide.data.get()), elements, value_);
+    SetPlain(wide);
+  }
+  SumReduction::MakePlain();
+}
+
 void CodedSum::Encode(uint64_t round) {
   const SliceDeclaration& slice = context().declaration;
   const bool all_encoded = sum_.all_encoded();

@@ -22,6 +22,7 @@ class CodedSum : public SumReduction {
 
  private:
   void AcceptEncoded(const Message& message) override;
+  void MakePlain() override;
   void FinishSum(uint64_t round) override;
   void Encode(uint64_t round);
   void SetPlain(const Buffer& wide);

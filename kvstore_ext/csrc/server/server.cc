@@ -223,8 +223,9 @@ void Server::Abort(const std::string& reason) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (farewell_since_ > 0) return;
     greeted = RanksOf(hosts_);
+    // Whoever is greeted after this hears of it then.
+    if (!failure_.Set(reason)) return;
   }
-  if (!failure_.Set(reason)) return;
   for (auto& link : links_) link->Close();
   const Message message = ControlMessage(MessageType::kAbort, reason);
   for (int worker : greeted) links_[worker]->SendControl(message);

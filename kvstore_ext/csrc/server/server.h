@@ -211,6 +211,8 @@ class Server {
   void Describe(Key* key, const Message& message);
   std::unique_ptr<Reduction> Reduce(const SliceName& name, const SliceDeclaration& declaration);
   void Contribute(Key* key, const Message& message);
+  // Throws std::runtime_error for a worker that is idle, and so takes part in no round.
+  void CheckWorks(int worker, const Key& key) const;
   void CheckNotLeft(const std::set<int>& present, const std::string& what) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void CompareSettings(const Key& key, const SliceState& slice) const;

@@ -100,11 +100,11 @@ void Server::TellWaiting(const Wait& wait, const std::string& why) {
   }
 }
 
-// Nothing to a worker that has left and is gone: ZeroMQ keeps 1000 messages for it, then waits for
-// ever.
+// Nothing to a worker that has left and is gone.
 void Server::Tell(int worker, const Message& message) {
   const double silence = links_[worker]->signs().Silence(Now());
   if (left_.count(worker) != 0 && silence > options_.limits.silence) return;
+  if (options_.limits.IsGivenUp(silence)) return;
   links_[worker]->SendControl(message);
 }
 

@@ -67,11 +67,7 @@ void Server::Contribute(Key* key, const Message& message) {
   const int worker = message.peer;
   const SliceName name(message.header.key, message.header.slice);
   SliceState& slice = SliceOf(name);
-  if (idle_.Has(worker)) {
-    throw std::runtime_error(
-        "worker " + std::to_string(worker) + " pushed key " + key->name +
-        " while it waits in store.join: all stores of a process join together");
-  }
+  CheckWorks(worker, *key);
   const std::set<int>& heard = slice.reduction->heard();
   const bool first = heard.empty();
   recorder_.Reach(message.header.round);
@@ -90,6 +86,12 @@ void Server::Contribute(Key* key, const Message& message) {
   CheckNotIdle(*key, slice);
   CheckNotLeft(*key, heard, slice.round);
   CompleteIfAllHaveCome(name, key, &slice);
+}
+
+void Server::CheckWorks(int worker, const Key& key) const {
+  if (!idle_.Has(worker)) return;
+  throw std::runtime_error("worker " + std::to_string(worker) + " pushed key " + key.name +
+                           " while it waits in store.join: all stores of a process join together");
 }
 
 // Either only rank 0 sends settings, for this server's optimizer, or all workers do, which update
@@ -164,6 +166,7 @@ void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slic
 
 void Server::OnScaler(const Message& message) {
   Key& key = KeyOf(message.header.key);
+  CheckWorks(message.peer, key);
   key.scalers.Take(message, key.name);
   CheckNotLeft(key, key.scalers.senders(), key.scalers.round());
   AnswerScalers(message.header.key, &key);

@@ -1,6 +1,8 @@
 #include "server/sum_reduction.h"
 
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 namespace kvstore_ext {
 
@@ -24,6 +26,7 @@ void SumReduction::Finish(uint64_t round) {
 }
 
 bool SumReduction::TakeGradient(Buffer* gradient) {
+  MakePlain();
   encoding_ = sum_.non_finite() ? Encoding::kSkipped : Encoding::kPlain;
   if (sum_.non_finite()) {
     Drop();
@@ -31,6 +34,15 @@ bool SumReduction::TakeGradient(Buffer* gradient) {
   }
   *gradient = sum_.TakeWide(TakeFactor());
   return true;
+}
+
+void SumReduction::MakePlain() {
+  const SliceDeclaration& slice = context().declaration;
+  if (value_.size == slice.elements * SizeOf(slice.dtype)) return;
+  throw std::runtime_error(
+      "an optimizer is to update key " + slice.name +
+      ", of which there is no value: its last round, without one, did not count, because a "
+      "gradient was not finite; set the optimizer before the first push");
 }
 
 void SumReduction::Drop() {

@@ -37,6 +37,10 @@ class SumReduction : public Reduction {
   // A worker's encoded part. Throws std::exception where the key has no encoding.
   virtual void AcceptEncoded(const Message& message) = 0;
 
+  // Has value_ hold the numbers themselves: before there was an optimizer, it was what a sum is
+  // sent as. Throws std::runtime_error where the last round left none.
+  virtual void MakePlain();
+
   // Ends a round that counts: sets value_ and encoding_.
   virtual void FinishSum(uint64_t round) = 0;
 

@@ -26,6 +26,10 @@ struct Limits {
   // busy host takes its time to say so.
   static double Later(double limit) { return limit + std::max(1.0, 0.1 * limit); }
 
+  // Whether no more signs are given to who has been silent for so long. ZeroMQ keeps 1000 messages
+  // for who is gone; then whoever sends one more waits for ever. Who was cut off hears of those.
+  bool IsGivenUp(double silent) const { return silent > 300 * Interval(); }
+
   // The last part of a notice.
   std::string Prospect() const {
     const bool limited = patience < kForEver;

@@ -72,6 +72,7 @@ void CheckBytes(const Message& message, int rule) {
   Expect((rule & kPayload) != 0 || (header.whole == 0 && bytes == 0), "it has no payload");
   Expect(size_t{header.offset} + bytes <= header.whole && (bytes > 0 || header.whole == 0),
          "its payload is not the part that it should be");
+  Expect(header.type != MessageType::kAbort || !message.text.empty(), "it says no reason");
   Expect(header.type != MessageType::kBatch || bytes == header.whole, "a batch has no parts");
 }
 

@@ -82,15 +82,17 @@ class Handover {
   int Receive(int connection) {
     message_.msg_controllen = CMSG_LEN(sizeof(int));  // one, and not what alignment leaves room for
     const ssize_t bytes = recvmsg(connection, &message_, MSG_CMSG_CLOEXEC);
-    if (bytes != sizeof rank) {
-      if (bytes >= 0) errno = 0;
-      return -1;
+    if (bytes < 0) return -1;
+    const cmsghdr* header = CMSG_FIRSTHDR(&message_);
+    int descriptor = -1;
+    if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    }
+    if (bytes != sizeof rank && descriptor != -1) {
+      close(descriptor);
+      descriptor = -1;
     }
     errno = 0;
-    const cmsghdr* header = CMSG_FIRSTHDR(&message_);
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return -1;
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
     return descriptor;
   }
 

@@ -22,7 +22,7 @@ class SchedulerLink {
   void GiveSign() {
     if (IsLate()) heard_ = Now();  // from now on an answer is awaited
     signed_ = Now();
-    Send(ControlMessage(MessageType::kCredit));
+    if (++unanswered_ <= kMostUnanswered) Send(ControlMessage(MessageType::kCredit));
   }
 
   void Send(Message message) {
@@ -33,7 +33,10 @@ class SchedulerLink {
   }
 
   // To be called with everything that it sent.
-  void Receive() { heard_ = Now(); }
+  void Receive() {
+    heard_ = Now();
+    unanswered_ = 0;
+  }
 
   // For how many seconds it has not been heard of; 0 before the first sign to it, and before the
   // first one after the process was stopped.
@@ -44,13 +47,17 @@ class SchedulerLink {
   void Close() { closed_ = true; }
 
  private:
+  // Signs that may be on their way to a scheduler that is gone: see Close.
+  static constexpr int kMostUnanswered = 300;
+
   bool IsLate() const { return Now() - signed_ > lapse_; }
 
   const std::shared_ptr<Transport> transport_;
   const double lapse_;
   const uint32_t job_;
-  std::atomic<double> heard_{0};   // when, by Now()
-  std::atomic<double> signed_{0};  // when the last sign was given
+  std::atomic<double> heard_{0};    // when, by Now()
+  std::atomic<double> signed_{0};   // when the last sign was given
+  std::atomic<int> unanswered_{0};  // signs
   std::atomic<bool> closed_{false};
 };
 

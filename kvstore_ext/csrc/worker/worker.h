@@ -230,6 +230,7 @@ class Worker {
   std::string Lost();
   std::string Overdue(Key* key);
   std::string Unanswered(double seconds);
+  std::string Unanswered(Key* key, double seconds, std::set<int>* servers);
   void OnNotice(const Message& message);
   void Say(const std::string& notice);
 

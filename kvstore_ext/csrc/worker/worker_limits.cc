@@ -36,7 +36,10 @@ void Worker::CheckDeadlines() {
 
 void Worker::GiveSigns() {
   const std::set<int> greeted = Greeted();
-  for (int server : greeted) links_[server]->SendControl(ControlMessage(MessageType::kCredit));
+  for (int server : greeted) {
+    if (options_.limits.IsGivenUp(links_[server]->signs().Silence(Now()))) continue;
+    links_[server]->SendControl(ControlMessage(MessageType::kCredit));
+  }
   MeasureClocks();
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) scheduler_.GiveSign();
@@ -77,14 +80,34 @@ std::string Worker::Overdue(Key* key) {
   std::lock_guard<std::mutex> lock(key->mutex);
   if (!key->busy || Now() - key->since < Limits::Later(limit)) return "";
   const std::set<int> servers = key->AwaitedServers();
-  return Named("no answer from " + Who("server", servers) + " for key " + key->declared.name +
-               ", round " + std::to_string(key->rounds - 1) + ", within " + Seconds(limit));
+  const std::string what = "key " + key->declared.name + ", round " +
+                           std::to_string(key->rounds - 1) + ", within " + Seconds(limit);
+  if (servers.empty()) return Named("this worker has not written the results of " + what);
+  return Named("no answer from " + Who("server", servers) + " for " + what);
+}
+
+// Who has not answered for a key's operation for so many seconds, and which; empty if there is
+// none.
+std::string Worker::Unanswered(Key* key, double seconds, std::set<int>* servers) {
+  std::lock_guard<std::mutex> lock(key->mutex);
+  if (!key->busy || Now() - key->since < seconds) return "";
+  *servers = key->AwaitedServers();
+  if (servers->empty()) return "";
+  return WhoHave("server", *servers) + " not answered for key " + key->declared.name + ", round " +
+         std::to_string(key->rounds - 1);
 }
 
 // What no server tells of, since it is busy: who has not answered for so many seconds.
 std::string Worker::Unanswered(double seconds) {
   const std::string stock = stock_.Overdue(seconds);
   if (!stock.empty()) return "MXNet's own servers have not " + stock;
+  for (Key* key : Keys()) {
+    std::set<int> servers;
+    const std::string late = Unanswered(key, seconds, &servers);
+    if (late.empty()) continue;
+    std::lock_guard<std::mutex> lock(mutex_);
+    return late + Where("server", servers, hosts_);
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& asked : asked_) {
     if (answers_.count(asked.first) != 0 || Now() - asked.second.since < seconds) continue;
