@@ -103,6 +103,19 @@ class StoreMethod:
         """The policy of a key that the method trains itself; None for the others."""
         return None
 
+    @property
+    def steps_apart(self) -> bool:
+        """Whether workers make steps between two rounds, of which they may have made more or fewer
+        when all have joined: then those of one count."""
+        return False
+
+    def progress(self) -> Any:
+        """What such a worker counts of its steps, for json."""
+        return None
+
+    def follow(self, progress: Any) -> None:
+        """Counts as the worker does whose progress this is."""
+
     def trains(self, name: Key) -> bool:
         """Whether it trains a key itself, so that each worker has a value of its own."""
         return False

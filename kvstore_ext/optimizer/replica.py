@@ -2,7 +2,7 @@
 takes those of another over, with what the optimizer remembers and has counted."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -50,15 +50,24 @@ class Item(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """Parameters with the optimizer that updates them."""
+    """Parameters with the optimizer that updates them.
+
+    Attributes
+    ----------
+    optimizer, items
+        Both.
+    counted
+        The optimizer's indices of parameters that it updates otherwise on every worker, as often.
+    """
 
     optimizer: mx.optimizer.Optimizer
     items: List[Item]
+    counted: FrozenSet[Any] = frozenset()
 
     def progress(self) -> Any:
         """What the optimizer has counted of these parameters, and its numbers, for json."""
         optimizer = self.optimizer
-        indices = {index for item in self.items for _, index in item.states}
+        indices = self.counted | {index for item in self.items for _, index in item.states}
         counts = [
             [device, index, count]
             for device, own in optimizer._all_index_update_counts.items()

@@ -126,23 +126,30 @@ class LocalTraining:
             self.selector.begin_idle(self.chosen, self._core, keys)
 
     def end_idle(self, missed: Mapping[Key, int]) -> None:
-        """It takes part again: every worker is as many steps from its next round, and those since
-        its last one go with that."""
+        """It takes part again, as far as it has missed rounds; `follow` does the rest."""
         if not self._sized:
             return
-        p, q = self.method.p, self.method.q
         for name in self.keys:
-            rounds = self.steps.get(name, 0) // p + missed.get(name, 0)
-            self.steps[name] = rounds * p
-        self.chosen = max(self.chosen, self.rounds // q)
+            self.steps[name] = self.steps.get(name, 0) + missed.get(name, 0) * self.method.p
+        self.chosen = max(self.chosen, self.rounds // self.method.q)
         if self._decides and self.method.selects:
             self.chosen = self.selector.end_idle()
+
+    def progress(self) -> List[int]:
+        """Steps of each key, in the order of the model."""
+        return [self.steps.get(name, 0) for name in self.keys]
+
+    def follow(self, progress: List[int]) -> None:
+        """Is as many steps from the next round as the worker whose progress this is. That has made
+        the same rounds, and more or fewer steps since the last one."""
+        self.steps.update(zip(self.keys, progress))
 
     def _set_sizes(self) -> None:
         parameters = sum(key.elements for key in self.keys.values())
         self._core, together = self.method.sizes(parameters)
         self.model.set_sizes(self._core, together)
         self._sized = True
+        self._select(0)  # at once: states that are saved before the first round have it
 
     def _select(self, selection: int) -> None:
         if self.chosen >= selection:

@@ -65,6 +65,16 @@ class SlimMethod(StoreMethod):
     def end_idle(self, missed: Dict[Key, int]) -> None:
         self._training.end_idle(missed)
 
+    @property
+    def steps_apart(self) -> bool:
+        return self._training.method.p > 1
+
+    def progress(self) -> Any:
+        return self._training.progress()
+
+    def follow(self, progress: Any) -> None:
+        self._training.follow(progress)
+
     def catch_up(self) -> None:
         # The worker's own model begins anew with the global one.
         for name, arrays in self._training.arrays.items():

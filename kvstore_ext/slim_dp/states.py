@@ -66,7 +66,8 @@ class SlimStates:
         Raises
         ------
         KVStoreError
-            For states of other options, another worker, other keys, or another format.
+            For states of other options, another worker, other keys, or another format; where the
+            script has not told where its parameters are.
         ClusterError
             Where the other workers do not load theirs, within the option `patience`.
         """
@@ -84,6 +85,12 @@ class SlimStates:
                 raise KVStoreError(
                     f"the states were saved with {what} {one}; this worker's store has {other}"
                 )
+        unknown = [name for name in training.keys if name not in training.arrays]
+        if unknown:
+            raise KVStoreError(
+                f"key {unknown[0]!r}: the store does not know the script's parameters, which are "
+                "to get the worker's own values; broadcast the key before, or pull it"
+            )
         mx.nd.waitall()
         training.selector.join()
         training.steps = dict(saved["steps"])
@@ -100,7 +107,7 @@ class SlimStates:
             for selection, parts in cut[name].items():
                 for index, members in enumerate(parts):
                     self._codecs[name].set_core(index, selection, members)
-            for array in training.arrays.get(name, []):
+            for array in training.arrays[name]:
                 mx.nd.array(saved["local"][name]).copyto(array)
         if self._rank == 0:
             self._put_on_servers(saved["global"], cut)

@@ -41,6 +41,10 @@ class TrainedLocally(DensePolicy):
             self._training.arrays[self.name] = outs
         super().begin(value, outs, priority)
 
+    def pull(self, outs: Values, priority: int) -> None:
+        self._training.arrays.setdefault(self.name, outs)
+        super().pull(outs, priority)
+
     def push(self, values: Values, priority: int) -> None:
         raise NotImplementedError("check_push refuses gradients without parameters")
 

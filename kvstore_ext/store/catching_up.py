@@ -12,17 +12,20 @@ import mxnet as mx
 from ..lane.lane import Lane
 from ..optimizer.replica import Replica
 from ..protocol.handover import Handover
+from .key_router import KeyRouter
 
 # By a store's number, its replicas: its own, and those of Trainers or Modules.
 Replicas = Dict[int, List[Optional[Replica]]]
 
 
-def hand_over(lane: Lane, replicas: Replicas, leaves: bool, takes: bool) -> None:
-    """To be called on all workers at the same time.
+def hand_over(
+    lane: Lane, replicas: Replicas, routers: Dict[int, KeyRouter], leaves: bool, takes: bool
+) -> None:
+    """To be called on all workers at the same time. All count steps as one of them then.
 
     Parameters
     ----------
-    replicas
+    replicas, routers
         Of the stores that are open here. Another worker may have one more or less, whose last
         reference has gone at another time: nobody trains with that.
     leaves, takes
@@ -31,26 +34,32 @@ def hand_over(lane: Lane, replicas: Replicas, leaves: bool, takes: bool) -> None
     handover = Handover(lane.worker, lane.servers.count)
     if leaves:
         mx.nd.waitall()
+        for number, router in routers.items():
+            handover.leave(f"{number} steps", note=router.progress())
         for name, replica in _named(replicas):
             handover.leave(name, note=replica.progress())
             for item in replica.items:
                 handover.leave(f"{name} {item.name}", item.state())
         handover.settle()
     lane.barrier()
-    if takes:
+    if not leaves:
+        for number, router in routers.items():
+            left = handover.take(f"{number} steps")
+            if left is not None:
+                router.follow(left[1])
         for name, replica in _named(replicas):
-            _take(handover, name, replica)
+            _take(handover, name, replica, takes)
     lane.barrier()
     if leaves:
         handover.clear()
 
 
-def _take(handover: Handover, name: str, replica: Replica) -> None:
+def _take(handover: Handover, name: str, replica: Replica, values: bool) -> None:
     progress = handover.take(name)
     if progress is None:
         return
     replica.follow(progress[1])
-    for item in replica.items:
+    for item in replica.items if values else ():
         left = handover.take(f"{name} {item.name}")
         if left is not None:
             item.take(left[0])

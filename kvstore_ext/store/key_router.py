@@ -204,17 +204,29 @@ class KeyRouter:
             self._pushes.skip(name, rounds)
         self.method.end_idle(missed)
 
+    def progress(self) -> Any:
+        """What this worker counts of its steps, for json."""
+        pushes = [self._pushes.count(name) for name in self.keys]
+        return {"pushes": pushes, "method": self.method.progress()}
+
+    def follow(self, progress: Any) -> None:
+        """Counts as the worker does whose progress this is."""
+        self._pushes.take_counts(dict(zip(self.keys, progress["pushes"])))
+        self.method.follow(progress["method"])
+
     def replica(self) -> Optional[Replica]:
-        """What this worker updates as all others do, if it does."""
+        """What this worker updates as all others do, if it does, and what else its optimizer
+        counts."""
         states = self._worker_states
         if states is None:
             return None
+        counted = frozenset(name for name in self.keys if self.method.trains(name))
         items = [
             Item(str(place), [policy.value], [(states, policy.name)])
             for place, policy in enumerate(self.policies.values())
             if isinstance(policy, UpdatedOnWorkers)
         ]
-        return Replica(states.optimizer, items)
+        return Replica(states.optimizer, items, counted)
 
     def refresh(self) -> None:
         """Writes the newest values where the script has them."""

@@ -80,6 +80,15 @@ class Pushes:
         if self._on_servers and states is not None:
             states.optimizer.num_update = self._first_update + self.step
 
+    def count(self, name: Key) -> int:
+        """How often a key was pushed."""
+        return self._counts.get(name, 0)
+
+    def take_counts(self, counts: Dict[Key, int]) -> None:
+        """Counts on from what another worker has counted of these keys."""
+        self._counts.update(counts)
+        self.step = max(self._counts.values(), default=self.step)
+
     def forget(self, name: Key) -> None:
         """The key's servers are others from now on, and know nothing."""
         if self._watch is not None:

@@ -1,6 +1,7 @@
 """What a script does with the store slim_dp, on two workers; each check has stores of its own."""
 from __future__ import annotations
 
+import tempfile
 import time
 from typing import Any
 
@@ -234,6 +235,42 @@ def cores_are_chosen_while_rank_0_has_run_out(_: KVStore) -> None:
     check_uneven(1, p=3, q=1, values="terngrad")
 
 
+def steps_are_counted_alike_after_a_join(_: KVStore) -> None:
+    """Also by a schedule of the optimizer, which ends the job where it differs."""
+    for p, epoch in ((1, (4, 11)), (2, (4, 11)), (3, (2, 1)), (3, (2, 2))):
+        store = open_store(p=p, q=1)
+        schedule = mx.lr_scheduler.PolyScheduler(100, base_lr=0.5)
+        optimizer = mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=schedule)
+        store.set_optimizer(optimizer)
+        value = mx.nd.zeros((90,))
+        store.broadcast(0, value, out=value)
+        for number in range(1, 4):
+            with store.joined():
+                for _ in range(epoch[store.rank]):
+                    store.pushpull(0, mx.nd.ones_like(value), out=value)
+            expected = number * max(epoch) if epoch != (2, 1) else number * epoch[0]
+            assert store.steps == expected, (p, epoch, number, store.steps)
+            assert optimizer.num_update == expected
+        assert store._router.rounds()[0] == 1 + store.steps // p
+        store.close()
+
+
+def states_are_saved_before_the_first_round(_: KVStore) -> None:
+    store = open_store(p=3, q=1)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    value = mx.nd.zeros((90,))
+    store.broadcast(0, value, out=value)
+    store.pushpull(0, mx.nd.ones_like(value), out=value)
+    with tempfile.TemporaryDirectory() as directory:
+        store.save_optimizer_states(f"{directory}/states")
+        saved = value.asnumpy()
+        for _ in range(5):
+            store.pushpull(0, mx.nd.ones_like(value), out=value)
+        store.load_optimizer_states(f"{directory}/states")
+    np.testing.assert_array_equal(value.asnumpy(), saved)
+    store.close()
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -253,5 +290,7 @@ CHECKS = {
         a_modules_own_parameters_come_back_after_the_global_ones,
         a_worker_that_has_run_out_takes_the_global_model_over,
         cores_are_chosen_while_rank_0_has_run_out,
+        steps_are_counted_alike_after_a_join,
+        states_are_saved_before_the_first_round,
     )
 }
