@@ -1,7 +1,7 @@
 """The global model: an ensemble as a block of its own."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -21,7 +21,8 @@ class Ensemble(HybridBlock):
     members
         Networks that map the same inputs to scores (batch, C).
     coefficients
-        (K,), float32; None for 1/K each. They are saved with the parameters.
+        (K,), float32; None for 1/K each. They are saved with the parameters, and lie where those of
+        the members do; where these have no place yet, they get theirs together.
     """
 
     def __init__(
@@ -38,12 +39,22 @@ class Ensemble(HybridBlock):
                 init=mx.init.Constant(mx.nd.array(values)),
                 grad_req="null",
             )
-        self.coefficients.initialize()
+        contexts = _contexts_of(members)
+        if contexts:
+            self.coefficients.initialize(ctx=contexts)
 
     def hybrid_forward(self, F: Any, x: Any, coefficients: Any) -> Any:
         outputs = [F.softmax(member(x)) for member in self.members]
         stacked = F.stack(*outputs, axis=0)
         return F.broadcast_mul(stacked, coefficients.reshape((-1, 1, 1))).sum(axis=0)
+
+
+def _contexts_of(members: Sequence[HybridBlock]) -> List[mx.Context]:
+    """The devices of the first member's parameters; none where these are not initialised."""
+    for parameter in members[0].collect_params().values() if members else ():
+        if parameter._data is not None or parameter._deferred_init:
+            return list(parameter.list_ctx())
+    return []
 
 
 def copy_of(

@@ -33,8 +33,8 @@ class Learner:
         optimizer_params: Optional[Dict[str, Any]],
     ) -> None:
         self.network = network
-        self._infer(network, data)
         self.context = context_of(network)
+        self._infer(network, data)
         self.examples = Examples(data, "data", self.context)
         inputs, labels = self.examples.batch(np.arange(min(len(self.examples), 8)))
         self.classes = check_scores(network(inputs), labels)

@@ -103,8 +103,8 @@ class Trainer:
         check_store(store)
         if method.name == "s_dnn" and store.num_workers > 1:
             raise OptionError(f"ec_dnn: s_dnn is for one worker; the job has {store.num_workers}")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise OptionError(f"ec_dnn: batch_size is {batch_size!r}; it must be 1 or more")
+        _check_whole("batch_size", batch_size, 1)
+        _check_whole("seed", seed, 0)
         self.method = method
         self.steps = 0  # mini-batches trained on so far
         self.training_losses: Optional[np.ndarray] = None
@@ -148,9 +148,13 @@ class Trainer:
 
         Raises
         ------
+        OptionError
+            For a negative count, or an evaluate_every below 1.
         ClusterError
             Where a worker does not come within the store's option `patience`, or fails.
         """
+        _check_whole("count", count, 0)
+        _check_whole("evaluate_every", evaluate_every, 1)
         for left in reversed(range(count)):
             self._round += 1
             last = left == 0
@@ -169,7 +173,7 @@ class Trainer:
                 found = self._evaluation.of_one(self._evaluation.count_own())
         elif self.method.name == "ma_dnn":
             found = self._average(self._evaluation if evaluates else None)
-        elif self.method.compresses or last or evaluates:
+        elif self.method.is_ensemble and (self.method.compresses or last or evaluates):
             relabels = self.method.compresses or last
             found = self._aggregate(relabels, self._evaluation if evaluates else None)
         return Aggregation(
@@ -315,3 +319,8 @@ class Trainer:
     def _stepped(self, loss: Optional[float]) -> None:
         self.steps += 1
         self._on_step(loss)
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"ec_dnn: {name} is {value!r}; it must be {least} or more")

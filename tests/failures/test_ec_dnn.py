@@ -62,6 +62,13 @@ class Chain(HybridBlock):
         return self.body(x)
 
 
+def deferred() -> nn.Sequential:
+    """No HybridBlock, whose shapes a first forward pass is to tell."""
+    network = nn.Sequential()
+    network.add(nn.Dense(4))
+    return network
+
+
 @pytest.mark.parametrize(
     ("network", "data", "words"),
     [
@@ -76,6 +83,7 @@ class Chain(HybridBlock):
         (Chain(), (INPUTS[:0], LABELS[:0]), "no examples"),
         (Chain(), INPUTS, "a ndarray.*a pair"),
         (nn.Sequential(), (INPUTS, LABELS), "Sequential.*HybridBlock"),
+        (deferred(), (INPUTS, LABELS), "Sequential.*HybridBlock"),
     ],
 )
 def test_networks_and_data_that_do_not_fit(network: Any, data: Any, words: str) -> None:
@@ -134,6 +142,32 @@ def test_a_store_with_an_optimizer() -> None:
 def test_a_batch_of_nothing() -> None:
     with pytest.raises(OptionError, match="batch_size is 0"):
         train(ready(), (INPUTS, LABELS), batch_size=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"evaluate_every": 0}, "evaluate_every is 0; it must be 1"), ({"count": -1}, "count is -1")],
+)
+def test_rounds_that_cannot_be(options: dict[str, int], words: str) -> None:
+    store = mx.kv.create("p3")
+    trainer = ec_dnn.Trainer(
+        ready(), (INPUTS, LABELS), "sgd", method=ec_dnn.Method("ec_dnn_s", tau=3), store=store,
+        batch_size=5,
+    )
+    with pytest.raises(OptionError, match=words):
+        next(trainer.rounds(**{"count": 2, **options}))
+    store.close()
+
+
+def test_one_network_is_no_ensemble_and_relabels_nothing() -> None:
+    store = mx.kv.create("p3")
+    trainer = ec_dnn.Trainer(
+        ready(), (INPUTS, LABELS), "sgd", method=ec_dnn.Method("s_dnn", tau=3), store=store,
+        batch_size=5,
+    )
+    for report in trainer.rounds(2):
+        assert (report.relabelled, report.ensemble_loss) == (0, None)
+    store.close()
 
 
 def test_training_that_diverges_is_named() -> None:

@@ -147,6 +147,21 @@ def test_ensembles_are_saved_loaded_and_hybridized(tmp_path: Path, weights: np.n
         np.testing.assert_allclose(block(inputs).asnumpy(), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_an_ensemble_is_where_its_members_are(tmp_path: Path) -> None:
+    device = mx.cpu(1)
+    inputs = mx.nd.ones((2, 3), ctx=device)
+    members = [make_network() for _ in range(2)]
+    for member in members:
+        member.initialize(ctx=device)
+        member(inputs)
+    ensemble = ec_dnn.Ensemble(members)
+    expected = ensemble(inputs).asnumpy()
+    ensemble.save_parameters(str(tmp_path / "ensemble"))
+    loaded = ec_dnn.Ensemble([make_network() for _ in range(2)])
+    loaded.load_parameters(str(tmp_path / "ensemble"), ctx=device)
+    np.testing.assert_array_equal(loaded(inputs).asnumpy(), expected)
+
+
 def test_a_copy_has_the_parameters_and_refuses_another_architecture() -> None:
     network = make_network()
     network.initialize()
