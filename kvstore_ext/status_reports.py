@@ -1,10 +1,11 @@
 """Once a second, what this process is doing, for who watches the job beside it.
 
-    {"status": {"at": 81.2, "steps": 40, "waiting": 3.1, "sent": 1000, "received": 900}}
+    {"status": {"at": 81.2, "steps": 4040, "made": 40, "waiting": 3.1, "sent": 10, "received": 9}}
 
-is a worker's: `at` is its own clock in seconds, the others have added up since it began, in steps,
-seconds and bytes; `waiting` is the time in which the script needed parameters that were on their
-way. A server says `held`, bytes of values and open sums, instead of steps and waiting, and
+is a worker's: `at` is its own clock in seconds, `steps` is how many its run has behind it, those of
+an earlier job included. The others have added up since it began, in steps, seconds and bytes;
+`waiting` is the time in which the script needed parameters that were on their
+way. A server says `held`, bytes of values and open sums, instead of steps, made and waiting, and
 `workers`: by rank, slices pushed to it, seconds by which they came after the first worker's, and
 seconds for which a round waits for it now.
 

@@ -5,12 +5,23 @@ import ctypes
 import os
 import platform
 import time
+from typing import Tuple
 
 from .finding import Finding, note, wrong
 
 _GIB = 1 << 30
 _ENOUGH = 1 * _GIB  # bytes, which a worker and a server of a small model take
-_CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Of version 2 and 1: the limit, what is used of it, and which part of that files take in the end,
+# which the kernel gives back when it is needed.
+_CGROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+)
 _TIME_ERROR = 5  # what adjtimex returns while nothing keeps the clock right
 
 
@@ -30,9 +41,9 @@ def memory() -> Finding:
     total, available = (
         int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable")
     )
-    limit = _container_limit()
+    limit, used = _of_container()
     if limit < total:
-        total, available = limit, min(limit, available)
+        total, available = limit, max(0, min(limit - used, available))
     found = f"{total / _GIB:.1f} GiB, of which {available / _GIB:.1f} GiB are free"
     if available >= _ENOUGH:
         return Finding("memory", found)
@@ -53,11 +64,25 @@ def clock() -> Finding:
     return note("clock", f"{found}, kept by nobody", remedy)
 
 
-def _container_limit() -> int:
-    """The bytes that this process's control group may use, or what no host has."""
-    for path in _CGROUP:
-        if os.path.exists(path):
-            with open(path, encoding="ascii") as file:
-                text = file.read().strip()
-            return int(text) if text.isdigit() else 1 << 62
-    return 1 << 62
+def _of_container() -> Tuple[int, int]:
+    """The bytes that this process's control group may use, or what no host has; and those that it
+    uses."""
+    for directory, limit, usage, files in _CGROUPS:
+        text = _read(directory, limit)
+        if text.isdigit():
+            said = f"{usage} {_read(directory, usage)}\n{_read(directory, 'memory.stat')}"
+            fields = dict(line.split() for line in said.splitlines() if len(line.split()) == 2)
+            used = int(fields.get(usage, 0)) - int(fields.get(files, 0))
+            return int(text), max(0, used)
+        if text:
+            break
+    return 1 << 62, 0
+
+
+def _read(directory: str, name: str) -> str:
+    """What a file of a control group says; nothing where there is none."""
+    try:
+        with open(os.path.join(directory, name), encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

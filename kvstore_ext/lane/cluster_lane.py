@@ -130,6 +130,7 @@ class ClusterLane(Lane):
         sent, received = self.worker.traffic()
         return {
             "steps": max((store.steps for store in stores), default=0),
+            "made": max((store.steps_made for store in stores), default=0),
             "waiting": round(self.worker.totals().first, 4),
             "sent": sum(sent.values()),
             "received": sum(received.values()),

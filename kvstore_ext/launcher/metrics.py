@@ -13,7 +13,7 @@ from .status import Row
 # By metric: the figure of a process's row, its role if only one has it, and what it is. Those that
 # end in _total are counters, whose rates Prometheus makes itself.
 METRICS = {
-    "kvstore_ext_steps_total": ("steps", "worker", "Steps that the worker's run has behind it."),
+    "kvstore_ext_steps_total": ("made", "worker", "Steps that the worker has made in this job."),
     "kvstore_ext_sent_bytes_total": ("sent", None, "Bytes that the process has sent on the lane."),
     "kvstore_ext_received_bytes_total": (
         "received",

@@ -16,6 +16,8 @@ from .running import Running
 
 # A figure's rate is over this many of the last reports, which come once a second.
 _LAST = 5
+# A process that has not reported for so many seconds is stopped, or its host is: it has no rates.
+_SILENT = 5.0
 # A worker is no straggler whose pushes come so many seconds after the first one's: that is jitter.
 _NOT_LATE = 0.01
 
@@ -24,9 +26,11 @@ Row = Dict[str, Any]
 
 @dataclass
 class Follower:
-    """Makes rates of one process's counters. `rows` has its last reports, oldest first."""
+    """Makes rates of one process's counters. `rows` has its last reports, oldest first, and `heard`
+    is when the last one came, of the launcher's monotonic clock."""
 
     rows: list[Row] = field(default_factory=list)
+    heard: float = 0.0
 
     def take(self, row: Row) -> None:
         """Adds a report, unless it is there already."""
@@ -35,6 +39,7 @@ class Follower:
         if self.rows and row.get("at", 0.0) < self.rows[-1].get("at", 0.0):
             self.rows.clear()  # of an earlier store or attempt
         self.rows = [*self.rows, row][-_LAST:]
+        self.heard = time.monotonic()
 
     def total(self, name: str) -> float:
         """Returns what a counter has come to; 0 where nothing was reported."""
@@ -42,7 +47,7 @@ class Follower:
 
     def rate(self, name: str) -> float:
         """Returns how much a counter has grown each second, lately."""
-        if len(self.rows) < 2:
+        if len(self.rows) < 2 or time.monotonic() - self.heard > _SILENT:
             return 0.0
         first, last = self.rows[0], self.rows[-1]
         grown = last.get(name, 0) - first.get(name, 0)
@@ -59,22 +64,24 @@ class Status:
     def look(self, running: Sequence[Running]) -> Row:
         """Returns what one can say of the job now, as JSON has it.
 
-        "processes" has a row each: role, rank, host, state, steps, sent and received (bytes since
-        the beginning), the same with _rate (a second), waiting (a share of the last seconds),
+        "processes" has a row each: role, rank, host, state, steps (of its run), made (those of this
+        job), sent and received (bytes since the beginning), steps_rate, sent_rate and received_rate
+        (a second), waiting (a share of the last seconds),
         held (bytes of a server) and late (seconds, lately, by which a worker's pushes
         came after the first worker's; or for which it keeps the others waiting). A state is starts,
         runs, ended, failed, or stopped by the launcher.
         "slowest" is the worker that was last of all for that long, or None. "measured": all workers
-        have reported twice, so that there are rates.
+        that have not ended have reported twice, so that there are rates.
         """
         late = self._lateness(running)
         stands = any(each.account.joined.done() for each in running)
         rows = [self._row(each, late, stands) for each in running]
         workers = [row for row in rows if row["role"] == "worker"]
-        waiting = [
-            row["waiting"] for each, row in zip(running, rows)
-            if row["role"] == "worker" and not each.ended.done() and self._has_rates(each)
+        training = [
+            (each, row) for each, row in zip(running, rows)
+            if row["role"] == "worker" and not each.ended.done()
         ]
+        waiting = [row["waiting"] for each, row in training if self._has_rates(each)]
         slowest = max(workers, key=lambda row: row["late"], default=None)
         if slowest is None or len(workers) < 2 or slowest["late"] < _NOT_LATE:
             slowest = None
@@ -83,10 +90,8 @@ class Status:
             "state": "running",
             "processes": rows,
             "slowest": slowest and f"worker {slowest['rank']}",
-            "measured": all(
-                self._has_rates(each) for each in running if each.process.role == "worker"
-            ),
-            "steps_rate": min((row["steps_rate"] for row in workers), default=0.0),
+            "measured": all(self._has_rates(each) for each, _ in training),
+            "steps_rate": min((row["steps_rate"] for _, row in training), default=0.0),
             "waiting": _mean(waiting),
             "sent_rate": sum(row["sent_rate"] for row in workers),
             "received_rate": sum(row["received_rate"] for row in workers),
@@ -110,9 +115,10 @@ class Status:
             "late": late.get(rank or 0, 0.0) if process.role == "worker" and not ended else 0.0,
             "held": int(follower.total("held")),
         }
-        for name in ("steps", "sent", "received"):
+        for name in ("steps", "made", "sent", "received"):
             row[name] = int(follower.total(name))
-            row[f"{name}_rate"] = 0.0 if ended else follower.rate(name)
+        for name, counter in (("steps", "made"), ("sent", "sent"), ("received", "received")):
+            row[f"{name}_rate"] = 0.0 if ended else follower.rate(counter)
         row["waiting"] = 0.0 if ended else min(1.0, follower.rate("waiting"))
         return row
 

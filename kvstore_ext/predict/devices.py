@@ -1,12 +1,13 @@
 """Devices that a network's times can be scaled to."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, Tuple
 
 from .network import Network, NetworkError
 
 # Arithmetic in float32 and memory, in operations and bytes a second, by the makers' data sheets.
-# The networks' own times are those of the first.
+# The papers' networks have times of the first.
 DEVICES: Dict[str, Tuple[float, float]] = {
     "p4000": (5.3e12, 243e9),
     "m60": (4.8e12, 160e9),
@@ -15,6 +16,7 @@ DEVICES: Dict[str, Tuple[float, float]] = {
     "v100": (15.7e12, 900e9),
     "a100": (19.5e12, 1555e9),
 }
+_FIRST = "p4000"
 
 
 def on(network: Network, device: str) -> Network:
@@ -23,25 +25,37 @@ def on(network: Network, device: str) -> Network:
     Parameters
     ----------
     network : Network
-        With times of the first of DEVICES, unless `device` says how long an iteration takes.
+        With times of the first of DEVICES, unless `device` says how long an iteration takes: of
+        another device, such as the host of a traced job, nobody knows how fast it is.
     device : str
         One of DEVICES, or the seconds that an iteration takes without communication.
 
     Raises
     ------
     NetworkError
-        For another word, or a number of seconds that is not more than 0.
+        For another word, a number of seconds that is not more than 0, or the name of a device
+        where the network's times are of an unknown one.
     """
     try:
         seconds = float(device)
     except ValueError:
         seconds = 0.0
     if 0 < seconds < float("inf"):
-        return network.scaled(seconds / network.compute)
+        described = f"{network.device}, as if an iteration took {seconds:g} s"
+        return replace(network.scaled(seconds / network.compute), device=described)
     if device not in DEVICES:
         raise NetworkError(
             f"there is no device {device!r}; there are {', '.join(DEVICES)}, or give the seconds "
             f"that an iteration takes without communication"
         )
-    gains = [new / old for new, old in zip(DEVICES[device], DEVICES["p4000"])]
-    return network.scaled(1 / min(gains))
+    known = f"Quadro {_FIRST.upper()}"
+    if not network.device.startswith(known):
+        raise NetworkError(
+            f"--device {device} scales times of a {known}, which the papers' networks have; those "
+            f"of {network.name} are of {network.device}: give the seconds that an iteration takes "
+            "without communication"
+        )
+    gains = [new / old for new, old in zip(DEVICES[device], DEVICES[_FIRST])]
+    arithmetic, memory = DEVICES[device]
+    described = f"{device}, by its {arithmetic / 1e12:g} TFLOP/s and {memory / 1e9:g} GB/s"
+    return replace(network.scaled(1 / min(gains)), device=described)

@@ -18,7 +18,7 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
 
     A layer's event lasts from the end of the one before, what it waited for included. So its time
     is the median of the backward passes, which wait for nothing, and of the quicker half of the
-    forward passes.
+    forward passes: in a step, in which it may be called again and again, and on several devices.
 
     Parameters
     ----------
@@ -36,7 +36,10 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     if not job.workers:
         raise NetworkError("the trace has no worker, only servers: layers are recorded on workers")
     worker = job.workers[0]
-    passes = {kind: _by_layer(worker.passes(kind)) for kind in (Kind.FORWARD, Kind.BACKWARD)}
+    steps = np.sort(worker.of_kind(Kind.STEP)["begin"])
+    passes = {
+        kind: _by_layer(worker.passes(kind), steps) for kind in (Kind.FORWARD, Kind.BACKWARD)
+    }
     keys = keys_of_layers(job)
     order = _order(worker.passes(Kind.FORWARD))
     if not keys or not order:
@@ -66,11 +69,17 @@ def _floats(key: KeyInfo) -> int:
     return -(-key.elements * np.dtype(key.dtype).itemsize // np.dtype("float32").itemsize)
 
 
-def _by_layer(events: np.ndarray) -> Dict[int, List[float]]:
-    found: Dict[int, List[float]] = {}
-    for event in events:
-        found.setdefault(int(event["key"]), []).append((event["end"] - event["begin"]) * 1e-9)
-    return found
+def _by_layer(events: np.ndarray, steps: np.ndarray) -> Dict[int, List[float]]:
+    """Seconds of each layer in each step, by the steps' beginnings; each time that it was called,
+    where these are unknown."""
+    found: Dict[int, Dict[int, float]] = {}
+    places = np.searchsorted(steps, events["begin"], side="right")
+    for place, event in zip(places.tolist(), events):
+        of_layer = found.setdefault(int(event["key"]), {})
+        place = place if len(steps) else len(of_layer)
+        seconds = (event["end"] - event["begin"]) * 1e-9
+        of_layer[place] = of_layer.get(place, 0.0) + seconds
+    return {number: list(of_layer.values()) for number, of_layer in found.items()}
 
 
 def _order(forward: np.ndarray) -> List[int]:

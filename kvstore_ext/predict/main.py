@@ -171,6 +171,8 @@ def _count(text: str) -> int:
 
 def _stragglers(text: str) -> Tuple[int, float]:
     count, factor = _list(float, 1, 2, 2)(text)
+    if count != int(count):
+        raise argparse.ArgumentTypeError(f"found '{text}', allowed is a whole number of workers")
     return int(count), factor
 
 

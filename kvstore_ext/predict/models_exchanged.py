@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Tuple
 
 from .cluster import Cluster
 from .network import FRAMES, Network
@@ -34,20 +35,36 @@ class EcDnn:
     def predict(self, network: Network, cluster: Cluster) -> Prediction:
         """A local step, with its part of aggregation, relabelling and compression.
 
-        Everybody's model reaches everybody through the servers, of which each host's has a part of
-        each: a host sends the others their parts of its workers' models, and each of their workers
-        its part of all models.
+        Everybody's model reaches everybody through the servers, of which each has a part of every
+        model: a worker sends them its own, and gets all models from them. What the busiest host
+        takes counts; a host's link takes nothing of what stays on it. Latency, the processors'
+        number and codecs' speeds make no difference to it.
         """
         workers = cluster.workers
         forward = sum(layer.forward for layer in network.layers)
-        model = 4 * network.elements * FRAMES
-        others, own = cluster.hosts - 1, cluster.workers_per_host
-        sent = model * others * (own / cluster.hosts + own**2)
-        exchanged = sent / min(cluster.send, cluster.receive)
+        sent, received = _of_busiest(4 * network.elements * FRAMES, cluster)
+        sending, receiving = sent / cluster.send, received / cluster.receive
+        exchanged = max(sending, receiving)
         extra = self.extra * self.tau
         relabelling = extra * self.relabelled * workers * forward
         slowest = cluster.stragglers.factor if cluster.stragglers else 1.0
         computing = slowest * (self.tau * network.compute + relabelling + extra * network.compute)
         seconds = (computing + exchanged) / self.tau
-        busy = exchanged / self.tau / seconds
-        return Prediction(seconds, computing / self.tau, busy, busy, 0.0, 0.0, sent / self.tau)
+        out, back = (each / self.tau / seconds for each in (sending, receiving))
+        return Prediction(seconds, computing / self.tau, out, back, 0.0, 0.0, sent / self.tau)
+
+
+def _of_busiest(model: float, cluster: Cluster) -> Tuple[float, float]:
+    """Bytes that the host with most servers sends and receives for one aggregation, or one that has
+    workers alone, where that takes longer."""
+    workers, own = cluster.workers, cluster.workers_per_host
+    hosts = cluster.hosts if cluster.beside else cluster.server_count
+    part = -(-cluster.server_count // hosts) / cluster.server_count  # of all parameters
+    beside = own if cluster.beside else 0
+    # As a server to the workers of other hosts, and as workers to the servers of others.
+    to_others, from_others = part * workers * (workers - beside), part * (workers - beside)
+    sent = model * (to_others + beside * (1 - part))
+    received = model * (from_others + beside * workers * (1 - part))
+    alone = not cluster.beside or cluster.server_count < cluster.hosts
+    ways = [(sent, received)] + [(model * own, model * own * workers)] * alone
+    return max(ways, key=lambda way: max(way[0] / cluster.send, way[1] / cluster.receive))

@@ -95,10 +95,13 @@ def _cost(
         agreeing += agreed
         decoding += _seconds(_kind(own, Kind.WRITTEN))
     everybody = set().union(*rounds.values())
+    ranks = [worker.rank for worker in job.workers]
     results = serving = 0.0
     for server in job.servers:
         own = _of(server, chosen, everybody)
-        results += _bytes(_kind(own, Kind.ANSWERED))
+        answered = _kind(own, Kind.ANSWERED)
+        # Steps are those of the workers that have a trace.
+        results += _bytes(answered[np.isin(answered["peer"], ranks)])
         serving += _seconds(_kind(own, Kind.SUMMED)) + _seconds(_kind(own, Kind.ENCODED))
     if not job.servers:
         results = float("nan")

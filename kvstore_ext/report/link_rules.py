@@ -97,6 +97,8 @@ def full_links(found: Analysis) -> Optional[Advice]:
         return None
     most = words.gigabits(links.gigabits)
     of_what = "that you gave" if links.given else "that was seen at best"
+    if links.share(fullest) > 1:
+        of_what += ", so that links carry more than that"
     verb = "sends" if fullest.sends else "receives"
     return Advice(
         f"Workers wait for {words.per_cent(found.share_waiting)} of a step, "

@@ -35,8 +35,8 @@ def servers_section(found: Analysis) -> Section:
     heads = ("server", "has", "to answer", "optimizer", "waits for it")
     about = (
         "What lies on each server; how long it takes from the last worker's slice to the first "
-        "answer, the median; the share of the time in which its optimizer computes, slices that "
-        "are computed together counted each; how long workers waited for it to add up and update, "
+        "answer, the median; the share of the time in which its optimizer computes, one slice or "
+        "several; how long workers waited for it to add up and update, "
         "a step."
     )
     return Section("servers", "Servers", about, folded(heads, rows))

@@ -57,7 +57,7 @@ class OtherRun(Part):
         for name, part in self._parts().items():
             if name in own:
                 part.put_back(shared["parts"][name], own[name], is_own)
-        self._store()._router.steps = shared["steps"]
+        self._store().go_on_from(shared["steps"])
 
     def _parts(self) -> Dict[str, Part]:
         parts = self._store()._snapshots.parts

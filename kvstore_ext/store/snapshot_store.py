@@ -29,6 +29,7 @@ class SnapshotStore(JoiningStore):
             functools.partial(_of_rank_0, self._broadcasts, self._worker.failure),
             self._worker.failure,
         )
+        self._restored = 0  # steps of an earlier job
         run = StoreRun(self._router, self._lane, self._snapshots.at_hand)
         self._snapshots.include(run)
 
@@ -41,6 +42,15 @@ class SnapshotStore(JoiningStore):
     def steps(self) -> int:
         """How many the run has behind it, in earlier jobs too."""
         return self._snapshots.steps
+
+    @property
+    def steps_made(self) -> int:
+        """How many of these this job has made."""
+        return self.steps - self._restored
+
+    def go_on_from(self, step: int) -> None:
+        """Counts steps from an earlier job's on; `restore` calls it."""
+        self._router.steps = self._restored = step
 
     def snapshot(self, directory: PathLike, every: int = 100, keep: int = 2) -> bool:
         """Has the run written to a directory, if that many steps have been; to be called by all
@@ -121,7 +131,7 @@ class SnapshotStore(JoiningStore):
         self._check_open()
         step = self._snapshots.restore(directory, early)
         if step is not None:
-            self._router.steps = step
+            self.go_on_from(step)
         return step
 
     def include_in_snapshots(self, part: Part) -> None:

@@ -238,7 +238,12 @@ def _events(file: Path) -> Tuple[np.ndarray, int]:
             f"{file} is a trace of version {header['version']}; this kvstore_ext reads {_VERSION}"
         )
     claimed, capacity = int(header["claimed"]), int(header["capacity"])
-    count = min(claimed, capacity, (len(content) - _EVENTS_AT) // EVENT.itemsize)
+    count = min(claimed, capacity)
+    least = _EVENTS_AT + count * EVENT.itemsize
+    if len(content) < least:
+        raise TraceError(
+            f"{file} is cut off: it has {len(content)} bytes of at least {least}; copy it again"
+        )
     written: Any = content[_EVENTS_AT : _EVENTS_AT + count * EVENT.itemsize].view(EVENT)
     events = written[written["kind"] != Kind.NOTHING]
     return events[np.argsort(events["begin"], kind="stable")], max(0, claimed - capacity)

@@ -130,6 +130,29 @@ def test_a_clock_of_which_the_kernel_tells_nothing(monkeypatch: pytest.MonkeyPat
     assert "kept by the network" not in machine.clock().found
 
 
+@pytest.mark.parametrize(
+    ("version", "limit", "usage", "files"),
+    [
+        (0, "memory.max", "memory.current", "inactive_file"),
+        (1, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_what_a_container_uses_is_not_free(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    limit: str,
+    usage: str,
+    files: str,
+) -> None:
+    for name, text in ((limit, 3 << 29), (usage, 5 << 28), ("memory.stat", f"anon 7\n{files} 8")):
+        (tmp_path / name).write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "_CGROUPS", [(str(tmp_path), *machine._CGROUPS[version][1:])])
+    found = machine.memory()
+    assert found.found == "1.5 GiB, of which 0.3 GiB are free"
+    assert found.state == WRONG
+
+
 NOTHING = {"error": "ImportError: nothing"}
 
 

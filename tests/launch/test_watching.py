@@ -25,11 +25,7 @@ from typing import Any
 import pytest
 from kvstore_ext.launcher import watching
 from kvstore_ext.launcher.account import is_status
-from kvstore_ext.launcher.hosts import Host
 from kvstore_ext.launcher.metrics import METRICS, UP
-from kvstore_ext.launcher.processes import Process
-from kvstore_ext.launcher.running import Running
-from kvstore_ext.launcher.status import Status, line
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.paths import ROOT
@@ -67,8 +63,9 @@ def reporting_job() -> list[str]:
     joined = shlex.quote('{"joined": true}')
 
     def worker(steps: int, sent: int) -> str:
-        first = status(at=1.0, steps=steps, waiting=0.5, sent=0, received=0)
-        then = status(at=2.0, steps=2 * steps, waiting=0.75, sent=sent, received=3 * sent)
+        first = status(at=1.0, steps=steps, made=steps, waiting=0.5, sent=0, received=0)
+        then = {"at": 2.0, "steps": 2 * steps, "made": 2 * steps, "waiting": 0.75}
+        then = status(**then, sent=sent, received=3 * sent)
         return f"{REPORT} {joined} {first}; sleep 2; {REPORT} {then}"
 
     def server(late: float, at: float) -> str:
@@ -107,25 +104,6 @@ def top(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
-def follow(*reports: dict[str, float]) -> dict[str, Any]:
-    """Returns what is said of workers that each report this, ten seconds after zeros."""
-
-    async def look() -> dict[str, Any]:
-        status = Status()
-        workers = []
-        for rank in range(len(reports)):
-            process = Process("worker", rank, Host("here"), (), {})
-            workers.append(Running(process, "here", None, None))  # type: ignore[arg-type]
-        for time_, share in ((0.0, 0), (10.0, 1)):
-            for worker, report in zip(workers, reports):
-                grown = {name: share * value for name, value in report.items()}
-                worker.account.status = {"at": time_, **grown}
-            found = status.look(workers)
-        return found
-
-    return asyncio.run(look())
-
-
 def scrape(port: int) -> dict[tuple[str, str, str], float]:
     """Returns values by metric, role and rank."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT) as answer:
@@ -141,12 +119,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def test_workers_that_wait_and_have_ended_no_step_lately_count_as_waiting() -> None:
-    found = follow({"steps": 0, "waiting": 9.0}, {"steps": 2, "waiting": 1.0})
-    assert found["steps_rate"] == 0
-    assert found["waiting"] == pytest.approx(0.5)
 
 
 class OnTerminal:
@@ -295,11 +267,6 @@ def test_top_says_which_process_was_the_cause(job: Job) -> None:
     states = {" ".join(row.split()[:2]): row.split()[3] for row in rows}
     assert states.pop("server 1") == "failed"
     assert set(states.values()) == {"stopped"}
-
-
-def test_before_two_reports_there_are_no_figures(tmp_path: Path) -> None:
-    row = {"role": "worker", "rank": 0, "steps": 7}
-    assert line({"processes": [row], "measured": False}) == "step 7, no figures yet"
 
 
 def test_top_of_no_job(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,8 +154,9 @@ def test_no_device_takes_no_time_or_for_ever(device):
 def test_a_device_takes_what_its_weaker_side_allows():
     network = load("resnet50")
     assert on(network, "0.1").compute == pytest.approx(0.1)
-    gained = network.compute / on(network, "v100").compute
-    assert gained == pytest.approx(15.7e12 / 5.3e12)
+    v100 = on(network, "v100")
+    assert network.compute / v100.compute == pytest.approx(15.7e12 / 5.3e12)
+    assert v100.device == "v100, by its 15.7 TFLOP/s and 900 GB/s"
 
 
 def events(*passes: tuple) -> np.ndarray:
@@ -198,6 +200,38 @@ def test_a_traced_jobs_layers_are_its_network():
     assert [layer.elements for layer in network.layers] == [30, 50]
     assert [layer.forward for layer in network.layers] == pytest.approx([0.1, 0.2])
     assert [layer.backward for layer in network.layers] == pytest.approx([0.2, 0.3])
+
+
+def test_a_layer_that_a_step_calls_several_times_takes_as_long_as_all_of_them():
+    """As a cell of a recurrent network is, or every layer on two devices."""
+    once = traced(("conv0_fwd", "dense0_fwd"))
+    (worker,) = once.workers
+    steps = events(*((Kind.STEP, 0, 2 * step, 2 * step + 2) for step in range(4)))
+    recorded = worker.events.copy()
+    later = recorded["begin"] // round(1e9) * round(1e9)  # a step in two seconds, not one
+    for name in ("begin", "end"):
+        recorded[name] += later
+    again = recorded[recorded["kind"] != Kind.READY].copy()
+    for name in ("begin", "end"):
+        again[name] += round(1e9)
+    job = JobTrace((replace(worker, events=np.concatenate([recorded, again, steps])),), once.keys)
+    network = network_of(job, "a test", 16)
+    assert [layer.forward for layer in network.layers] == pytest.approx([0.2, 0.4])
+    assert [layer.backward for layer in network.layers] == pytest.approx([0.4, 0.6])
+
+
+def test_a_card_says_nothing_of_a_network_that_was_timed_elsewhere():
+    network = network_of(traced(("conv0_fwd", "dense0_fwd")), "a test", 16)
+    assert on(network, "0.1").compute == pytest.approx(0.1)
+    words = r"of a Quadro P4000.*those of the traced job are of host here"
+    with pytest.raises(NetworkError, match=words):
+        on(network, "v100")
+
+
+def test_half_a_straggler_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--model", "alexnet", "--stragglers", "1.9,2"])
+    assert "found '1.9,2', allowed is a whole number of workers" in capsys.readouterr().err
 
 
 def test_a_trace_without_layers_says_why():

@@ -161,6 +161,22 @@ def test_models_of_several_workers_of_a_host_travel_to_all_others() -> None:
 
 
 @pytest.mark.parametrize(
+    ("beside", "servers", "models"),
+    [
+        (True, 4, 3.75),
+        (True, 1, 12),  # from the host of the only server: four models to three workers
+        (False, 1, 16),
+        (False, 2, 8),
+        (False, 8, 4),  # to each worker: all four
+    ],
+)
+def test_models_take_as_long_as_the_busiest_link(beside: bool, servers: int, models: float) -> None:
+    cluster = replace(Cluster(4, RATE, RATE), servers=servers, beside=beside)
+    found = EcDnn(tau=1, extra=0).predict(ONE_KEY, cluster)
+    assert found.seconds == pytest.approx(0.06 + models * wire(40_000))
+
+
+@pytest.mark.parametrize(
     ("tau", "gigabits", "expected"), [(2000, 10, "compute"), (1, 1, "wire"), (50, 1, "waiting")]
 )
 def test_ec_dnn_is_limited_by_what_takes_its_time(tau, gigabits, expected):

@@ -317,6 +317,14 @@ def paused(made: Made) -> Analysis:
     return analyse(JobTrace(tuple(processes), job.keys))
 
 
+def test_results_are_those_of_the_workers_whose_traces_are_there() -> None:
+    whole = jobs.COSTLY.trace()
+    lost = replace(whole, processes=tuple(one for one in whole.processes if one.name != "worker 1"))
+    (expected,), (found,) = (analyse(job).methods for job in (whole, lost))
+    assert found.result_bytes == pytest.approx(expected.result_bytes)
+    assert found.pushed_bytes == pytest.approx(expected.pushed_bytes)
+
+
 def test_keys_of_one_priority_travel_as_their_gradients_become_ready() -> None:
     level = jobs.UNEVEN.trace()
     for process in level.processes:

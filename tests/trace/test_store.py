@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from kvstore_ext import KVStoreError, OptionError, Options
 from kvstore_ext.trace.events import Kind
 from kvstore_ext.trace.reading import TraceError, read
 
+from tests.report.made_jobs import Key, Made, write
 from tests.support.cluster import Cluster
 
 
@@ -157,6 +159,16 @@ def test_a_process_that_is_killed_leaves_what_it_has_recorded(tmp_path: Path) ->
     (worker,) = read(tmp_path).workers
     assert not worker.complete
     assert worker.of_kind(Kind.DONE)["round"].tolist() == [0, 1]
+
+
+def test_a_file_that_was_copied_in_part_is_refused(tmp_path: Path) -> None:
+    write(Made([Key("one")]).trace(), tmp_path)
+    file = tmp_path / "worker-0.events"
+    size = file.stat().st_size
+    os.truncate(file, size - 1)
+    words = f"worker-0.events is cut off: it has {size - 1} bytes of at least {size}; copy it again"
+    with pytest.raises(TraceError, match=words):
+        read(tmp_path)
 
 
 def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+"""What is said of a job, from what its processes have reported."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kvstore_ext.launcher.hosts import Host
+from kvstore_ext.launcher.processes import Process, ended_with
+from kvstore_ext.launcher.running import Running
+from kvstore_ext.launcher.status import Status, line
+
+
+def follow(*reports: dict[str, float], ended: tuple[int, ...] = (), silence: float = 0) -> Any:
+    """Returns what is said of workers that each report this, ten seconds after zeros; of which some
+    have ended, and nobody has said anything for so many seconds."""
+
+    async def look() -> dict[str, Any]:
+        status = Status()
+        workers = []
+        for rank in range(len(reports)):
+            process = Process("worker", rank, Host("here"), (), {})
+            workers.append(Running(process, "here", None, None))  # type: ignore[arg-type]
+        for time_, share in ((0.0, 0), (10.0, 1)):
+            for worker, report in zip(workers, reports):
+                grown = {name: share * value for name, value in report.items()}
+                worker.account.status = {"at": time_, **grown}
+            found = status.look(workers)
+        for rank in ended:
+            workers[rank].ended.set_result(ended_with(0))
+        now = time.monotonic() + silence
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(time, "monotonic", lambda: now)
+            return found if not ended and not silence else status.look(workers)
+
+    return asyncio.run(look())
+
+
+def test_workers_that_wait_and_have_ended_no_step_lately_count_as_waiting() -> None:
+    found = follow({"made": 0, "waiting": 9.0}, {"made": 2, "waiting": 1.0})
+    assert found["steps_rate"] == 0
+    assert found["waiting"] == pytest.approx(0.5)
+
+
+def test_before_two_reports_there_are_no_figures(tmp_path: Path) -> None:
+    row = {"role": "worker", "rank": 0, "steps": 7}
+    assert line({"processes": [row], "measured": False}) == "step 7, no figures yet"
+
+
+def test_steps_of_an_earlier_job_are_none_of_this_ones_speed() -> None:
+    found = follow({"steps": 5040, "made": 40})
+    assert found["steps_rate"] == 4
+    assert found["processes"][0]["steps"] == 5040
+
+
+def test_a_worker_that_has_ended_does_not_slow_the_others_down() -> None:
+    found = follow({"made": 10}, {"made": 20}, ended=(0,))
+    assert found["steps_rate"] == 2
+    assert found["measured"]
+
+
+def test_who_says_nothing_any_more_has_no_speed() -> None:
+    assert follow({"made": 10, "sent": 70}, silence=1)["sent_rate"] == 7
+    found = follow({"made": 10, "sent": 70}, silence=6)
+    assert (found["steps_rate"], found["sent_rate"]) == (0, 0)
