@@ -26,6 +26,8 @@ QUICK = {
     "benchmarks/terngrad_tables.py": "--epochs 1 --seeds 1 --methods 'Adam, floats'",
     "benchmarks/beyond.py": "--epochs 3 --workers 2 --seeds 1 --methods floats",
     "benchmarks/layer_cost.py": "--repeats 1",
+    "benchmarks/memory.py": "--network googlenet",
+    "benchmarks/startup.py": "--workers 1 --servers 1 --repeats 1",
     "benchmarks/trace_cost.py": "--repeats 1",
     "benchmarks/secure_cost.py": "--repeats 1 --steps 3",
     "benchmarks/small_keys.py": "--repeats 1 --steps 3",

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""How long a job takes to its first step, and to its end after the last one, in turns.
+
+    python benchmarks/startup.py --repeats 5
+
+Four workers, three servers and the scheduler, eight processes of this machine, open a store and
+make a step with one small key. Prints medians of the jobs, with those of each, for p3 and for
+MXNet's own dist_sync: seconds from the call of tools/launch.py to the end of the first step on all
+workers, and from the last line of the script to the end of the launcher, when nothing of the job is
+left. What importing MXNet and kvstore_ext takes one process alone stands above that.
+"""
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from statistics import median
+from typing import List, Sequence, Tuple
+
+from launched import measured
+
+ARMS = ("p3", "dist_sync")
+
+
+def work(store_name: str) -> None:
+    """A worker; in a job of MXNet's own store, servers and the scheduler as well."""
+    import kvstore_ext  # noqa: F401 - makes the store's name known
+    import mxnet as mx
+
+    store = mx.kv.create(store_name)
+    value = mx.nd.ones((1000,))
+    store.init("weight", value)
+    store.push("weight", value)
+    store.pull("weight", out=value)
+    value.wait_to_read()
+    store._barrier()
+    if store.rank == 0:
+        now = time.time()
+        print("a step", now, time.time(), flush=True)
+
+
+def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
+    """Runs one; returns the seconds to its first step, and those of its end."""
+    options = ["-n", str(arguments.workers), "-s", str(arguments.servers), "--quiet"]
+    if arm != "p3":
+        options += ["--server-command", f"{sys.executable} -c 'import mxnet'"]
+    begun = time.time()
+    stepped, last = measured("a step", options, [__file__, "--work", arm])
+    return stepped - begun, time.time() - last
+
+
+def imports(module: str, repeats: int) -> List[float]:
+    """Seconds that an interpreter takes which imports it and ends."""
+    taken = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+        taken.append(time.perf_counter() - begun)
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--workers", type=int, default=4, help="default: 4")
+    parser.add_argument("--servers", type=int, default=3, help="default: 3")
+    parser.add_argument("--repeats", type=int, default=3, help="jobs of each; default: 3")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        return work(arguments.work)
+    for module in ("mxnet", "kvstore_ext"):
+        print(f"import {module:11} {told(imports(module, arguments.repeats))}")
+    found: dict[str, List[Tuple[float, float]]] = {arm: [] for arm in ARMS}
+    for _ in range(arguments.repeats):
+        for arm in ARMS:
+            found[arm].append(job(arm, arguments))
+    for arm, jobs in found.items():
+        first, end = zip(*jobs)
+        print(f"{arm:18} {told(first)} to the first step, {told(end)} to the end")
+    return None
+
+
+def told(seconds: Sequence[float]) -> str:
+    """The median, and each of them."""
+    return f"{median(seconds):.2f} s ({' '.join(f'{each:.2f}' for each in seconds)})"
+
+
+if __name__ == "__main__":
+    main()
