@@ -27,14 +27,14 @@ def pairs(key: Union[Key, Sequence[Key]], value: Arrays) -> Pairs:
     """
     if isinstance(key, (int, str)) and not isinstance(key, bool):
         if isinstance(value, mx.nd.NDArray):
-            return [(key, [_classic(value)])]
+            return [(key, [classic(value)])]
         arrays = list(value)
         for array in arrays:
             if not isinstance(array, mx.nd.NDArray):
                 raise ArrayMismatch(f"key {key!r}: got a {type(array).__name__}, not an NDArray")
         if not arrays:
             raise ArrayMismatch(f"key {key!r}: got no array")
-        return [(key, [_classic(array) for array in arrays])]
+        return [(key, [classic(array) for array in arrays])]
     if not isinstance(key, (list, tuple)):
         raise KVStoreError(f"a key is {key!r}; it must be an int, a str, or a list of them")
     if isinstance(value, mx.nd.NDArray) or len(key) != len(value):
@@ -74,6 +74,6 @@ def stype_of(array: mx.nd.NDArray) -> str:
     return array.stype if isinstance(array, mx.nd.sparse.BaseSparseNDArray) else "default"
 
 
-def _classic(array: mx.nd.NDArray) -> mx.nd.NDArray:
+def classic(array: mx.nd.NDArray) -> mx.nd.NDArray:
     """Arrays of mx.np refuse MXNet's older copies; this is the same memory."""
     return array.as_nd_ndarray() if isinstance(array, mx.np.ndarray) else array

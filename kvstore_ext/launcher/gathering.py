@@ -24,7 +24,8 @@ from .protocol import Link
 from .running import Running, StartError
 
 _HELLO_LIMIT = 10.0
-# Connections that have not said yet who they are, at once: strangers' leave descriptors for others.
+# Connections that have not said yet who they are, at once: strangers' leave descriptors for others,
+# and the oldest makes room for a task.
 _MOST_UNKNOWN = 500
 # mpirun and srun end by themselves after their tasks. When they are ended before, they kill what
 # is on their hosts, the supervisors too, which is one way for a process to stay.
@@ -51,13 +52,13 @@ class GatheringStarter:
         self._sink = sink
         self._direct = DirectStarter(lambda host: supervisor_command(python))
         # Only this job's tasks know it: from their environment, which ps does not show.
-        self._token = secrets.token_hex(16)
+        self._token = secrets.token_hex(32)
         self._links: defaultdict[int, asyncio.Future[Link]] = defaultdict(
             lambda: asyncio.get_running_loop().create_future()
         )
         self._server: asyncio.AbstractServer | None = None
         self._spawner: Running | None = None
-        self._unknown = 0
+        self._unknown: list[asyncio.StreamWriter] = []
 
     async def open(self) -> Running:
         """Returns the running mpirun or srun; raises StartError."""
@@ -108,14 +109,15 @@ class GatheringStarter:
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes in a task that knows the token; anybody else is turned away."""
         task = None
-        if self._unknown >= _MOST_UNKNOWN:
-            writer.close()
-            return
-        self._unknown += 1
+        if len(self._unknown) >= _MOST_UNKNOWN:
+            self._unknown[0].transport.abort()  # as its own call of this hears
+            del self._unknown[0]
+        self._unknown.append(writer)
         with contextlib.suppress(asyncio.TimeoutError, OSError, ValueError):
             recognised = proof.recognise(reader, writer, self._token)
             task = await asyncio.wait_for(recognised, _HELLO_LIMIT)
-        self._unknown -= 1
+        with contextlib.suppress(ValueError):
+            self._unknown.remove(writer)
         if task is not None and not self._links[task.number].done():
             network.notice_silence(writer.get_extra_info("socket"))
             self._links[task.number].set_result(Link(reader, writer, Orders(task.key)))

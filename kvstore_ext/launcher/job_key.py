@@ -1,10 +1,12 @@
 """The secret that the processes of a job share, by which they keep strangers out, unless all of
 them are on one host or --no-secure says that they have none.
 
-It is on no command line, nor sent in the open. Where the launcher has a pipe to each process's
-supervisor, through ssh too, the key goes that way. Tasks of mpirun and srun speak to the launcher
-over connections that anybody in the network may read; they and the launcher each derive the key
-from the job's token, which they need for proof.py anyway and never say.
+It is on no command line, and this project sends it nowhere in the open. Where the launcher has a
+pipe to each process's supervisor, through ssh too, the key goes that way. Tasks of mpirun and srun
+speak to the launcher over connections that anybody in the network may read; they and the launcher
+each derive the key from the job's token, which they need for proof.py anyway and never say. Open
+MPI and Slurm bring it to the hosts, as they do variables of the environment: whoever reads that has
+it.
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ SIGN, TELL = b"\n", b"T"
 # Seconds that a process has which was told to end, as batch systems and Kubernetes have it.
 TOLD_LIMIT = 30.0
 
+# Bytes that may follow a message: no supervisor sends more at a time.
+_MOST_PAYLOAD = 1 << 24
+
 Message = Dict[str, Any]
 
 
@@ -94,7 +97,7 @@ class Link:
         try:
             message = json.loads(line.decode())
             size = message.get("size", 0) if isinstance(message, dict) else None
-            if type(size) is not int:
+            if type(size) is not int or not 0 <= size <= _MOST_PAYLOAD:
                 return None
             return message, await self._reader.readexactly(size)
         except (asyncio.IncompleteReadError, OSError, ValueError, RecursionError):

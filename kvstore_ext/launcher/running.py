@@ -143,25 +143,33 @@ class Running:
             received = await self.link.receive()
             if received is None:
                 break
-            message, payload = received
-            if "output" in message:
-                self._take(payload)
-            elif "report" in message:
-                self.account.take(message["report"])
-                if self.account.reason:
-                    self._hold()
-            elif "traced" in message:
-                if collection is not None:
-                    collection.take(message, payload)
-            elif "error" in message:
-                text = f"could not be started: {message['error']}"
-                self._set_ended(Ending(message["status"], text, never_began=True))
-            elif "status" in message["ended"]:
-                self._set_ended(ended_with(message["ended"]["status"]))
-            else:
-                self._set_ended(killed_by(message["ended"]["signal"]))
+            try:
+                self._hear(*received, collection)
+            except (AttributeError, KeyError, TypeError):  # of what no supervisor says
+                self.link.close()
+                break
         lost = "is lost: the connection to its supervisor has ended"
         self._set_ended(Ending(1, lost, lost=True))
+
+    def _hear(
+        self, message: Message, payload: bytes, collection: TraceCollection | None
+    ) -> None:
+        if "output" in message:
+            self._take(payload)
+        elif "report" in message:
+            self.account.take(message["report"])
+            if self.account.reason:
+                self._hold()
+        elif "traced" in message:
+            if collection is not None:
+                collection.take(message, payload)
+        elif "error" in message:
+            text = f"could not be started: {message['error']}"
+            self._set_ended(Ending(message["status"], text, never_began=True))
+        elif "status" in message["ended"]:
+            self._set_ended(ended_with(message["ended"]["status"]))
+        else:
+            self._set_ended(killed_by(message["ended"]["signal"]))
 
     def _take(self, output: bytes) -> None:
         try:

@@ -131,6 +131,7 @@ def _introducing_made_trainer(
 
 def _introduce(store: Any, parameters: TrainedParameters, last_layer: List[Key]) -> None:
     """Tells a store what somebody trains with it."""
+    parameters.call_apart(store.parts_in_snapshots().values())
     store.include_in_snapshots(parameters)
     store.replicate(parameters.replica)
     store.method.learn_last_layer(last_layer)
@@ -154,11 +155,11 @@ def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callabl
 
 def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
-        known = module.optimizer_initialized
+        before = getattr(module, "_optimizer", None)
         file, module._preload_opt_states = module._preload_opt_states, None
         init(module, *arguments, **named)
         store: Any = module._kvstore
-        if isinstance(store, store_class) and not known:
+        if isinstance(store, store_class) and module._optimizer is not before:
             _introduce(store, ModuleParameters(module), last_layer_of_module(module))
             if not module._update_on_kvstore:
                 store.adopt_optimizer(module._optimizer)

@@ -41,7 +41,12 @@ class AutomaticSnapshots:
         self._others: Any = weakref.WeakSet()
         # Steps of the first store made in an earlier job, all of which the script is to repeat.
         self._to_repeat = 0
-        self._repeated = 0
+        # How many each Trainer or Module has; several may share the store, whose steps are those of
+        # the one that has made most.
+        self._repeated: Any = weakref.WeakKeyDictionary()
+        self._in_two: Any = weakref.WeakSet()  # those that call allreduce_grads before update
+        self._begun = 0  # steps that the first store had when it became that
+        self._drawn = 0  # the repeated step after which random numbers were set last
         self._seen = False  # whether there was a step
 
     def begin(self) -> None:
@@ -76,18 +81,24 @@ class AutomaticSnapshots:
                 if is_first:
                     store.snapshot(self._directory_of(store), self._every)
             elif is_first:
+                if owner not in self._in_two:
+                    self._count(owner)
                 self._repeat(store)
 
         return step_and_snapshot
 
+    def _count(self, owner: Any) -> None:
+        self._repeated[owner] = self._repeated.get(owner, self._begun) + 1
+
     def _repeat(self, store: P3Worker) -> None:
-        """Comes one step nearer to the snapshot, and goes on from it in the end: forward passes
-        have changed running averages meanwhile, and further stores have come."""
-        self._repeated += 1
-        if self._repeated == self._to_repeat:
+        """Comes nearer to the snapshot, and goes on from it in the end: forward passes have changed
+        running averages meanwhile, and further stores have come."""
+        repeated = max(self._repeated.values(), default=0)
+        if repeated >= self._to_repeat:
             self._to_repeat = 0
             store.restore(self._directory_of(store))
-        elif self._repeated % self._every == 0:
+        elif repeated % self._every == 0 and repeated != self._drawn:
+            self._drawn = repeated
             # As a snapshot did here, after which random numbers were others: what the script
             # draws, such as the order of an epoch, is to be the same again.
             RandomStates().own(store.rank)
@@ -101,6 +112,9 @@ class AutomaticSnapshots:
                 self._meet(store)
             if not isinstance(store, P3Worker) or self._to_repeat == 0:
                 part(owner, *arguments, **named)
+            elif store is self._first():
+                self._in_two.add(owner)
+                self._count(owner)
 
         return do_unless_repeated
 
@@ -110,7 +124,12 @@ class AutomaticSnapshots:
         first = self._first()
         if first is None or first.closed:
             self._first = weakref.ref(store)
-            self._to_repeat, self._repeated = self._restored(store), 0
+            self._begun = store.steps
+            # A script that goes on from a snapshot by itself repeats nothing.
+            by_itself = store.steps > 0 and store not in self._others
+            self._to_repeat = 0 if by_itself else self._restored(store)
+            self._others.clear()
+            self._repeated.clear()
         elif store is not first and store not in self._others:
             self._others.add(store)
             first.include_run_of(store)

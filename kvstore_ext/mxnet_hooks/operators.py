@@ -39,6 +39,7 @@ def _stand_in(make: Any, operator: Any) -> Callable[..., Any]:
 
     # Of the same globals as what MXNet makes, since a function keeps those that it has.
     function = FunctionType(_call.__code__, make.__globals__, operator[-1])
+    function.__qualname__ = operator[-1]  # by which pickle finds it
     function.__kwdefaults__ = {"_made": made}
     function.__doc__ = ""
     return function

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import ast
 import weakref
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 import mxnet as mx
 import numpy as np
 
 from ..copies import copied, packed, resume
+from ..keys.names import classic
 from ..optimizer.replica import Item, Replica, States
 from ..snapshots.part import About, Part
 
@@ -34,6 +35,14 @@ class TrainedParameters(Part):
     @property
     def gone(self) -> bool:
         return self._owner() is None
+
+    def call_apart(self, others: Iterable[Part]) -> None:
+        """Takes a name of its own where another owner's part of the same kind is among these."""
+        taken = {part.name for part in others
+                 if isinstance(part, type(self)) and part._owner() is not self._owner()}
+        number = 2
+        while self.name in taken:
+            self.name, number = f"{type(self).name} {number}", number + 1
 
     def trained(self) -> Parameters:
         """Parameters with gradients, by the store's keys."""
@@ -83,19 +92,21 @@ class TrainedParameters(Part):
         return {name: arrays[0] for name, arrays in of_store.items() if not method.trains(name)}
 
     def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
-        for name, arrays in self.untrained().items():
-            for device, array in enumerate(arrays):
-                own[name][min(device, len(own[name]) - 1)].copyto(array)
         store = self._owner()._kvstore
-        for name, arrays in self.trained().items():
-            if shared is not None:
+        values = {} if shared is None else shared["values"]
+        # By where the snapshot has them: scripts freeze parameters, and go on training them later.
+        for name, arrays in {**self.untrained(), **self.trained()}.items():
+            if name in own:
+                for device, array in enumerate(arrays):
+                    own[name][min(device, len(own[name]) - 1)].copyto(array)
+            elif name in values:
                 for array in arrays:
-                    shared["values"][name].copyto(array)
+                    values[name].copyto(array)
             elif not store.method.trains(name):
                 store.pull(name, out=arrays)
         for updater in self.updaters():
             resume(updater.optimizer, shared["optimizer"])
-            updater.resume(shared["states"])
+            updater.resume(copied(shared["states"]))  # each its own, which it changes in place
 
 
 class TrainerParameters(TrainedParameters):
@@ -111,7 +122,7 @@ class TrainerParameters(TrainedParameters):
 
     def _with_gradients(self, wanted: bool) -> Parameters:
         return {
-            key: parameter.list_data()
+            key: [classic(array) for array in parameter.list_data()]
             for key, parameter in enumerate(self._owner()._params)
             # Rows of row-sparse ones come from the store with every forward pass.
             if (parameter.grad_req != "null") == wanted and parameter._stype == "default"

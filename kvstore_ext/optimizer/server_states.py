@@ -20,6 +20,7 @@ from ..keys.names import Key
 from ..protocol.carries import ENTRY, Carries
 from ..protocol.state_format import build, flatten, with_shapes
 from ..protocol.state_pieces import Fetching, Section, Sending
+from .updates_slices import updates_slices
 
 
 class ServerStates:
@@ -92,10 +93,17 @@ class ServerStates:
         Raises
         ------
         KVStoreError
-            For states of other keys or shapes, before anything is sent.
+            For states of other keys or shapes, or with an optimizer that cannot run on the servers,
+            before anything is sent.
         """
         loaded, optimizer = load_states(states)
         check_states(loaded, self._keys)
+        if optimizer is not None and not updates_slices(optimizer):
+            raise KVStoreError(
+                f"the states have the optimizer {type(optimizer).__name__}, which looks at whole "
+                "parameters, and servers update slices: load them into a store whose workers "
+                f"update, with {type(optimizer).__name__} or update_on_kvstore=False"
+            )
         self._carries.put_back(loaded)
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts
@@ -119,6 +127,14 @@ class ServerStates:
         except KVStoreError as error:
             self._worker.abort(f"states were put back on some servers only: {error}")
             raise
+
+    def take(self, name: Key) -> Tuple[Any, int]:
+        """A key's state, and how often it was updated, before it gets another policy."""
+        return self._fetch(self._keys[name])
+
+    def give(self, name: Key, state: Any, count: int) -> None:
+        """Has the key go on from there with the policy that it has now."""
+        self._put(self._keys[name], state, count)
 
     def _fetch(self, key: Parted) -> Tuple[Any, int]:
         parts = key.parts()

@@ -72,9 +72,10 @@ class SettingsWatch:
         parameter = optimizer.param_dict.get(name)
         if parameter is not None:
             own = (parameter.lr_mult, parameter.wd_mult)
-            if own != self._multipliers.get(name, (1.0, 1.0)):
+            # One that the servers do not have goes before the tables there, even where it is 1.
+            if own != self._multipliers.get(name):
                 changes["own multipliers"] = own
-        return json.dumps(changes) if changes else ""
+        return json.dumps(changes, default=_number) if changes else ""
 
     def _changed(self, optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
         """Attributes that are not as they were sent. All keys of a step ask, mostly alike."""
@@ -126,6 +127,8 @@ class SettingsFollower:
         own = self._changes.get("own multipliers", self._factors.get(index))
         if own is not None:
             self._optimizer.param_dict[index] = _Multiplier(*own)
+        else:
+            self._optimizer.param_dict.pop(index, None)
 
     def _take_over(self, changes: Dict[str, Any]) -> None:
         for table in _TABLES:
@@ -145,6 +148,13 @@ class _Multiplier:
     def __init__(self, lr_mult: float, wd_mult: float) -> None:
         self.lr_mult = lr_mult
         self.wd_mult = wd_mult
+
+
+def _number(value: Any) -> Any:
+    """What json writes for a number of NumPy's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} of an optimizer is no number, but a {type(value).__name__}")
 
 
 _MISSING = object()

@@ -21,7 +21,7 @@ def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
 
     Tried out on a small parameter, with a copy and a learning rate that shows: optimizers that look
     at a whole layer (LARS, LAMB) or count over all parameters (Nadam) give themselves away, and so
-    do a user's own.
+    do a user's own, but for what they do only with far larger gradients.
 
     Raises
     ------
@@ -64,6 +64,12 @@ def _same(changes: np.ndarray, others: np.ndarray) -> bool:
 def _on_trial(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
     copied = copy_optimizer(optimizer)
     copied.lr = 0.1  # a script's may be 0 at first
+    # The trial's parameter is none of the script's: optimizers treat some by name, and it has not
+    # been updated yet.
+    copied.idx2name, copied.lr_mult, copied.wd_mult = {}, {}, {}
+    copied.num_update = copied.begin_num_update
+    copied._index_update_count = {}
+    copied._all_index_update_counts = {0: copied._index_update_count}
     return copied
 
 

@@ -54,7 +54,9 @@ class EndSignal:
         has hung up: nobody waits for what this process has to do yet."""
         if not self._came:
             with contextlib.suppress(BlockingIOError):
-                if signal.SIGTERM in self._reader.recv(4096):
+                # A script may have set a handler of its own since: then that alone decides.
+                own = signal.getsignal(signal.SIGTERM) == self._take
+                if signal.SIGTERM in self._reader.recv(4096) and own:
                     self._note()
         return self._came
 

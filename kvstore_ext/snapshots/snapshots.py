@@ -45,9 +45,11 @@ class Snapshots:
         # In the order in which they take things back.
         self._parts: Dict[str, Part] = {RandomStates.name: RandomStates()}
         self._writing = Writing(timeout, failure)
-        self._last = 0  # the step that was looked at last
+        # By directory, as os.path.abspath has it: a script may name one in two ways.
+        self._last: Dict[str, int] = {}  # the step that was looked at last
+        self._next: Dict[str, int] = {}  # numbers
+        self._first = 0  # the step that this run goes on from
         self._taken = 0  # the step of the last snapshot
-        self._next: Dict[Path, int] = {}  # numbers, by directory
 
     def include(self, part: Part) -> None:
         """Has the run consist of this part too; it takes the place of one of the same name."""
@@ -69,7 +71,8 @@ class Snapshots:
     @property
     def steps(self) -> int:
         """How many the run has behind it, as the last part that counts them has it."""
-        counted = [part.steps for part in self.parts.values()]
+        # Also asked for by a thread that reports, while the script's may include one more.
+        counted = [part.steps for part in list(self._parts.values()) if not part.gone]
         return [steps for steps in counted if steps is not None][-1]
 
     def take(self, directory: PathLike, every: int, keep: int) -> bool:
@@ -78,8 +81,9 @@ class Snapshots:
             if not isinstance(value, int) or value < 1:
                 raise KVStoreError(f"{name} is {value!r}; it must be a whole number 1 or more")
         step = self.steps
-        due = step // every > self._last // every
-        self._last = step
+        place = os.path.abspath(directory)
+        due = step // every > self._last.get(place, self._first) // every
+        self._last[place] = step
         if due:
             self._begin(directory, keep, step)
         return due
@@ -130,7 +134,8 @@ class Snapshots:
                 file=sys.stderr,
                 flush=True,
             )
-        self._last = self._taken = manifest.step
+        self._last.clear()
+        self._first = self._taken = manifest.step
         return manifest.step
 
     def join(self) -> None:
@@ -142,7 +147,8 @@ class Snapshots:
 
     def _number(self, directory: Path) -> int:
         """The next snapshot's, as rank 0 counts them."""
-        if directory not in self._next:
+        place = os.path.abspath(directory)
+        if place not in self._next:
             number = -1
             if self._rank == 0:
                 try:
@@ -153,9 +159,9 @@ class Snapshots:
                     ) from None
                 number = next_number(directory)
                 remove_unfinished(directory)
-            self._next[directory] = int(self._agree([number])[0])
-        number = self._next[directory]
-        self._next[directory] += 1
+            self._next[place] = int(self._agree([number])[0])
+        number = self._next[place]
+        self._next[place] += 1
         return number
 
     def _prepare(

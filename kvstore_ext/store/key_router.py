@@ -287,7 +287,11 @@ class KeyRouter:
         del self.keys[name]
         self._pushes.forget(name)
         like = mx.nd.empty(key.shape, dtype=key.dtype)
+        states = self.states if self.on_servers and self._lane.rank == 0 else None
+        state, count = states.take(name) if states is not None else (None, 0)
         self._change(self._new_sparse(name, position, like))
+        if states is not None and count > 0:
+            states.give(name, state, count)
 
     def _check_push(self, name: Key, values: Values, outs: Optional[Values]) -> None:
         self.find(name).check_push(values, outs)

@@ -60,7 +60,7 @@ class OtherRun(Part):
         self._store().go_on_from(shared["steps"])
 
     def _parts(self) -> Dict[str, Part]:
-        parts = self._store()._snapshots.parts
+        parts = self._store().parts_in_snapshots()
         return {name: part for name, part in parts.items() if name != RandomStates.name}
 
 

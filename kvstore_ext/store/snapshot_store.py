@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Callable, List, Optional
+from typing import Callable, Dict, List, Optional
 
 import mxnet as mx
 
@@ -143,6 +143,10 @@ class SnapshotStore(JoiningStore):
             Of a class that is derived from kvstore_ext.snapshots.Part, with a name of its own.
         """
         self._snapshots.include(part)
+
+    def parts_in_snapshots(self) -> Dict[str, Part]:
+        """What snapshots hold now, by name."""
+        return self._snapshots.parts
 
     def include_run_of(self, other: SnapshotStore) -> None:
         """Has snapshots of this store hold another one's run too, with the parts of that, so that

@@ -5,12 +5,15 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import mxnet as mx
+import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
 from kvstore_ext.errors import ClusterError
 from kvstore_ext.snapshots.snapshots import Snapshots
+from mxnet import gluon
 
 from .snapshot_runs import SHAPE, names, open_store, restored, train
 
@@ -94,3 +97,90 @@ def test_a_directory_that_the_first_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(KVStoreError, match=words):
         snapshots.restore(tmp_path, early=False)
     assert snapshots.restore(tmp_path / "empty", early=False) is None
+
+
+def test_each_directory_has_steps_of_its_own(tmp_path: Path) -> None:
+    store = open_store()
+    for step in range(1, 7):
+        store.push("weight", mx.nd.ones(SHAPE))
+        assert store.snapshot(tmp_path / "recent", every=1)
+        assert store.snapshot(tmp_path / "milestones", every=3) == (step % 3 == 0)
+    store.close()
+    assert len(names(tmp_path / "milestones")) == 2
+
+
+def trainer_on(devices: list[mx.Context], frozen: bool = False, **how: Any) -> Any:
+    """A Trainer of two parameters with a store, and those."""
+    weights = [gluon.Parameter(name, shape=(3,), init="ones") for name in ("one", "other")]
+    for weight in weights:
+        weight.initialize(ctx=devices)
+    if frozen:
+        weights[0].grad_req = "null"
+    options = {"learning_rate": 0.1, "momentum": 0.9}
+    return gluon.Trainer(weights, "sgd", options, kvstore=mx.kv.create("p3"), **how), weights
+
+
+def make_steps(trainer: Any, weights: Any, steps: int) -> None:
+    for _ in range(steps):
+        with mx.autograd.record():
+            losses = [
+                sum(weight.data(device).square().sum() for weight in weights)
+                for device in weights[0].list_ctx()
+            ]
+        mx.autograd.backward(losses)
+        trainer.step(1)
+
+
+def test_devices_are_alike_after_a_restore(tmp_path: Path) -> None:
+    devices = [mx.cpu(0), mx.cpu(1)]
+    for begin in (None, 3):
+        trainer, weights = trainer_on(devices, update_on_kvstore=False)
+        store = trainer._kvstore_params["kvstore"]
+        assert store.restore(tmp_path) == begin
+        make_steps(trainer, weights, 3)
+        if begin is None:
+            assert store.snapshot(tmp_path, every=3)
+        for weight in weights:
+            one, other = (weight.data(device).asnumpy() for device in devices)
+            np.testing.assert_array_equal(one, other)
+        store.close()
+
+
+@pytest.mark.parametrize("on_store", [True, False])
+@pytest.mark.parametrize("frozen", [(False, True), (True, False)])
+def test_parameters_that_are_frozen_or_no_longer(
+    tmp_path: Path, frozen: tuple[bool, bool], on_store: bool
+) -> None:
+    """By a script that does so in the midst of its training."""
+    trainer, weights = trainer_on([mx.cpu()], frozen[0], update_on_kvstore=on_store)
+    make_steps(trainer, weights, 3)
+    store = trainer._kvstore
+    assert store.snapshot(tmp_path, every=3)
+    store.close()
+    trained = [weight.data().asnumpy() for weight in weights]
+    trainer, weights = trainer_on([mx.cpu()], frozen[1], update_on_kvstore=on_store)
+    store = trainer._kvstore_params["kvstore"]
+    assert store.restore(tmp_path) == 3
+    for weight, expected in zip(weights, trained):
+        np.testing.assert_array_equal(weight.data().asnumpy(), expected)
+    make_steps(trainer, weights, 1)
+    store.close()
+
+
+def test_modules_of_one_store_are_parts_of_their_own() -> None:
+    store = mx.kv.create("p3")
+    made = []
+    for name in ("one", "other"):
+        output = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name=name)
+        module = mx.mod.Module(mx.sym.LinearRegressionOutput(output, name=f"{name}_loss"),
+                               label_names=[f"{name}_loss_label"])
+        module.bind([("data", (4, 3))], [(f"{name}_loss_label", (4, 2))])
+        module.init_params()
+        module.init_optimizer(kvstore=store)
+        made.append(module)
+    assert {"Module", "Module 2"} <= set(store.parts_in_snapshots())
+    another = mx.kv.create("p3")
+    made[0].init_optimizer(kvstore=another, force_init=True)
+    assert "Module" in another.parts_in_snapshots()
+    for each in (store, another):
+        each.close()

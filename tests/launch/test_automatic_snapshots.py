@@ -91,6 +91,22 @@ critic.save_parameters(sys.argv[1] + ".critic")
 """
 
 
+# It knows of snapshots, and takes its own into the same directory.
+BY_ITSELF = f"""{HEAD}{NETWORK}
+store = mx.kv.create("p3")
+trainer = gluon.Trainer(parameters, "sgd", options, kvstore=store)
+for step in range(store.restore("snapshots") or 0, 12):
+    batch = np.random.RandomState(step).standard_normal((4, 3))
+    with autograd.record():
+        loss = net(mx.nd.array(batch)).square().sum()
+    loss.backward()
+    trainer.step(4)
+    store.snapshot("snapshots", every=4)
+    end_after(step)
+net.save_parameters(sys.argv[1])
+"""
+
+
 def run(directory: Path, script: str, snapshots: str, name: str, last: int) -> str:
     """Runs the script, which is killed after a step unless that is -1; returns what it says."""
     file = directory / "script.py"
@@ -118,6 +134,19 @@ def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(
         whole = parameters_of(tmp_path / f"whole{name}")
         assert len(whole) == 8
         assert_same_bits(parameters_of(tmp_path / f"after{name}"), whole)
+
+
+def test_a_script_that_goes_on_by_itself_repeats_nothing(tmp_path: Path) -> None:
+    for name in ("undisturbed", "disturbed"):
+        (tmp_path / name).mkdir()
+    run(tmp_path / "undisturbed", BY_ITSELF, "snapshots", "result", -1)
+    run(tmp_path / "disturbed", BY_ITSELF, "snapshots", "killed", 9)
+    said = run(tmp_path / "disturbed", BY_ITSELF, "snapshots", "result", -1)
+    assert "until the script has come there" not in said
+    found, whole = (
+        parameters_of(tmp_path / name / "result") for name in ("disturbed", "undisturbed")
+    )
+    assert_same_bits(found, whole)
 
 
 def test_a_script_without_trainer_or_module_is_told(tmp_path: Path) -> None:

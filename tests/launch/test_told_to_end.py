@@ -65,6 +65,37 @@ def test_a_worker_within_a_shell_ends_with_a_snapshot(job: Job) -> None:
     job.assert_gone()
 
 
+HANDLES = """
+import signal
+import sys
+import time
+import kvstore_ext
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+until = []
+signal.signal(signal.SIGTERM, lambda *_: until.append(time.time() + 5))
+print("trains", flush=True)
+while not until or time.time() < until[0]:
+    store.pushpull("weight", mx.nd.ones((3,)), out=value)
+    value.wait_to_read()
+    time.sleep(0.01)
+print("saved", flush=True)
+"""
+
+
+def test_a_script_that_has_a_handler_of_its_own_decides(job: Job) -> None:
+    (job.directory / "train.py").write_text(HANDLES)
+    job.start("-n", "1", "-s", "1", sys.executable, "train.py")
+    job.wait_for_line("[worker 0] trains")
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 128 + signal.SIGTERM
+    assert "[worker 0] saved" in job.lines, job.errors
+    job.assert_gone()
+
+
 def test_a_worker_that_takes_its_time_to_end(job: Job) -> None:
     """It has more of it than one of a job that fails."""
     worker = "trap 'sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"

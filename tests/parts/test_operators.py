@@ -37,7 +37,7 @@ def scale(made: list[str]) -> Callable[..., Any]:
 
 
 def test_nothing_is_made_before_it_is_called(scale: Callable, made: list[str]) -> None:
-    assert scale.__name__ == "scale"
+    assert scale.__name__ == scale.__qualname__ == "scale"
     assert made == []
 
 

@@ -39,6 +39,15 @@ def test_one_optimizer_may_be_of_both_kinds(strategy: str) -> None:
     assert not updates_slices(mx.optimizer.LBSGD(warmup_strategy=strategy, batch_scale=4))
 
 
+def test_the_trial_is_of_no_parameter_of_the_scripts() -> None:
+    """LARS has no ratio for the gammas of batch normalization, and a factor may be 0."""
+    lars = mx.optimizer.create("lars", param_idx2name={0: "bn_data_gamma", 1: "conv0_weight"})
+    assert not updates_slices(lars)
+    frozen = mx.optimizer.SGD(param_idx2name={0: "weight"})
+    frozen.set_lr_mult({"weight": 0.0})
+    assert updates_slices(frozen)
+
+
 def test_the_trial_leaves_an_optimizer_as_it_was() -> None:
     schedule = mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=0.01)
     optimizer = mx.optimizer.Adam(learning_rate=0.01, lr_scheduler=schedule)

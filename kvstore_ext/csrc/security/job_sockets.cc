@@ -1,13 +1,19 @@
 #include "security/job_sockets.h"
 
+#include <unistd.h>
+
 #include <cstring>
 
 namespace kvstore_ext {
 namespace {
 
-// Bytes. ZeroMQ 4.2.2 adds a message's announced size to an address, which without a limit wraps
-// (CVE-2019-6250); ps-lite's largest messages are far from it.
-constexpr int64_t kMostMessage = int64_t{1} << 40;
+// Bytes of a message at most: the host's memory. ZeroMQ 4.2.2 adds a message's announced size to an
+// address, which without a limit wraps (CVE-2019-6250), and makes room for it before a byte of it
+// has come, or its sender has shown a key.
+int64_t MostMessage() {
+  const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return memory > 0 ? memory : int64_t{1} << 40;
+}
 
 using SocketFunction = int(void* socket, const char* address);
 
@@ -21,8 +27,8 @@ bool SetKey(void* socket, int option, const uint8_t* key) {
 }
 
 bool Bound(void* socket) {
-  return ZeroMQ::Get().set_option(socket, kZmqMaxMessageSize, &kMostMessage,
-                                  sizeof(kMostMessage)) == 0;
+  const int64_t most = MostMessage();
+  return ZeroMQ::Get().set_option(socket, kZmqMaxMessageSize, &most, sizeof(most)) == 0;
 }
 
 // A socket with a domain, whose name says nothing, takes no connection of ZeroMQ's protocols 1 and

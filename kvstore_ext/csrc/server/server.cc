@@ -83,6 +83,11 @@ void Server::OnDamage(const Damaged& damage) {
 void Server::UseOptimizer(int32_t store) {
   std::lock_guard<std::mutex> lock(mutex_);
   optimized_.insert(store);
+  // What was changed of the one before is nothing to this one.
+  for (auto& key : keys_) {
+    if (key.second.store != store) continue;
+    for (auto& slice : key.second.slices) slice.second.settings.clear();
+  }
 }
 
 bool Server::NextQuestion(Question* question) { return questions_.Pop(question); }

@@ -45,6 +45,37 @@ def another_optimizer_begins_afresh(store: KVStore) -> None:
             assert_equal(pulled(store, "afresh", (30,)), expected)
 
 
+def what_was_changed_of_an_optimizer_is_not_changed_of_the_next(store: KVStore) -> None:
+    store.init("next", mx.nd.zeros((30,)))
+    expected = np.zeros((30,))
+    for _ in range(2):
+        optimizer = mx.optimizer.SGD(learning_rate=1)
+        store.set_optimizer(optimizer)
+        for rate in (1, 0.25):
+            optimizer.set_learning_rate(rate)
+            store.push("next", ours(store, (30,)))
+            expected -= rate * total(store, (30,))
+            assert_equal(pulled(store, "next", (30,)), expected)
+
+
+def a_key_that_turns_sparse_keeps_its_state(store: KVStore) -> None:
+    options = {"learning_rate": 0.1, "momentum": 0.9, "lazy_update": False}
+    store.set_optimizer(mx.optimizer.SGD(**options))
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD(**options))
+    alone = mx.nd.ones((6, 5))
+    store.init("turning", alone)
+    for number in range(6):
+        gradient = ours(store, (6, 5), number)
+        sum_ = mx.nd.array(total(store, (6, 5), number))
+        if number >= 3:
+            gradient, sum_ = gradient.tostype("row_sparse"), sum_.tostype("row_sparse")
+        store.push("turning", gradient)
+        updater("turning", sum_, alone)
+    out = mx.nd.zeros((6, 5))
+    store.pull("turning", out=out)
+    assert_equal(out, alone.asnumpy())
+
+
 def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
     optimizer = mx.optimizer.SGD(learning_rate=1, param_idx2name={30: "named_weight"})
     optimizer.set_lr_mult({"named_weight": 2, "factor 4": 4})
@@ -101,6 +132,8 @@ CHECKS = {
         servers_update_with_the_optimizer_that_was_set,
         arrays_of_one_element_no_dimension_or_no_element_are_updated,
         another_optimizer_begins_afresh,
+        what_was_changed_of_an_optimizer_is_not_changed_of_the_next,
+        a_key_that_turns_sparse_keeps_its_state,
         multipliers_are_found_by_key_and_by_name,
         every_key_counts_its_own_updates,
         a_schedule_follows_the_pushes_not_the_speed_of_a_key,

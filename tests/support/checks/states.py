@@ -74,6 +74,44 @@ def trained_with(optimizer: str, load: bool) -> np.ndarray:
     return found
 
 
+def a_factor_of_one_holds_after_loading(_: KVStore) -> None:
+    """Where it was 0 for a layer that was frozen before."""
+    store = mx.kv.create("p3")
+    weight = gluon.Parameter("weight", shape=(30,), init="zeros", lr_mult=0)
+    weight.initialize()
+    trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 1.0}, kvstore=store)
+
+    def step() -> np.ndarray:
+        with mx.autograd.record():
+            loss = weight.data().sum()
+        loss.backward()
+        trainer.step(store.num_workers)
+        return weight.data().asnumpy()
+
+    assert (step() == 0).all()
+    with file_of(store) as file:
+        trainer.save_states(file)
+        store.barrier()
+        trainer.load_states(file)
+    assert (step() == 0).all()
+    weight.lr_mult = np.float32(1)  # as MXNet takes it, too
+    np.testing.assert_allclose(step(), -1)
+    store.close()
+
+
+def an_optimizer_that_looks_at_whole_parameters_is_not_loaded(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD())
+    store.init(0, mx.nd.zeros((2, 2)))
+    lamb = mx.optimizer.get_updater(mx.optimizer.LAMB())
+    lamb(0, mx.nd.ones((2, 2)), mx.nd.ones((2, 2)))
+    with file_of(store) as file:
+        Path(file).write_bytes(lamb.get_states(dump_optimizer=True))
+        with pytest.raises(kvstore_ext.KVStoreError, match="the optimizer LAMB, which looks at"):
+            store.load_optimizer_states(file)
+    store.close()
+
+
 def states_of_another_model_are_refused(_: KVStore) -> None:
     for optimizer in (mx.optimizer.Adam(), mx.optimizer.LAMB()):
         other = mx.optimizer.get_updater(type(optimizer)())
@@ -101,5 +139,7 @@ CHECKS = {
         states_can_be_saved_and_loaded,
         states_travel_in_pieces,
         states_of_another_model_are_refused,
+        a_factor_of_one_holds_after_loading,
+        an_optimizer_that_looks_at_whole_parameters_is_not_loaded,
     )
 }
