@@ -24,13 +24,13 @@ SPACE = "▁"
 _PIECES = re.compile(r"\s?(?:[^\W\d_]+|\S)")
 
 
-def read_sentences(path: str) -> list[str]:
+def read_sentences(path: str, may_be_empty: bool = False) -> list[str]:
     """The lines of a file, without spaces around them.
 
     Raises
     ------
     ValueError
-        A line is empty or not UTF-8; it is named as FILE:LINE.
+        A line is empty, unless it may be, or not UTF-8; it is named as FILE:LINE.
     OSError
         The file cannot be read.
     """
@@ -46,20 +46,21 @@ def read_sentences(path: str) -> list[str]:
     if not sentences[-1]:  # what follows the last line's end
         sentences.pop()
     for number, sentence in enumerate(sentences, 1):
-        if not sentence:
+        if not sentence and not may_be_empty:
             raise ValueError(f"{path}:{number}: the line is empty; each must hold one sentence")
     return sentences
 
 
-def read_pairs(source: str, target: str) -> list[Pair]:
-    """The sentences of two files that say the same, line by line.
+def read_pairs(source: str, target: str, may_be_empty: bool = False) -> list[Pair]:
+    """The sentences of two files that say the same, line by line. Where a line may be empty, so may
+    a side of a pair.
 
     Raises
     ------
     ValueError
         As `read_sentences`, or the files differ in length, or have no line.
     """
-    ours, theirs = read_sentences(source), read_sentences(target)
+    ours, theirs = (read_sentences(path, may_be_empty) for path in (source, target))
     if len(ours) != len(theirs):
         shorter, longer = sorted(((len(ours), source), (len(theirs), target)))
         raise ValueError(
@@ -162,6 +163,16 @@ class Batch(NamedTuple):
     lengths: np.ndarray
     begun: np.ndarray
     ended: np.ndarray
+
+
+def fitting(pairs: Sequence[Pair], vocabularies: Sequence[Vocabulary], most: int) -> list[Pair]:
+    """Those of which neither side is empty, or has more than `most` words as `encode_pairs` counts
+    them."""
+    return [
+        pair for pair in pairs
+        if all(side and len(vocabulary.encode(side)) <= most
+               for vocabulary, side in zip(vocabularies, pair))
+    ]
 
 
 def encode_pairs(pairs: Sequence[Pair], vocabularies: Sequence[Vocabulary], most: int,

@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 from typing import Any, Callable, Iterator
 
@@ -59,12 +60,32 @@ def share(text: str) -> float:
     return float(text)
 
 
+def numbers(count: int = 0) -> Callable[[str], str]:
+    """A flag's whole numbers of at least 1, separated by commas: so many, or any number of them."""
+
+    def check(text: str) -> str:
+        parts = text.split(",")
+        fits = all(part.isdecimal() and int(part) > 0 for part in parts)
+        if not fits or count not in (0, len(parts)):
+            most = f"{count} " if count else ""
+            raise argparse.ArgumentTypeError(
+                f"found '{text}', allowed are {most}whole numbers of at least 1, separated by "
+                "commas")
+        return text
+
+    return check
+
+
 def find_devices(text: str) -> list[Any]:
     """The contexts that --devices names; ends where they are not there."""
     import mxnet as mx
 
-    if text.startswith("cpu"):
-        return [mx.cpu(i) for i in range(int(text.partition(":")[2] or 1))]
+    cpus = re.fullmatch(r"cpu(?::([1-9]\d*))?", text)
+    if cpus:
+        return [mx.cpu(i) for i in range(int(cpus[1] or 1))]
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        sys.exit(f"--devices {text}: allowed are cpu, cpu:2 (two CPU contexts), or GPU ids such as "
+                 "0,1")
     devices = [mx.gpu(int(i)) for i in text.split(",")]
     if max(device.device_id for device in devices) >= mx.context.num_gpus():
         sys.exit(f"--devices {text}: MXNet sees {mx.context.num_gpus()} GPUs here")
@@ -161,7 +182,7 @@ def add_schedule_flags(parser: argparse.ArgumentParser, default: str) -> None:
     """--lr-schedule and what belongs to it, --epochs apart."""
     parser.add_argument("--lr-schedule", default=default,
                         choices=("constant", "step", "cosine", "polynomial"))
-    parser.add_argument("--lr-steps", default="30,60,80", metavar="E,E,...",
+    parser.add_argument("--lr-steps", type=numbers(), default="30,60,80", metavar="E,E,...",
                         help="with step: the epochs after which the learning rate falls")
     parser.add_argument("--lr-factor", type=float, default=0.1,
                         help="with step: to this part of it")

@@ -44,14 +44,15 @@ parser.add_argument("--dataset", default="digits",
 parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
 parser.add_argument("--classes", type=script.positive, default=1000,
                     help="with imagenet-rec; other data sets know theirs")
-parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
+parser.add_argument("--image-shape", type=script.numbers(3), default="3,224,224", metavar="C,H,W",
                     help="with imagenet-rec; other data sets know theirs")
 parser.add_argument("--data", default="partitioned", choices=("partitioned", "shared"),
                     help="each worker has its part of the examples, or all of them")
 parser.add_argument("--kv-store", default="p3", help="a store of kvstore_ext")
 parser.add_argument("--devices", default="cpu", help="one: cpu or a GPU's id")
 parser.add_argument("--epochs", type=int, default=20)
-parser.add_argument("--batch-size", type=int, default=16, help="examples in a step of a worker")
+parser.add_argument("--batch-size", type=script.positive, default=16,
+                    help="examples in a step of a worker")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate after the warm-up")
 parser.add_argument("--momentum", type=float, default=0.9)
 parser.add_argument("--wd", type=float, default=5e-4, help="weight decay")
@@ -87,7 +88,10 @@ try:
             tuple(int(size) for size in args.image_shape.split(",")), args.classes)
 except (FileNotFoundError, ValueError) as error:
     sys.exit(str(error))
-device, = script.find_devices(args.devices)
+devices = script.find_devices(args.devices)
+if len(devices) > 1:
+    sys.exit(f"--devices {args.devices}: a worker of EC-DNN trains on one")
+device, = devices
 
 kv = mx.kv.create(args.kv_store)
 recipe.check_workers(args.workers, kv.num_workers)
@@ -135,7 +139,11 @@ try:
 except KVStoreError as error:
     sys.exit(str(error))
 length = method.tau + method.compression_steps
-rounds = max(1, round(args.epochs * steps_per_epoch / length))
+asked = args.epochs * steps_per_epoch
+rounds = max(1, round(asked / length))
+if abs(rounds * length - asked) > 0.02 * asked:
+    log(f"{rounds} rounds of {length} mini-batches are {rounds * length}, where {args.epochs} "
+        f"epochs have {asked}: --tau, or --epochs, that divides better has both alike")
 schedule = script.make_schedule(args, steps_per_epoch)
 curves: dict[str, list[tuple[float, float]]] = {"local, mean of the workers": [], "global": []}
 kept = KeptValues(seconds={}, curves=curves)  # seconds by what took them, evaluation apart

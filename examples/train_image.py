@@ -36,7 +36,7 @@ parser.add_argument("--dataset", default="digits",
 parser.add_argument("--data-dir", default="data", help="where the data set's files lie")
 parser.add_argument("--classes", type=script.positive, default=1000,
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
-parser.add_argument("--image-shape", default="3,224,224", metavar="C,H,W",
+parser.add_argument("--image-shape", type=script.numbers(3), default="3,224,224", metavar="C,H,W",
                     help="with --benchmark or imagenet-rec; other data sets know theirs")
 parser.add_argument("--augment", default="inception", choices=("inception", "caffe", "none"),
                     help="of imagenet-rec: see image_records.py")

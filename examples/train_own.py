@@ -36,6 +36,8 @@ parser.add_argument("--batch-size", type=int, default=64,
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate")
 parser.add_argument("--save", default="own.params", metavar="FILE", help="for the parameters")
 args = parser.parse_args()
+if args.batch_size < 1 or not 0 < args.held_out < 1:
+    parser.error("--batch-size must be at least 1, and --held-out between 0 and 1")
 
 
 # The data: images (n, channels, height, width) as uint8, and labels (n,) from 0.
@@ -85,6 +87,9 @@ def to_batch(numbers: np.ndarray) -> tuple[mx.nd.NDArray, mx.nd.NDArray]:
 
 # The store. In a launched job this waits until all workers and servers have come.
 store = mx.kv.create(args.kv_store)
+if store.type.endswith("slim_dp"):
+    sys.exit("--kv-store slim_dp: its workers have models of their own, and steps of their own "
+             "batches; train_image.py trains with it")
 if args.batch_size % store.num_workers:
     sys.exit(f"--batch-size {args.batch_size} does not divide by {store.num_workers} workers")
 

@@ -33,6 +33,9 @@ parser.add_argument("--languages", default="en,de", metavar="FROM,TO",
 parser.add_argument("--text-scale", type=float, default=1.0, help="multiplies the CLDR phrases")
 parser.add_argument("--max-length", type=script.positive, default=100,
                     help="most words of a sentence")
+parser.add_argument("--drop-unfit", action="store_true",
+                    help="leave out pairs of which a side is empty or longer than that, and say "
+                    "how many; otherwise the first one is an error")
 parser.add_argument("--min-count", type=script.positive, default=3, help="rarer words are spelled")
 parser.add_argument("--max-words", type=script.positive, default=50_000,
                     help="size of a vocabulary")
@@ -76,7 +79,7 @@ with script.packages():
     from gluon_models.sockeye import Sockeye, configuration
     from kept_values import KeptValues
     from mxnet import autograd, gluon
-    from parallel_text import Batches, Vocabulary, encode_pairs
+    from parallel_text import Batches, Vocabulary, encode_pairs, fitting
     from progress import CompressionReport, Progress, percent, print_line
     from waiting import Watch
 
@@ -97,6 +100,13 @@ try:
     if args.resume:
         for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
             vocabulary.check_equals(os.path.join(saved.found[-1], name))
+    pairs = len(training) + len(held_out)
+    if args.drop_unfit:
+        training, held_out = (fitting(part, vocabularies, args.max_length)
+                              for part in (training, held_out))
+        if not training or not held_out:
+            raise ValueError(f"--drop-unfit leaves {len(training)} pairs to train on and "
+                             f"{len(held_out)} held out")
     encoded = encode_pairs(training, vocabularies, args.max_length, places[:2])
     held_out_encoded = encode_pairs(held_out, vocabularies, args.max_length, places[2:],
                                     first_line)
@@ -121,6 +131,9 @@ def log(*words: object) -> None:
         print_line(*words)
 
 
+if args.drop_unfit:
+    log(f"left out {pairs - len(training) - len(held_out)} of {pairs} pairs: a side is empty, or "
+        f"has more than {args.max_length} words")
 # Every worker starts from the same parameters.
 mx.random.seed(args.seed)
 net.initialize(mx.init.Xavier(), ctx=devices)

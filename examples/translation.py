@@ -43,9 +43,9 @@ def load_text(args: argparse.Namespace) -> tuple[list[Pair], list[Pair], list[st
         training, held_out = cldr_text.parallel_text(first, second, scale=args.text_scale)
         places = [f"CLDR phrases of {language}" for language in (first, second)]
         return training, held_out, [*places, *[f"held-out {place}" for place in places]], 1
-    training = read_pairs(args.source, args.target)
+    training = read_pairs(args.source, args.target, args.drop_unfit)
     if args.held_out_source:
-        held_out = read_pairs(args.held_out_source, args.held_out_target)
+        held_out = read_pairs(args.held_out_source, args.held_out_target, args.drop_unfit)
         return training, held_out, [args.source, args.target, args.held_out_source,
                                     args.held_out_target], 1
     if len(training) < 2:

@@ -41,7 +41,8 @@ class BeamSearch:
     end
         The word that ends it.
     beam
-        Hypotheses kept of each sentence, at least 1; 1 is greedy search.
+        Hypotheses kept of each sentence, at least 1. Each may end at every word, also where another
+        word is likelier, so that 1 is greedy search for the best of all ends on its way.
     alpha
         How much longer sentences are made up for; 0 compares plain probabilities.
     beta
@@ -86,7 +87,6 @@ class BeamSearch:
             Of the sentences (batch,), on the same device.
         limits
             The most words of each translation, counting the one that ends it, at least 1.
-            A sentence none of whose hypotheses has ended by then gets the best unended one.
         """
         searches = [_Sentence(self, limit) for limit in limits]
         network, beam, device = self._network, self._beam, source.context
@@ -133,11 +133,8 @@ class _Sentence:
 
     @property
     def best(self) -> Translation:
-        if self._ended is not None:
-            return self._ended
-        first = int(self._scores.argmax())
-        score = self._scores[first] / self._search.penalty(self._steps)
-        return Translation(self._words[first], float(score))
+        assert self._ended is not None  # since the first word: every hypothesis may end
+        return self._ended
 
     def advance(self, scores: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
         """Continues the hypotheses by one word, given the log probabilities (beam, words).

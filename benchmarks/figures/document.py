@@ -1,6 +1,7 @@
 """Where documents show a figure."""
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,10 +19,11 @@ def show(name: str, what: str) -> None:
 
 
 def shown(text: str, name: str, what: str) -> str:
-    """The text of the document with the picture; as it is where it has it already."""
+    """The text of the document with the picture, instead of those that it has."""
     place = f"<!-- figure: {name} -->\n"
-    whole = f"{place}\n![{what}](figures/{name}.svg)\n\n[Its numbers](figures/{name}.md)\n"
-    return text if whole in text else text.replace(place, whole)
+    whole = "\n![{}](figures/" + name + ".svg)\n\n[Its numbers](figures/" + name + ".md)\n"
+    before = "".join(map(re.escape, whole.partition("{}")[::2])).replace("!\\[", "!\\[[^]]*", 1)
+    return re.sub(f"{re.escape(place)}(?:{before})*", lambda _: place + whole.format(what), text)
 
 
 def shown_first(text: str, name: str, what: str, numbers: str) -> str:

@@ -101,17 +101,21 @@ class Table:
 
     def __init__(self, panel: Panel, lines: Sequence[Dict[str, Any]]) -> None:
         self.panel = panel
-        runs: Dict[Tuple[str, Setting], List[Scores]] = {}
+        runs: Dict[Tuple[str, Setting], Dict[int, Scores]] = {}
         for line in lines:
             recipe = line["recipe"]
             if recipe["task"] == panel.task:
                 setting = recipe["rate"], recipe["options"]["momentum"], recipe["batch"]
                 scores = [score for _, _, score in line["curve"]]
-                runs.setdefault((line["arm"], setting), []).append(scores)
+                runs.setdefault((line["arm"], setting), {})[line["seed"]] = scores
+        # Those that all have: means of others could not be compared.
+        seeds = set.intersection(*map(set, runs.values())) if runs else set()
         self.found: Dict[Tuple[str, Setting], Scores] = {
-            key: [mean(scores) for scores in zip(*seeds)] for key, seeds in runs.items()
+            key: [mean(scores) for scores in zip(*(of_seed[seed] for seed in sorted(seeds)))]
+            for key, of_seed in runs.items()
+            if seeds
         }
-        self._seeds = max(map(len, runs.values()), default=0)
+        self._seeds = len(seeds)
 
     def draw(self, axes: Any) -> None:
         """Bands from the worst to the best of the settings, over the epochs."""

@@ -5,10 +5,10 @@
     python -m benchmarks.replay run mine.json --gigabits 1 --arms p3 --results FILE
 
 Each worker replays a trace: the layers of a network as timed waits on MXNet's engine, with the real
-dependencies, while its real gradients go through a real store, over the links of a cluster of
-network namespaces. So communication hides exactly where it could hide behind a GPU. Times and links
-are slowed down alike, by a dilation, so that two processors carry the whole cluster; what the
-result depends on is their ratio.
+dependencies, while as many random numbers as it has gradients go through a real store, over the
+links of a cluster of network namespaces. So communication hides exactly where it could hide behind
+a GPU. Times and links are slowed down alike, by a dilation, so that two processors carry the whole
+cluster; what the result depends on is their ratio.
 
 trace.py         a network's layers, parameters and times: those of kvstore_ext/predict/network.py
 costs.py         times of operations on a device, from a network's graph

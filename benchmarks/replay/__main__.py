@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 from benchmarks.cluster import ClusterError
 from benchmarks.replay import arms, measurement, processors, summary, trace
@@ -92,13 +92,14 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(function=run)
     one.add_argument("trace", help=f"{', '.join(trace.names())}, or a file of `profile`")
     one.add_argument("--results", type=Path, required=True, help="a file that a rerun goes on from")
-    one.add_argument("--hosts", type=int, default=4, help="default: 4")
-    one.add_argument("--gigabits", type=float, nargs="+", help="Gbit/s of each link")
+    one.add_argument("--hosts", type=_from(int, 2), default=4, help="default: 4")
+    one.add_argument("--gigabits", type=_from(float, 0.001), nargs="+", help="Gbit/s of each link")
     one.add_argument("--arms", nargs="+", choices=arms.names(), metavar="ARM",
                      help=", ".join(arms.names()))
-    one.add_argument("--repeats", type=int, help="of every run, interleaved")
-    one.add_argument("--iterations", type=int, help="that count, of every run")
-    one.add_argument("--warm-up", type=int, default=2, help="iterations that do not; default: 2")
+    one.add_argument("--repeats", type=_from(int, 1), help="of every run, interleaved")
+    one.add_argument("--iterations", type=_from(int, 1), help="that count, of every run")
+    one.add_argument("--warm-up", type=_from(int, 0), default=2,
+                     help="iterations that do not; default: 2")
     one.add_argument("--by-name", action="store_true",
                      help="number keys by sorted names, as gluon.Trainer does, not by layers")
     one.add_argument("--minutes", type=float, default=600,
@@ -118,6 +119,23 @@ def _parser() -> argparse.ArgumentParser:
     one = commands.add_parser("traces", help="make the traces of the papers' networks again")
     one.set_defaults(function=traces)
     return parser
+
+
+def _from(kind: Callable[[str], Any], least: float) -> Callable[[str], Any]:
+    """Reads a number of at least so much."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value < float("inf"):
+            what = "whole numbers" if kind is int else "numbers"
+            allowed = f"{what} from {least:g} on"
+            raise argparse.ArgumentTypeError(f"found '{text}', allowed are {allowed}")
+        return value
+
+    return read
 
 
 def _shape(text: str) -> Tuple[int, ...]:

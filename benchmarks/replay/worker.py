@@ -1,4 +1,7 @@
-"""A worker of the replay: a network's layers as timed waits, and its real gradients.
+"""A worker of the replay: a network's layers as timed waits, and gradients as large as its own.
+
+These are random numbers, drawn once: what travels, and how much of it, depends on no value but with
+compression, whose ratios with a network's own gradients are others.
 
 The forward pass of a layer waits and reads its weights; the backward pass waits and writes its
 gradients, last layer first. So communication hides exactly where it could behind a GPU.

@@ -94,6 +94,9 @@ def test_a_figure_is_put_into_its_place() -> None:
     assert once.startswith("before\n\n<!-- figure: one -->\n\n![What it is](figures/one.svg)\n\n"
                            "[Its numbers](figures/one.md)\n\nafter\n\n<!-- figure: one-more")
     assert document.shown(once, "one", "What it is") == once
+    twice = once.replace("](figures/one.md)\n", "](figures/one.md)\n\n![Old](figures/one.svg)\n\n"
+                         "[Its numbers](figures/one.md)\n")
+    assert document.shown(twice, "one", "What it is now") == once.replace("it is", "it is now")
 
 
 def test_the_first_page_has_a_figure_with_its_numbers() -> None:

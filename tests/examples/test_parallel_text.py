@@ -19,6 +19,7 @@ from parallel_text import (
     Vocabulary,
     cut,
     encode_pairs,
+    fitting,
     join,
     read_pairs,
     read_sentences,
@@ -123,6 +124,16 @@ def test_too_long_a_sentence_is_named_with_its_line() -> None:
     assert len(encode_pairs(pairs, [vocabulary] * 2, 6, ["s", "t"])) == 2
     with pytest.raises(ValueError, match="t:2: the sentence has 6 words, more than the 5"):
         encode_pairs(pairs, [vocabulary] * 2, 5, ["s", "t"])
+
+
+def test_pairs_that_do_not_fit_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("a b\n\na\nb\n")
+    (tmp_path / "target").write_text("a\nb\na b c c c\n\n")
+    pairs = read_pairs(str(tmp_path / "source"), str(tmp_path / "target"), may_be_empty=True)
+    assert pairs == [("a b", "a"), ("", "b"), ("a", "a b c c c"), ("b", "")]
+    vocabulary = Vocabulary.build(["a b c"], 1, 100)
+    assert fitting(pairs, [vocabulary] * 2, 6) == [pairs[0], pairs[2]]
+    assert fitting(pairs, [vocabulary] * 2, 5) == [pairs[0]]
 
 
 def test_another_vocabulary_is_named_with_its_line(tmp_path: Path) -> None:

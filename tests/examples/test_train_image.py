@@ -280,6 +280,8 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
     (["--batch-size", "63", "--devices", "cpu:2"], "--batch-size 63 does not divide by 1 workers"),
     (["--resume", "--checkpoint-dir", "{}/nope"], "there is no directory {}/nope"),
     (["--devices", "7"], "--devices 7: MXNet sees 0 GPUs"),
+    (["--devices", "cpu:0"], "--devices cpu:0: allowed are cpu, cpu:2 (two CPU contexts), or GPU"),
+    (["--devices", "gpu"], "--devices gpu: allowed are cpu, cpu:2 (two CPU contexts), or GPU ids"),
     (["--model", "lenett"], "unknown model 'lenett'"),
     (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
     (["--kv-store", "local", "--snapshot", "{}"], "--snapshot: the store local takes none"),
@@ -289,6 +291,13 @@ def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message
     errors = run_python(TRAIN_IMAGE, "--epochs", 1, *flags, status=1, fork=True).stderr
     assert message.format(tmp_path) in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("flag", "value", "message"), [
+    ("--image-shape", "3,x", "found '3,x', allowed are 3 whole numbers of at least 1, separated"),
+    ("--lr-steps", "x", "found 'x', allowed are whole numbers of at least 1, separated by")])
+def test_numbers_that_are_none_are_told(flag: str, value: str, message: str) -> None:
+    assert message in run_python(TRAIN_IMAGE, flag, value, status=2, fork=True).stderr
 
 
 @pytest.mark.parametrize(("directory", "message"), [

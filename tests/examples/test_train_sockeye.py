@@ -171,6 +171,16 @@ def test_a_sentence_that_is_too_long_gets_a_plain_error(tmp_path: Path) -> None:
     assert errors == f"{files[1]}:2: the sentence has 7 words, more than the 6 of --max-length\n"
 
 
+def test_what_does_not_fit_can_be_left_out(tmp_path: Path) -> None:
+    lines = "\n".join(["one two", "", "three", *["one"] * 30])
+    files = write(tmp_path, lines, lines.replace("three", "one two three four five"))
+    few = ["--epochs", 1, "--max-length", 9, "--drop-unfit"]
+    said = run_to(0, *files, *TINY, *few).stdout
+    assert "left out 2 of 33 pairs: a side is empty, or has more than 9 words" in said
+    nothing = run_to(1, *files, "--max-length", 1, "--drop-unfit").stderr
+    assert nothing == "--drop-unfit leaves 0 pairs to train on and 0 held out\n"
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -191,7 +201,7 @@ def test_texts_that_do_not_fit_together_are_named(flags: dict[str, str], message
 def test_the_last_lines_of_a_file_are_held_out(tmp_path: Path) -> None:
     write(tmp_path, "\n".join(map(str, range(40))), "\n".join(map(str, range(40))))
     args = Namespace(source=str(tmp_path / "source"), target=str(tmp_path / "target"),
-                     held_out_source=None, held_out_target=None)
+                     held_out_source=None, held_out_target=None, drop_unfit=False)
     training, held_out, places, first_line = translation.load_text(args)
     assert training == [(str(i), str(i)) for i in range(38)]
     assert held_out == [("38", "38"), ("39", "39")]
