@@ -44,3 +44,11 @@ def make_room(job: Job) -> None:
     wanted = least + _OTHERS if most == resource.RLIM_INFINITY else min(least + _OTHERS, most)
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def make_all_room() -> None:
+    """Raises this process's own limit to the system's: where strangers may reach its ports, each of
+    their connections takes a descriptor, and what is left over is the script's."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now != most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -103,14 +103,9 @@ class StoreMethod:
         """The policy of a key that the method trains itself; None for the others."""
         return None
 
-    @property
-    def steps_apart(self) -> bool:
-        """Whether workers make steps between two rounds, of which they may have made more or fewer
-        when all have joined: then those of one count."""
-        return False
-
     def progress(self) -> Any:
-        """What such a worker counts of its steps, for json."""
+        """What a worker counts of the steps that it makes between two rounds, for json. When all
+        have joined, those of one worker count for all."""
         return None
 
     def follow(self, progress: Any) -> None:

@@ -1,6 +1,7 @@
 """Algorithms 1 and 2: local training, aggregation, relabelling, compression."""
 from __future__ import annotations
 
+import numbers
 import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional
@@ -322,5 +323,5 @@ class Trainer:
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise OptionError(f"ec_dnn: {name} is {value!r}; it must be {least} or more")

@@ -10,5 +10,6 @@ processes ends, with an error that names who is missing. In reading order:
     told_to_end.py    what a worker does once a process was told to end
     bounded_calls.py  what MXNet may do for ever, given up after a time
 
-It imports errors, config, stock_store, keys, protocol, compression, optimizer, server and _core.
+It imports errors, notes, config, stock_store, keys, protocol, compression, optimizer, server and
+_core.
 """

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
 import threading
 import time
 from typing import Any, Callable, Optional
@@ -11,6 +10,7 @@ from typing import Any, Callable, Optional
 from .. import _core
 from ..errors import ClusterError
 from ..launch_reports import report
+from ..notes import say
 
 
 class BoundedCalls:
@@ -86,11 +86,9 @@ def exit_when_stuck(
             return
         reason = worker.failure()
         report(failed=reason)
-        print(
-            f"kvstore_ext: {reason}; operations on sparse keys have not ended within "
-            f"{LAST_MOMENT:g} s after that",
-            file=sys.stderr,
-            flush=True,
+        say(
+            f"{reason}; operations on sparse keys have not ended within "
+            f"{LAST_MOMENT:g} s after that"
         )
         os._exit(1)
 

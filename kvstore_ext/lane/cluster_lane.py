@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import socket
-import sys
 import threading
 import time
 import weakref
@@ -19,6 +18,7 @@ from ..descriptors import make_room
 from ..errors import ClusterError, KVStoreError, OptionError
 from ..keys.sparse_rows import MOST_BYTES, Servers
 from ..launch_reports import report
+from ..notes import say
 from ..optimizer.optimizer_format import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
@@ -94,10 +94,9 @@ class ClusterLane(Lane):
         self.rank, self.workers = _rank_and_size(self._native)
         if job.launch_rank not in (None, self.rank):
             # Its port was taken, or --env has set another: errors name the ranks of the job.
-            print(
-                f"kvstore_ext: this is worker {self.rank} of the job, although the launcher calls "
-                f"it worker {job.launch_rank}",
-                file=sys.stderr,
+            say(
+                f"this is worker {self.rank} of the job, although the launcher calls "
+                f"it worker {job.launch_rank}"
             )
         transport = _core.PsLiteTransport(
             role=_core.Role.WORKER, peers=job.servers, copies=job.resending > 0

@@ -1,7 +1,6 @@
 """A job of which a process was told to end: it does so in order, with snapshots if it takes any."""
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from typing import Any, Callable, Dict
@@ -9,6 +8,7 @@ from typing import Any, Callable, Dict
 from .. import _core
 from ..errors import KVStoreError
 from ..launch_reports import report
+from ..notes import say
 from ..protocol.end_board import QUESTION
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, exit_as_told, was_told
 from ..protocol.questions import answer_to, ask
@@ -81,7 +81,7 @@ class ToldToEnd:
             take()
         if self._rank == 0:
             report(snapshot=f"after step {step}, with a snapshot in {directory}")
-            self._say(f"the job ends after step {step}, with a snapshot in {directory}")
+            say(f"the job ends after step {step}, with a snapshot in {directory}")
         exit_as_told()
 
     def _on_main(self) -> None:
@@ -123,9 +123,9 @@ class ToldToEnd:
             if self._steps:
                 self._stop_at = self._steps + 1
         if self._stop_at:
-            self._say(f"{told}; the job ends after a snapshot")
+            say(f"{told}; the job ends after a snapshot")
         elif not was_told():  # whose script ends by itself, and says so
-            self._say(f"{told}; the job ends")
+            say(f"{told}; the job ends")
 
     def _give_up_in_time(self) -> None:
         passed = time.monotonic() - self._since
@@ -136,6 +136,3 @@ class ToldToEnd:
             self._worker.abort(
                 f"{self._told}; not all workers have come to their next snapshot in {LIMIT:g} s"
             )
-
-    def _say(self, text: str) -> None:
-        print(f"kvstore_ext: {text}", file=sys.stderr, flush=True)

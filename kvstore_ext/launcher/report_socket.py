@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import json
 import os
 import socket
@@ -90,8 +91,11 @@ class ReportSocket:
 
 
 def _mark_of_host() -> str:
-    with open(_BOOT) as file:
-        return file.read(8)
+    try:
+        with open(_BOOT) as file:
+            return file.read(8)
+    except OSError:
+        return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
 def _remove_abandoned(parent: str, prefix: str) -> None:

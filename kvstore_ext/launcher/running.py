@@ -97,7 +97,11 @@ class Running:
         if "error" in received[0]:
             message = received[0]
             raise StartError(f"{self.title}: {message['error']}", message["status"])
-        return Endpoint(**received[0]["reserved"])
+        try:
+            return Endpoint(**received[0]["reserved"])
+        except (KeyError, TypeError):
+            text = f"{self.title}: its supervisor says {received[0]}"
+            raise StartError(text, 1, self.sink) from None
 
     def run(
         self,
@@ -145,7 +149,7 @@ class Running:
                 break
             try:
                 self._hear(*received, collection)
-            except (AttributeError, KeyError, TypeError):  # of what no supervisor says
+            except (AttributeError, KeyError, TypeError, ValueError):  # of what no supervisor says
                 self.link.close()
                 break
         lost = "is lost: the connection to its supervisor has ended"
@@ -165,11 +169,11 @@ class Running:
                 collection.take(message, payload)
         elif "error" in message:
             text = f"could not be started: {message['error']}"
-            self._set_ended(Ending(message["status"], text, never_began=True))
+            self._set_ended(Ending(_number(message["status"]), text, never_began=True))
         elif "status" in message["ended"]:
-            self._set_ended(ended_with(message["ended"]["status"]))
+            self._set_ended(ended_with(_number(message["ended"]["status"])))
         else:
-            self._set_ended(killed_by(message["ended"]["signal"]))
+            self._set_ended(killed_by(_number(message["ended"]["signal"])))
 
     def _take(self, output: bytes) -> None:
         try:
@@ -192,3 +196,9 @@ class Running:
                 self.sink.release()
             self.was_stopped = self._ending
             self.ended.set_result(ending)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"{value!r} is no number")
+    return value

@@ -1,13 +1,13 @@
 """Snapshots of scripts that know nothing of them: kvstore-ext --snapshot DIR train.py."""
 from __future__ import annotations
 
-import sys
 import weakref
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import mxnet as mx
 
+from ..notes import say
 from ..snapshots.random_states import RandomStates
 from ..store.p3_worker import P3Worker
 from ..store.shutdown import open_stores
@@ -41,8 +41,8 @@ class AutomaticSnapshots:
         self._others: Any = weakref.WeakSet()
         # Steps of the first store made in an earlier job, all of which the script is to repeat.
         self._to_repeat = 0
-        # How many each Trainer or Module has; several may share the store, whose steps are those of
-        # the one that has made most.
+        # How many each optimizer has, which the Modules of a BucketingModule share. Several may
+        # have one store, whose steps are those of the one that has made most.
         self._repeated: Any = weakref.WeakKeyDictionary()
         self._in_two: Any = weakref.WeakSet()  # those that call allreduce_grads before update
         self._begun = 0  # steps that the first store had when it became that
@@ -56,17 +56,31 @@ class AutomaticSnapshots:
         trainer.update = self._after_steps(trainer.update, _store_of_trainer)
         trainer.allreduce_grads = self._not_repeated(trainer.allreduce_grads, _store_of_trainer)
         module.update = self._after_steps(module.update, lambda module: module._kvstore)
+        store: Any = P3Worker
+        store.close = self._missing_at_close(store.close)
 
     def conclude(self) -> None:
         """Says so where a script has trained, and none of its steps was one of these."""
-        made = [store.steps for store in open_stores if not store.closed and store.rank == 0]
-        if not self._seen and any(made):
-            print(
-                f"kvstore_ext: no snapshot is in {self._directory}: the script has made "
-                f"{max(made)} steps, and none by Trainer or Module; have it call store.snapshot",
-                file=sys.stderr,
-                flush=True,
-            )
+        for store in list(open_stores):
+            if not store.closed:
+                self._miss(store)
+
+    def _miss(self, store: Any) -> None:
+        if self._seen or store.rank != 0 or store.steps_made == 0 or store.snapshot_step > 0:
+            return
+        self._seen = True  # and said
+        say(
+            f"no snapshot is in {self._directory}: the script has made {store.steps_made} steps, "
+            "and none by Trainer or Module; have it call store.snapshot"
+        )
+
+    def _missing_at_close(self, close: Callable[[Any], None]) -> Callable[[Any], None]:
+        def note_and_close(store: Any) -> None:
+            if not store.closed:
+                self._miss(store)
+            close(store)
+
+        return note_and_close
 
     def _after_steps(self, step: Step, store_of: Callable[[Any], Any]) -> Step:
         def step_and_snapshot(owner: Any, *arguments: Any, **named: Any) -> None:
@@ -88,7 +102,8 @@ class AutomaticSnapshots:
         return step_and_snapshot
 
     def _count(self, owner: Any) -> None:
-        self._repeated[owner] = self._repeated.get(owner, self._begun) + 1
+        by = owner._optimizer
+        self._repeated[by] = self._repeated.get(by, self._begun) + 1
 
     def _repeat(self, store: P3Worker) -> None:
         """Comes nearer to the snapshot, and goes on from it in the end: forward passes have changed
@@ -126,23 +141,24 @@ class AutomaticSnapshots:
             self._first = weakref.ref(store)
             self._begun = store.steps
             # A script that goes on from a snapshot by itself repeats nothing.
-            by_itself = store.steps > 0 and store not in self._others
+            by_itself = store.steps > store.steps_made
             self._to_repeat = 0 if by_itself else self._restored(store)
             self._others.clear()
             self._repeated.clear()
+            self._drawn = 0
         elif store is not first and store not in self._others:
             self._others.add(store)
             first.include_run_of(store)
+            if self._to_repeat:
+                first.restore(self._directory_of(first), early=True)  # with the run of this one
 
     def _restored(self, store: P3Worker) -> int:
         directory = self._directory_of(store)
         step = store.restore(directory, early=True)
         if step is not None and store.rank == 0:
-            print(
-                f"kvstore_ext: goes on from step {step}, of a snapshot in {directory}; until the "
-                "script has come there it trains nothing",
-                file=sys.stderr,
-                flush=True,
+            say(
+                f"goes on from step {step}, of a snapshot in {directory}; until the "
+                "script has come there it trains nothing"
             )
         return step or 0
 

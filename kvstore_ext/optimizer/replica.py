@@ -80,9 +80,16 @@ class Replica(NamedTuple):
         """Goes on from what another worker's `progress` returned."""
         optimizer = self.optimizer
         updates, counts, numbers = progress
-        optimizer.num_update = max(optimizer.num_update, updates)
         for device, index, count in counts:
             optimizer._all_index_update_counts.setdefault(device, {})[index] = count
+        followed = {index for _, index, _ in counts}
+        others = [
+            count
+            for own in optimizer._all_index_update_counts.values()
+            for index, count in own.items()
+            if index not in followed
+        ]
+        optimizer.num_update = max([updates, *others])
         vars(optimizer).update(numbers)
 
 

@@ -43,15 +43,24 @@ class EcDnn:
         workers = cluster.workers
         forward = sum(layer.forward for layer in network.layers)
         sent, received = _of_busiest(4 * network.elements * FRAMES, cluster)
-        sending, receiving = sent / cluster.send, received / cluster.receive
-        exchanged = max(sending, receiving)
+        exchanged = max(sent / cluster.send, received / cluster.receive)
         extra = self.extra * self.tau
         relabelling = extra * self.relabelled * workers * forward
         slowest = cluster.stragglers.factor if cluster.stragglers else 1.0
         computing = slowest * (self.tau * network.compute + relabelling + extra * network.compute)
         seconds = (computing + exchanged) / self.tau
-        out, back = (each / self.tau / seconds for each in (sending, receiving))
-        return Prediction(seconds, computing / self.tau, out, back, 0.0, 0.0, sent / self.tau)
+        busy = exchanged / self.tau / seconds
+        mean = _of_worker_host(cluster) * 4 * network.elements * FRAMES / self.tau
+        return Prediction(seconds, computing / self.tau, busy, busy, 0.0, 0.0, mean)
+
+
+def _of_worker_host(cluster: Cluster) -> float:
+    """Models that a host with workers sends for one aggregation, on average."""
+    own, hosts = cluster.workers_per_host, cluster.hosts
+    if not cluster.beside:
+        return own
+    to_others = cluster.workers * (cluster.workers - own) / hosts  # as a server
+    return to_others + own * (1 - 1 / hosts)
 
 
 def _of_busiest(model: float, cluster: Cluster) -> Tuple[float, float]:

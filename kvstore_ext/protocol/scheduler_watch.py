@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import sys
 import time
 
 from .. import _core
+from ..notes import say
 
 # Seconds. Signs of life come once a second; after so much silence it is worth asking the system.
 _SUSPICIOUS = 3.0
@@ -51,11 +51,9 @@ class SchedulerWatch:
             self.gone = f"at {self._address} has not been heard of for {self._most:g} s"
         if self.gone:
             self._link.close()
-            print(
-                f"kvstore_ext: {process}: the scheduler {self.gone}; the job goes on without it, "
-                "and ends in order",
-                file=sys.stderr,
-                flush=True,
+            say(
+                f"{process}: the scheduler {self.gone}; the job goes on without it, "
+                "and ends in order"
             )
 
     def _refuses(self) -> bool:

@@ -5,5 +5,5 @@
     curve_hello  the first words of a connection, which only those who have the key say and answer
     admission    whether the job's scheduler has the same key, before ps-lite starts
 
-May import config, errors and the core.
+May import config, descriptors, errors, notes and the core.
 """

@@ -1,14 +1,15 @@
 """Has this process seal what it sends, once and before ps-lite starts."""
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
 
 import mxnet as mx
 
 from .. import _core
 from ..config import role_of_process
+from ..descriptors import make_all_room
 from ..errors import ClusterError
+from ..notes import say
 from .job_key import NAME, JobKey
 
 
@@ -37,9 +38,8 @@ def encrypt_process(key: JobKey, role: str) -> None:
             f"{NAME} is set, but this {role} cannot encrypt: {error}; or start the job without a "
             "key (kvstore-launch --no-secure)"
         ) from None
-    print(
-        f"kvstore_ext: this {role} encrypts with the job's key {key.fingerprint} (a fingerprint), "
-        f"by AES-256-GCM of {cipher}",
-        file=sys.stderr,
-        flush=True,
+    make_all_room()
+    say(
+        f"this {role} encrypts with the job's key {key.fingerprint} (a fingerprint), "
+        f"by AES-256-GCM of {cipher}"
     )

@@ -9,6 +9,6 @@ ends with the job, whatever happens to the others. In reading order:
     ending.py     how it ends, whoever else is gone
     scheduler.py  the scheduler's process
 
-It imports errors, config, stock_store, keys, protocol, compression, optimizer and _core. What the
-scheduler's imports does without most of MXNet (mxnet_hooks/before_import.py).
+It imports errors, notes, config, stock_store, keys, protocol, compression, optimizer and _core.
+What the scheduler's imports does without most of MXNet (mxnet_hooks/before_import.py).
 """

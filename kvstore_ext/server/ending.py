@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Callable, Iterator, Optional
 
 from ..launch_reports import report
+from ..notes import say
 from ..protocol.end_signal import STATUS, was_told
 
 
@@ -57,7 +58,7 @@ def ending_with_job(
                 _end()
             if reason:
                 report(failed=reason)
-                print(f"kvstore_ext: {reason}", file=sys.stderr, flush=True)
+                say(reason)
                 time.sleep(1.0)  # for the news to leave for the other processes
                 _exit(1)
 
@@ -66,7 +67,8 @@ def ending_with_job(
     try:
         yield
     except BaseException as error:  # sys.exit in a user's optimizer, for one
-        traceback.print_exc()
+        with suppress(OSError, ValueError):
+            traceback.print_exc()
         fail(f"{type(error).__name__}: {error}")
         watcher.join()  # which ends the process
     done.set()
@@ -90,8 +92,9 @@ def _seconds_after(over: Callable[[], bool], seconds: float) -> Callable[[], boo
 def _end() -> None:
     """Ends the process in order, but for the main thread."""
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # as `say` does
+            stream.flush()
     _exit(0)
 
 

@@ -17,6 +17,7 @@ from .. import _core
 from ..compression import option_names
 from ..config import Job, Options
 from ..launch_reports import report
+from ..notes import say
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, STOCK_SERVERS, Commands
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
@@ -116,7 +117,7 @@ class P3Server(KVStoreServer):
         told = f"server {self.kvstore.rank}: {TOLD}"
         if not self._told_since:
             self._told_since = time.monotonic()
-            print(f"kvstore_ext: {told}", file=sys.stderr, flush=True)
+            say(told)
             board.told = board.told or told
         if self._greeted.is_set() and time.monotonic() - self._told_since < LIMIT + _LAST_WORDS:
             return ""

@@ -142,7 +142,8 @@ class LocalTraining:
     def follow(self, progress: List[int]) -> None:
         """Is as many steps from the next round as the worker whose progress this is. That has made
         the same rounds, and more or fewer steps since the last one."""
-        self.steps.update(zip(self.keys, progress))
+        if any(progress):  # before the first step there is nothing to go on from
+            self.steps.update(zip(self.keys, progress))
 
     def _set_sizes(self) -> None:
         parameters = sum(key.elements for key in self.keys.values())

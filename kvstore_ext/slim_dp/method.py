@@ -65,10 +65,6 @@ class SlimMethod(StoreMethod):
     def end_idle(self, missed: Dict[Key, int]) -> None:
         self._training.end_idle(missed)
 
-    @property
-    def steps_apart(self) -> bool:
-        return self._training.method.p > 1
-
     def progress(self) -> Any:
         return self._training.progress()
 

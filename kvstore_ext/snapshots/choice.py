@@ -1,10 +1,10 @@
 """Which snapshot a run goes on from: the newest that is whole and fits."""
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import List, Mapping, Optional, Tuple
 
+from ..notes import say
 from .folder import Entry, complete
 from .manifest import Manifest, read_manifest
 from .part import Part, SnapshotError
@@ -54,7 +54,7 @@ def choose(
             refused.append(f"snapshot {entry.path} is not taken: {error}")
             continue
         for line in refused:
-            print(f"kvstore_ext: {line}; the one before it is", file=sys.stderr, flush=True)
+            say(f"{line}; the one before it is")
         return entry, manifest
     if refused:
         raise SnapshotError("; ".join(refused))

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from ..errors import KVStoreError
+from ..notes import say
 from .choice import check_parts, choose
 from .folder import Entry, complete, entry, next_number, remove_unfinished
 from .manifest import Manifest, read_manifest
@@ -75,6 +75,11 @@ class Snapshots:
         counted = [part.steps for part in list(self._parts.values()) if not part.gone]
         return [steps for steps in counted if steps is not None][-1]
 
+    @property
+    def taken(self) -> int:
+        """The step of the last snapshot."""
+        return self._taken
+
     def take(self, directory: PathLike, every: int, keep: int) -> bool:
         """Begins a snapshot if one is due; see P3Worker.snapshot."""
         for name, value in (("every", every), ("keep", keep)):
@@ -128,11 +133,9 @@ class Snapshots:
             if name in own and not is_repeated:  # not what a script has added since
                 part.put_back(shared[name], own[name], is_own)
         if self._rank == 0 and manifest.workers != self._workers:
-            print(
-                f"kvstore_ext: {target.path} was taken of {manifest.workers} workers; this run has "
-                f"{self._workers}, so that it goes on otherwise than that one would have",
-                file=sys.stderr,
-                flush=True,
+            say(
+                f"{target.path} was taken of {manifest.workers} workers; this run has "
+                f"{self._workers}, so that it goes on otherwise than that one would have"
             )
         self._last.clear()
         self._first = self._taken = manifest.step

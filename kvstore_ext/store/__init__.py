@@ -23,5 +23,5 @@ core, or says so. In reading order:
     shutdown.py        how a process leaves its job
     exit_status.py     whether its script has failed
 
-It imports errors, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
+It imports errors, notes, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
 """

@@ -5,7 +5,7 @@ that has missed no round, and those that have missed some take it from there.
 """
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import AbstractSet, Dict, Iterator, List, Optional, Tuple
 
 import mxnet as mx
 
@@ -19,7 +19,11 @@ Replicas = Dict[int, List[Optional[Replica]]]
 
 
 def hand_over(
-    lane: Lane, replicas: Replicas, routers: Dict[int, KeyRouter], leaves: bool, takes: bool
+    lane: Lane,
+    replicas: Replicas,
+    routers: Dict[int, KeyRouter],
+    whole: int,
+    missed: AbstractSet[int],
 ) -> None:
     """To be called on all workers at the same time. All count steps as one of them then.
 
@@ -28,9 +32,11 @@ def hand_over(
     replicas, routers
         Of the stores that are open here. Another worker may have one more or less, whose last
         reference has gone at another time: nobody trains with that.
-    leaves, takes
-        Whether this worker is the one that others take over from, and whether it takes.
+    whole, missed
+        The rank of the worker whose counts all take over, and the ranks of those that take its
+        values as well.
     """
+    leaves, takes = lane.rank == whole, lane.rank in missed
     handover = Handover(lane.worker, lane.servers.count)
     if leaves:
         mx.nd.waitall()
@@ -38,7 +44,7 @@ def hand_over(
             handover.leave(f"{number} steps", note=router.progress())
         for name, replica in _named(replicas):
             handover.leave(name, note=replica.progress())
-            for item in replica.items:
+            for item in replica.items if missed else ():
                 handover.leave(f"{name} {item.name}", item.state())
         handover.settle()
     lane.barrier()

@@ -80,12 +80,11 @@ class JoiningStore(MethodStore):
         for store, begun in zip(stores, before):
             after = store._router.rounds()
             store._router.skip({name: after[name] - rounds for name, rounds in begun.items()})
-        if missed or any(store._router.method.steps_apart for store in stores):
-            replicas: Replicas = {
-                store._router.number: [found() for found in store._replicas] for store in stores
-            }
-            routers = {store._router.number: store._router for store in stores}
-            hand_over(self._lane, replicas, routers, self.rank == whole, self.rank in missed)
+        replicas: Replicas = {
+            store._router.number: [found() for found in store._replicas] for store in stores
+        }
+        routers = {store._router.number: store._router for store in stores}
+        hand_over(self._lane, replicas, routers, whole, missed)
         if self.rank in missed:
             for store in stores:
                 store._router.refresh()

@@ -5,6 +5,7 @@ import weakref
 from typing import Any, Callable, Dict, ItemsView, Iterable, Optional
 
 import mxnet as mx
+import numpy as np
 
 from ..compression import Compression
 from ..compression.store_context import StoreContext
@@ -288,6 +289,9 @@ class KeyRouter:
         self._pushes.forget(name)
         like = mx.nd.empty(key.shape, dtype=key.dtype)
         states = self.states if self.on_servers and self._lane.rank == 0 else None
+        if states is not None and key.dtype == np.float16 and states.optimizer.multi_precision:
+            states = None  # MXNet's servers have weights in float32, and states of another form
+        key.wait()  # until its last update is in the state
         state, count = states.take(name) if states is not None else (None, 0)
         self._change(self._new_sparse(name, position, like))
         if states is not None and count > 0:

@@ -5,7 +5,6 @@ import contextlib
 import ctypes
 import functools
 import os
-import sys
 import threading
 from typing import Optional
 
@@ -19,17 +18,16 @@ from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
+from ..notes import say
 from ..trace.steps import Steps
 from .shutdown import close_alone, failures, get_over_failures, left_behind, take_care_of
 
 
 @functools.lru_cache(maxsize=None)  # once a process
 def _note_alone() -> None:
-    print(
-        "kvstore_ext: no launcher has started this process (DMLC_ROLE is not set), so its stores "
-        "have one worker, which trains alone",
-        file=sys.stderr,
-        flush=True,
+    say(
+        "no launcher has started this process (DMLC_ROLE is not set), so its stores "
+        "have one worker, which trains alone"
     )
 
 

@@ -15,6 +15,7 @@ import mxnet as mx
 from ..config import launch_rank, role_of_process
 from ..errors import KVStoreError
 from ..launch_reports import report
+from ..notes import say
 from ..protocol.end_signal import STATUS, TOLD, was_told
 from ..snapshots.part import RefusedByRank0Error
 from .exit_status import ExitStatus
@@ -104,7 +105,7 @@ def close_alone(store: Any) -> None:
     if status == 0 or (told is not None and told.in_order):
         _close(store, "")
     elif was_told():
-        print(f"kvstore_ext: worker {store.rank}: {TOLD}", file=sys.stderr, flush=True)
+        say(f"worker {store.rank}: {TOLD}")
         _close(store, TOLD)
     else:
         _close(store, f"its script ended with status {status}")
@@ -122,7 +123,7 @@ def _close(store: Any, crash: str) -> None:
     except KVStoreError as error:
         failures.append(error)
         if not crash:
-            print(f"kvstore_ext: {error}", file=sys.stderr)
+            say(str(error))
 
 
 atexit.register(_close_at_exit)

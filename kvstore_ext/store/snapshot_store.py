@@ -48,6 +48,11 @@ class SnapshotStore(JoiningStore):
         """How many of these this job has made."""
         return self.steps - self._restored
 
+    @property
+    def snapshot_step(self) -> int:
+        """The step after which the last snapshot was taken, or gone on from; 0 without one."""
+        return self._snapshots.taken
+
     def go_on_from(self, step: int) -> None:
         """Counts steps from an earlier job's on; `restore` calls it."""
         self._router.steps = self._restored = step

@@ -2,6 +2,6 @@
 
 events.py says what is recorded, and recording.py has a process do it; reading.py reads a directory
 of that, clocks.py brings the clocks together, and merging.py makes a file for Perfetto of it;
-command.py is what commands on traces have in common. It imports no other room, and works without
-MXNet.
+command.py is what commands on traces have in common. It imports notes.py and no other room, and
+works without MXNet.
 """

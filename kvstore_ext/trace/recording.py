@@ -5,10 +5,10 @@ import contextlib
 import json
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Any, List, Mapping, Sequence, Tuple
 
+from ..notes import say
 from .steps import Steps
 
 # Number, name, type, elements, method, and slices: index, offset, elements, server.
@@ -108,12 +108,10 @@ class Recording:
             self._say(end=True)
         dropped = self._recorder.dropped()
         if dropped:
-            print(
-                f"kvstore_ext: the trace of {self._name} leaves out the last {dropped} events: the "
+            say(
+                f"the trace of {self._name} leaves out the last {dropped} events: the "
                 f"buffer holds {self._recorder.recorded()}. Trace fewer steps, or set the option "
-                "trace_events",
-                file=sys.stderr,
-                flush=True,
+                "trace_events"
             )
 
     def _say(self, **line: Any) -> None:

@@ -91,6 +91,34 @@ critic.save_parameters(sys.argv[1] + ".critic")
 """
 
 
+# Each of two buckets is a Module, and all share the keys of one store.
+BUCKETS = f"""{HEAD}
+def symbol_of(length):
+    data, label = mx.sym.var("data"), mx.sym.var("label")
+    hidden = mx.sym.sum(data, axis=1, keepdims=True)
+    output = mx.sym.FullyConnected(hidden, num_hidden=2, name="output")
+    return mx.sym.LinearRegressionOutput(output, label, name="loss"), ("data",), ("label",)
+
+
+module = mx.mod.BucketingModule(symbol_of, default_bucket_key=6)
+shapes = {{length: ([mx.io.DataDesc("data", (4, length))], [mx.io.DataDesc("label", (4, 2))])
+           for length in (6, 3)}}
+module.bind(*shapes[6])
+module.init_params(mx.init.Normal(0.5))
+options = (("learning_rate", 0.1), ("momentum", 0.9))
+module.init_optimizer(kvstore=mx.kv.create("p3"), optimizer_params=options)
+for step in range(12):
+    length = (6, 3)[step % 2]
+    random = np.random.RandomState(step)
+    batch = mx.io.DataBatch(
+        [mx.nd.array(random.standard_normal((4, length)))],
+        [mx.nd.array(random.standard_normal((4, 2)))], bucket_key=length,
+        provide_data=shapes[length][0], provide_label=shapes[length][1])
+    module.forward_backward(batch)
+    module.update()
+    end_after(step)
+mx.nd.save(sys.argv[1], module.get_params()[0])
+"""
 # It knows of snapshots, and takes its own into the same directory.
 BY_ITSELF = f"""{HEAD}{NETWORK}
 store = mx.kv.create("p3")
@@ -119,8 +147,13 @@ def run(directory: Path, script: str, snapshots: str, name: str, last: int) -> s
 
 @pytest.mark.parametrize(
     ("script", "last", "after"),
-    [(BY_STEP, 9, "[48]"), (BY_UPDATE, 9, "[48]"), (ADVERSARIES, 7, "(4|8|12|16)")],
-    ids=["step", "update", "adversaries"],
+    [
+        (BY_STEP, 9, "[48]"),
+        (BY_UPDATE, 9, "[48]"),
+        (BUCKETS, 9, "[48]"),
+        (ADVERSARIES, 7, "(4|8|12|16)"),
+    ],
+    ids=["step", "update", "buckets", "adversaries"],
 )
 def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(
     tmp_path: Path, script: str, last: int, after: str
@@ -132,7 +165,7 @@ def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(
     assert re.search(f"goes on from step {after}, of a snapshot in .*disturbed(/store-1)?;", notes)
     for name in ("", ".critic") if script == ADVERSARIES else ("",):
         whole = parameters_of(tmp_path / f"whole{name}")
-        assert len(whole) == 8
+        assert len(whole) == (2 if script == BUCKETS else 8)
         assert_same_bits(parameters_of(tmp_path / f"after{name}"), whole)
 
 

@@ -17,7 +17,7 @@ FEW = 20
 ROOM = """
 import os, resource
 from kvstore_ext.config import Job
-from kvstore_ext.descriptors import make_room
+from kvstore_ext.descriptors import make_all_room, make_room
 from kvstore_ext.errors import ClusterError
 
 job = Job("scheduler", 300, 200, "", 0, 0, None)
@@ -30,6 +30,8 @@ try:
     make_room(job)
 except ClusterError as error:
     print(str(error).replace(str(opened + 1500), "OPENED + 1500"))
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+make_all_room()
 print(resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
@@ -67,7 +69,7 @@ def test_every_process_of_a_store_raises_its_limit(job: Job) -> None:
 
 
 def test_a_limit_of_the_system_that_is_too_low_is_named() -> None:
-    raised, refused, left = run_python("-c", ROOM).stdout.splitlines()
+    raised, refused, left, all_room = run_python("-c", ROOM).stdout.splitlines()
     assert int(raised) == 3 * 500 + 512
     assert refused == (
         "this scheduler needs OPENED + 1500 open files for 500 connections, and may have 1000: "
@@ -75,3 +77,4 @@ def test_a_limit_of_the_system_that_is_too_low_is_named() -> None:
         "LimitNOFILE)"
     )
     assert left == "(64, 1000)"
+    assert all_room == "(1000, 1000)"

@@ -196,6 +196,16 @@ def test_numbers_that_no_encoder_writes_are_refused(
         decoded(codec, 100, ends[0] + struct.pack("<f", number) + ends[1])
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_half_that_no_encoder_writes_is_refused(number: float) -> None:
+    codec = _core.Codec("fp16 error_feedback=0", WORKERS)
+    halves = np.ones(100, np.float16)
+    assert (codec.decode_sum(100, halves.tobytes()) == 1).all()
+    halves[70] = number
+    with pytest.raises(ValueError, match="a number that is not finite"):
+        codec.decode_sum(100, halves.tobytes())
+
+
 @given(st.sampled_from(METHODS), st.sampled_from(["add_to", "decode_sum"]), st.data())
 def test_no_bytes_of_the_right_size_write_beside_the_slice(
     method: Method, way: str, data: st.DataObject

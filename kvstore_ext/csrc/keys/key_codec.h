@@ -72,9 +72,9 @@ struct NotFinite : std::runtime_error {
 // value, is only received, and so are results that are read once more.
 //
 // Encode and Receive may run for several slices at a time, on any threads; OnMessage runs on the
-// receiving thread, and awaited on the watchdog's, whatever else runs. Receive, Discard and awaited
-// are called under the key's lock: of KeyLane they use what describes the key, WriteInTurn and
-// RunLast, and nothing else.
+// receiving thread, and awaited on the watchdog's, whatever else runs. Keep, Receive, Discard and
+// awaited are called under the key's lock: of KeyLane they use what describes the key, WriteInTurn
+// and RunLast, and nothing else.
 class KeyCodec {
  public:
   virtual ~KeyCodec() = default;
