@@ -31,16 +31,9 @@ void Half::Check(size_t elements, const Buffer& bytes) const {
   }
 }
 
-// Without a second pass over the numbers, which would cost as much as the addition: servers have
-// checked them.
 void Half::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
-  CheckSize(kName, bytes, elements, elements * sizeof(uint16_t));
-  kernels().add_half(sum, elements, reinterpret_cast<const uint16_t*>(bytes.data.get()));
-}
-
-void Half::DecodeSum(float* out, size_t elements, const Buffer& bytes) const {
   Check(elements, bytes);
-  Codec::DecodeSum(out, elements, bytes);
+  kernels().add_half(sum, elements, reinterpret_cast<const uint16_t*>(bytes.data.get()));
 }
 
 Buffer Half::EncodeSum(const float* sum, size_t elements, float scaler, const Draws& draws) const {

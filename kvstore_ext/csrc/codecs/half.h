@@ -17,9 +17,7 @@ class Half : public Codec {
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
   void Check(size_t elements, const Buffer& bytes) const override;
-  // Precondition, besides the size: Check has passed.
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
-  void DecodeSum(float* out, size_t elements, const Buffer& bytes) const override;
   Buffer EncodeSum(const float* sum, size_t elements, float scaler,
                    const Draws& draws) const override;
   double bytes_per_element() const override { return sizeof(uint16_t); }
