@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from kvstore_ext.launch_reports import report
@@ -179,29 +180,31 @@ def test_sizes(count: int, words: str) -> None:
     assert size(count) == words
 
 
-def test_a_link_in_the_place_of_an_abandoned_socket_is_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory for temporary files, of a path that leaves room for a socket's."""
+    with tempfile.TemporaryDirectory() as directory:
+        monkeypatch.setattr(tempfile, "tempdir", directory)
+        yield Path(directory)
+
+
+def test_a_link_in_the_place_of_an_abandoned_socket_is_not_followed(short: Path) -> None:
     """Somebody else may have made it, where all may write."""
-    own = tmp_path / "own"
+    own = short / "own"
     own.mkdir()
     (own / "socket").write_text("precious")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     prefix = _prefix_of_this_host()
-    abandoned = _abandon(tmp_path / f"{prefix}-abandoned")
-    (tmp_path / f"{prefix}-link").symlink_to(own)
+    abandoned = _abandon(short / f"{prefix}-abandoned")
+    (short / f"{prefix}-link").symlink_to(own)
     ReportSocket().close()
     assert (own / "socket").read_text() == "precious"
     assert not abandoned.exists()
 
 
-def test_the_socket_of_another_host_is_not_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_socket_of_another_host_is_not_removed(short: Path) -> None:
     """Where hosts share a directory for temporary files nobody here can listen at it."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     prefix = _prefix_of_this_host()
-    others = _abandon(tmp_path / f"{prefix[:-1]}{'0' if prefix[-1] != '0' else '1'}-theirs")
+    others = _abandon(short / f"{prefix[:-1]}{'0' if prefix[-1] != '0' else '1'}-theirs")
     ReportSocket().close()
     assert (others / "socket").exists()
 
