@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 import time
+import uuid
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
@@ -29,8 +30,10 @@ from .capture import Capture
 KEY, OTHER_KEY = secrets.token_hex(32), secrets.token_hex(32)
 PATTERN = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"A"  # of a float32
 # What travels in a job without a key: parameters, a command to a server, and the name in it.
-NUMBERS, GREETED = 16 * PATTERN, command(GREET, "").encode()
-HOST = command(GREET, 0, socket.gethostname()).encode()  # alone, it may be two letters
+# Its own, since other tests' jobs greet on the same network meanwhile.
+JOB = f"watched-{uuid.uuid4().hex}"
+NUMBERS, GREETED = 16 * PATTERN, f"{socket.gethostname()} {JOB}".encode()
+HOST = command(GREET, 0, socket.gethostname(), JOB).encode()
 IS_ROOT = os.geteuid() == 0
 HEARTBEATS = {"PS_HEARTBEAT_INTERVAL": "1"}
 
@@ -101,7 +104,7 @@ def run(module_cluster: Cluster) -> Run:
             train_beside_strangers,
             *(directory, PATTERN.hex(), prefix),
             options={**AT_ONCE, "shared_memory": False},  # so that there is something to read
-            environment={**HEARTBEATS, **({NAME: key} if key else {})},
+            environment={**HEARTBEATS, "KVSTORE_EXT_JOB": JOB, **({NAME: key} if key else {})},
         )
         for worker in job.workers:
             worker.await_output("half-way")
