@@ -1,13 +1,17 @@
 """Jobs that a benchmark starts, whose worker says in one line what it has measured."""
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Sequence
+from statistics import median
+from typing import Iterator, Sequence
 
+# Of a job of MXNet's own servers: importing mxnet there does all their work.
+STOCK_SERVERS = ("--server-command", f"{sys.executable} -c 'import mxnet'")
 LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
 
 
@@ -42,14 +46,26 @@ def measured(
 
 
 def processor_seconds() -> float:
-    """Of all processes of this job so far: they have the scheduler's port in common."""
-    mark = f"DMLC_PS_ROOT_PORT={os.environ['DMLC_PS_ROOT_PORT']}".encode()
+    """Of all processes of this job so far."""
     ticks = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                fields = (process / "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue
+    for process, _ in job_processes():
+        with contextlib.suppress(OSError):
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def job_processes() -> Iterator[tuple[Path, list[bytes]]]:
+    """Those of this job, which have the scheduler's port in common: their directories in /proc, and
+    their environments."""
+    mark = f"DMLC_PS_ROOT_PORT={os.environ['DMLC_PS_ROOT_PORT']}".encode()
+    for process in sorted(Path("/proc").glob("[0-9]*")):
+        with contextlib.suppress(OSError):
+            variables = (process / "environ").read_bytes().split(b"\0")
+            if mark in variables:
+                yield process, variables
+
+
+def told(numbers: Sequence[float], what: str) -> str:
+    """The median, and each of them."""
+    return f"{median(numbers):.2f} {what} ({' '.join(f'{number:.2f}' for number in numbers)})"

@@ -17,6 +17,7 @@ have none, so that this is off.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -24,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
-from launched import measured
+from launched import STOCK_SERVERS, job_processes, measured
 from unshaped import sizes
 
 ARMS = ("p3", "dist_sync")
@@ -40,19 +41,14 @@ def status(process: Path, name: str) -> int:
 
 
 def processes() -> Dict[str, List[Path]]:
-    """Those of this job that Python runs for a role: they have the scheduler's port in common."""
-    mark = f"DMLC_PS_ROOT_PORT={os.environ['DMLC_PS_ROOT_PORT']}".encode()
+    """Those of this job that Python runs for a role."""
     found: Dict[str, List[Path]] = {"worker": [], "server": []}
-    for process in sorted(Path("/proc").glob("[0-9]*")):
-        try:
-            variables = (process / "environ").read_bytes().split(b"\0")
-            runs_python = "python" in os.readlink(process / "exe")
-        except OSError:
-            continue
-        if mark in variables and runs_python:
-            for role, members in found.items():
-                if f"DMLC_ROLE={role}".encode() in variables:
-                    members.append(process)
+    for process, variables in job_processes():
+        for role, members in found.items():
+            if f"DMLC_ROLE={role}".encode() in variables:
+                with contextlib.suppress(OSError):
+                    if "python" in os.readlink(process / "exe"):
+                        members.append(process)
     return found
 
 
@@ -103,7 +99,7 @@ def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
     """Runs one; returns a server's growth in shares, and a worker's in gradients."""
     options = ["-n", str(WORKERS), "-s", str(SERVERS)]
     if arm != "p3":
-        options += ["--server-command", f"{sys.executable} -c 'import mxnet'"]
+        options += STOCK_SERVERS
     os.environ["KVSTORE_EXT_OPTIONS"] = json.dumps({"shared_memory": arguments.shared})
     server, worker = measured("memory", options, [__file__, "--work", arm, *sys.argv[1:]])
     return server, worker

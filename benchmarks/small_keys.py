@@ -19,7 +19,7 @@ import time
 from statistics import median
 from typing import Any, Callable, List, Sequence, Tuple
 
-from launched import measured, processor_seconds
+from launched import STOCK_SERVERS, measured, processor_seconds
 
 SPARSE_KEYS, SPARSE_SHAPE, ROWS = 20, (1000, 16), 50
 WARM_UP = 10  # steps
@@ -100,7 +100,7 @@ def job(arm: str, optimizer: str, sparse: str, arguments: argparse.Namespace) ->
     worker = [__file__, "--work", store, optimizer, sparse, "--steps", str(arguments.steps),
               "--keys", str(arguments.keys), "--elements", str(arguments.elements)]
     # Importing mxnet in MXNet's own server does all its work.
-    server = [] if store == "p3" else ["--server-command", f"{sys.executable} -c 'import mxnet'"]
+    server = () if store == "p3" else STOCK_SERVERS
     python = arm if other else sys.executable
     return measured("a step", ["-n", "2", "-s", "2", *server], worker, python)
 

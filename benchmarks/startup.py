@@ -15,10 +15,9 @@ import argparse
 import subprocess
 import sys
 import time
-from statistics import median
-from typing import List, Sequence, Tuple
+from typing import List, Tuple
 
-from launched import measured
+from launched import STOCK_SERVERS, measured, told
 
 ARMS = ("p3", "dist_sync")
 
@@ -36,18 +35,17 @@ def work(store_name: str) -> None:
     value.wait_to_read()
     store._barrier()
     if store.rank == 0:
-        now = time.time()
-        print("a step", now, time.time(), flush=True)
+        print("a step", time.time(), flush=True)
 
 
 def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
     """Runs one; returns the seconds to its first step, and those of its end."""
     options = ["-n", str(arguments.workers), "-s", str(arguments.servers), "--quiet"]
     if arm != "p3":
-        options += ["--server-command", f"{sys.executable} -c 'import mxnet'"]
+        options += STOCK_SERVERS
     begun = time.time()
-    stepped, last = measured("a step", options, [__file__, "--work", arm])
-    return stepped - begun, time.time() - last
+    (stepped,) = measured("a step", options, [__file__, "--work", arm])
+    return stepped - begun, time.time() - stepped
 
 
 def imports(module: str, repeats: int) -> List[float]:
@@ -70,20 +68,15 @@ def main() -> None:
     if arguments.work:
         return work(arguments.work)
     for module in ("mxnet", "kvstore_ext"):
-        print(f"import {module:11} {told(imports(module, arguments.repeats))}")
+        print(f"import {module:11} {told(imports(module, arguments.repeats), 's')}")
     found: dict[str, List[Tuple[float, float]]] = {arm: [] for arm in ARMS}
     for _ in range(arguments.repeats):
         for arm in ARMS:
             found[arm].append(job(arm, arguments))
     for arm, jobs in found.items():
         first, end = zip(*jobs)
-        print(f"{arm:18} {told(first)} to the first step, {told(end)} to the end")
+        print(f"{arm:18} {told(first, 's')} to the first step, {told(end, 's')} to the end")
     return None
-
-
-def told(seconds: Sequence[float]) -> str:
-    """The median, and each of them."""
-    return f"{median(seconds):.2f} s ({' '.join(f'{each:.2f}' for each in seconds)})"
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
-from launched import measured, processor_seconds
+from launched import STOCK_SERVERS, measured, processor_seconds, told
 
 WORKERS, WARM_UP = 2, 3
 ARMS = ("p3", "stock_p3", "dist_sync")
@@ -74,8 +74,7 @@ def job(arm: str, way: str, arguments: argparse.Namespace) -> Tuple[float, float
     ours = arm in ("p3", arguments.against)
     worker = [__file__, "--work", "p3" if ours else "dist_sync", way,
               "--steps", str(arguments.steps), "--network", arguments.network]
-    # Importing mxnet in MXNet's own server does all its work.
-    server = [] if ours else ["--server-command", f"{sys.executable} -c 'import mxnet'"]
+    server = () if ours else STOCK_SERVERS
     if arm == "stock_p3":
         os.environ["DMLC_PS_VAN_TYPE"] = "p3"
     if arm == "p3" and arguments.options:
@@ -116,11 +115,6 @@ def main() -> None:
             print(f"{way:9} {name:9} {told(seconds, 's a step')}, "
                   f"{told(used, 's of processors')}, {median(used) / moved:.2f} for a GB")
     return None
-
-
-def told(numbers: Tuple[Any, ...], what: str) -> str:
-    """The median, and each of them."""
-    return f"{median(numbers):.2f} {what} ({' '.join(f'{number:.2f}' for number in numbers)})"
 
 
 if __name__ == "__main__":

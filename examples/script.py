@@ -60,10 +60,10 @@ def share(text: str) -> float:
     return float(text)
 
 
-def numbers(count: int = 0) -> Callable[[str], str]:
+def numbers(count: int = 0) -> Callable[[str], tuple[int, ...]]:
     """A flag's whole numbers of at least 1, separated by commas: so many, or any number of them."""
 
-    def check(text: str) -> str:
+    def read(text: str) -> tuple[int, ...]:
         parts = text.split(",")
         fits = all(part.isdecimal() and int(part) > 0 for part in parts)
         if not fits or count not in (0, len(parts)):
@@ -71,9 +71,9 @@ def numbers(count: int = 0) -> Callable[[str], str]:
             raise argparse.ArgumentTypeError(
                 f"found '{text}', allowed are {most}whole numbers of at least 1, separated by "
                 "commas")
-        return text
+        return tuple(map(int, parts))
 
-    return check
+    return read
 
 
 def find_devices(text: str) -> list[Any]:
@@ -169,7 +169,7 @@ def make_schedule(args: Any, steps_per_epoch: int) -> Any:
     rising = {"base_lr": args.lr, "warmup_steps": int(args.warmup_epochs * steps_per_epoch)}
     last = args.epochs * steps_per_epoch
     if args.lr_schedule == "step":
-        falls = [int(epoch) * steps_per_epoch for epoch in args.lr_steps.split(",")]
+        falls = [epoch * steps_per_epoch for epoch in args.lr_steps]
         return lr_scheduler.MultiFactorScheduler(falls, factor=args.lr_factor, **rising)
     if args.lr_schedule == "cosine":
         return lr_scheduler.CosineScheduler(last, **rising)

@@ -84,8 +84,7 @@ if args.picture:
 try:
     with script.packages():
         data = local_examples.load(
-            args.dataset, args.data_dir, args.seed,
-            tuple(int(size) for size in args.image_shape.split(",")), args.classes)
+            args.dataset, args.data_dir, args.seed, args.image_shape, args.classes)
 except (FileNotFoundError, ValueError) as error:
     sys.exit(str(error))
 devices = script.find_devices(args.devices)

@@ -75,7 +75,7 @@ from mxnet import autograd, gluon  # noqa: E402
 from progress import CompressionReport, Progress, percent, print_line  # noqa: E402
 from waiting import Watch  # noqa: E402
 
-classes, image_shape = args.classes, tuple(int(size) for size in args.image_shape.split(","))
+classes, image_shape = args.classes, args.image_shape
 devices = script.find_devices(args.devices)
 if args.dtype == "float16" and args.devices.startswith("cpu"):
     sys.exit("--dtype float16 needs GPUs: MXNet multiplies no float16 matrices on a CPU")

@@ -74,13 +74,13 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
     if not reason:
         ending = culprit.ended.result()
         text = f"{culprit.title} {ending.text}"
-        waited = culprit.account.reason and culprit.process.role != "worker"
+        waited = bool(culprit.account.reason) and culprit.process.role != "worker"
         in_vain = waited and no_store_was_opened(processes, own_servers)
         return JobError(
             f"{text}: {NO_STORE}" if in_vain else text,
             ending.status,
             culprit.sink,
-            final=ending.never_began or bool(in_vain),
+            final=ending.never_began or in_vain,
             host=_lost_host([culprit]),
             step=_last_step(culprit, own_servers),
         )

@@ -54,7 +54,7 @@ class AutomaticSnapshots:
         trainer, module = mx.gluon.Trainer, mx.mod.Module
         trainer.step = self._after_steps(trainer.step, _store_of_trainer)
         trainer.update = self._after_steps(trainer.update, _store_of_trainer)
-        trainer.allreduce_grads = self._not_repeated(trainer.allreduce_grads, _store_of_trainer)
+        trainer.allreduce_grads = self._not_repeated(trainer.allreduce_grads)
         module.update = self._after_steps(module.update, lambda module: module._kvstore)
         store: Any = P3Worker
         store.close = self._missing_at_close(store.close)
@@ -118,20 +118,20 @@ class AutomaticSnapshots:
             # draws, such as the order of an epoch, is to be the same again.
             RandomStates().own(store.rank)
 
-    def _not_repeated(self, part: Step, store_of: Callable[[Any], Any]) -> Step:
-        """What is done before a step, and is no step itself."""
+    def _not_repeated(self, reduce: Step) -> Step:
+        """What a Trainer does before its `update`, and is no step itself."""
 
-        def do_unless_repeated(owner: Any, *arguments: Any, **named: Any) -> None:
-            store = store_of(owner)
+        def reduce_unless_repeated(trainer: Any) -> None:
+            store = _store_of_trainer(trainer)
             if isinstance(store, P3Worker):
                 self._meet(store)
             if not isinstance(store, P3Worker) or self._to_repeat == 0:
-                part(owner, *arguments, **named)
+                reduce(trainer)
             elif store is self._first():
-                self._in_two.add(owner)
-                self._count(owner)
+                self._in_two.add(trainer)
+                self._count(trainer)
 
-        return do_unless_repeated
+        return reduce_unless_repeated
 
     def _meet(self, store: P3Worker) -> None:
         """Has the snapshots hold the run of a store that is about to make a step."""

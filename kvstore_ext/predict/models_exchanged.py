@@ -42,15 +42,16 @@ class EcDnn:
         """
         workers = cluster.workers
         forward = sum(layer.forward for layer in network.layers)
-        sent, received = _of_busiest(4 * network.elements * FRAMES, cluster)
-        exchanged = max(sent / cluster.send, received / cluster.receive)
+        model = 4 * network.elements * FRAMES
+        sent, received = _of_busiest(cluster)
+        exchanged = model * max(sent / cluster.send, received / cluster.receive)
         extra = self.extra * self.tau
         relabelling = extra * self.relabelled * workers * forward
         slowest = cluster.stragglers.factor if cluster.stragglers else 1.0
         computing = slowest * (self.tau * network.compute + relabelling + extra * network.compute)
         seconds = (computing + exchanged) / self.tau
         busy = exchanged / self.tau / seconds
-        mean = _of_worker_host(cluster) * 4 * network.elements * FRAMES / self.tau
+        mean = model * _of_worker_host(cluster) / self.tau
         return Prediction(seconds, computing / self.tau, busy, busy, 0.0, 0.0, mean)
 
 
@@ -63,17 +64,17 @@ def _of_worker_host(cluster: Cluster) -> float:
     return to_others + own * (1 - 1 / hosts)
 
 
-def _of_busiest(model: float, cluster: Cluster) -> Tuple[float, float]:
-    """Bytes that the host with most servers sends and receives for one aggregation, or one that has
-    workers alone, where that takes longer."""
+def _of_busiest(cluster: Cluster) -> Tuple[float, float]:
+    """Models that the host with most servers sends and receives for one aggregation, or one that
+    has workers alone, where that takes longer."""
     workers, own = cluster.workers, cluster.workers_per_host
     hosts = cluster.hosts if cluster.beside else cluster.server_count
     part = -(-cluster.server_count // hosts) / cluster.server_count  # of all parameters
     beside = own if cluster.beside else 0
     # As a server to the workers of other hosts, and as workers to the servers of others.
     to_others, from_others = part * workers * (workers - beside), part * (workers - beside)
-    sent = model * (to_others + beside * (1 - part))
-    received = model * (from_others + beside * workers * (1 - part))
+    sent = to_others + beside * (1 - part)
+    received = from_others + beside * workers * (1 - part)
     alone = not cluster.beside or cluster.server_count < cluster.hosts
-    ways = [(sent, received)] + [(model * own, model * own * workers)] * alone
+    ways = [(sent, received)] + [(own, own * workers)] * alone
     return max(ways, key=lambda way: max(way[0] / cluster.send, way[1] / cluster.receive))

@@ -17,12 +17,6 @@ constexpr char kName[] = "qsgd";
 constexpr int kByte = 8;                 // bits, of codes that need no packing
 constexpr size_t kChunkElements = 8192;  // about so many stay in the nearest cache
 
-void CheckNorm(float norm) {
-  if (!(norm >= 0) || MagnitudeBits(norm) >= kNotFinite) {
-    RefuseBytes(kName, "a norm of " + std::to_string(norm));
-  }
-}
-
 // A number of elements that fills buckets and bytes.
 size_t ChunkOf(size_t bucket) {
   const size_t least = bucket * kByte;
@@ -123,7 +117,8 @@ void Qsgd::ForEachChunk(size_t elements, const Buffer& bytes, Found found) const
     const uint8_t largest = kernels().largest_byte(whole, length);
     if (largest > 2 * levels_) RefuseBytes(kName, "a code of " + std::to_string(largest));
     for (size_t bucket = 0; bucket < DivideUp(length, options_.bucket); ++bucket) {
-      CheckNorm(Load<float>(norms + sizeof(float) * bucket));
+      const auto norm = Load<float>(norms + sizeof(float) * bucket);
+      if (!IsMagnitude(norm)) RefuseBytes(kName, "a norm of " + std::to_string(norm));
     }
     found(begin, length, norms, whole);
     norms += sizeof(float) * (chunk_ / options_.bucket);

@@ -34,9 +34,7 @@ double Deviation(const Moments& moments, size_t elements) {
 // Throws for what no worker can have sent.
 float CheckedScaler(const Buffer& bytes) {
   const auto scaler = Load<float>(bytes.data.get());
-  if (!(scaler >= 0) || MagnitudeBits(scaler) >= kNotFinite) {
-    RefuseBytes(kName, "a scaler of " + std::to_string(scaler));
-  }
+  if (!IsMagnitude(scaler)) RefuseBytes(kName, "a scaler of " + std::to_string(scaler));
   return scaler;
 }
 

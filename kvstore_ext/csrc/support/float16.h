@@ -23,6 +23,9 @@ inline int32_t FloatToBits(float value) {
 inline int32_t MagnitudeBits(float value) { return FloatToBits(value) & 0x7fffffff; }
 constexpr int32_t kNotFinite = 0x7f800000;
 
+// Whether a number is finite and not below zero, as scalers and norms are.
+inline bool IsMagnitude(float value) { return value >= 0 && MagnitudeBits(value) < kNotFinite; }
+
 inline float HalfToFloat(uint16_t half) {
   const int32_t magnitude = half & 0x7fff;
   const int32_t sign = (half & 0x8000) << 16;
