@@ -49,7 +49,8 @@ class Options:
     ----------
     slice_bytes
         Most bytes of a slice as it travels: the paper's best, 50,000 float32 (P3, section 5.6).
-        Smaller slices keep priorities better and cost more messages. Equal on all workers.
+        Smaller slices keep priorities better and cost more messages. Slim-DP's are cut as if they
+        travelled whole. Equal on all workers.
     window_bytes
         Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less
         keeps priorities. 0 measures the links and adapts, and sends slices in parts where they are

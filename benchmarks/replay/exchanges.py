@@ -10,6 +10,19 @@ import mxnet as mx
 LEARNING_RATE = 0.01
 
 
+class NoTraining(mx.optimizer.Optimizer):
+    """For a store that trains on the workers where communication alone is measured: weights stay
+    as they are. How much travels depends on no value."""
+
+    def create_state(self, index: Any, weight: mx.nd.NDArray) -> None:
+        """There is none."""
+
+    def update(
+        self, index: Any, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: None
+    ) -> None:
+        """Does nothing."""
+
+
 class StoreExchange:
     """Any KVStore, used as gluon.Trainer uses it.
 
@@ -25,19 +38,30 @@ class StoreExchange:
         Push and pull in two calls, as Module does: MXNet's own compression knows no pushpull.
     momentum : float
         Of the store's optimizer.
+    trains : bool
+        Workers update weights, which is computing, not communication.
     """
 
     def __init__(
-        self, name: str, compression: str, updates: bool, apart: bool, momentum: float = 0.0
+        self,
+        name: str,
+        compression: str,
+        updates: bool,
+        apart: bool,
+        momentum: float = 0.0,
+        trains: bool = True,
     ) -> None:
         self._store = mx.kv.create(name)
-        self._updates, self._apart = updates, apart
+        self._updates, self._apart, self._trains = updates, apart, trains
         self._weights: Dict[int, mx.nd.NDArray] = {}
         if compression:
             self._store.set_gradient_compression(json.loads(compression))
         if updates:
+            on_workers = name == "slim_dp"
             self._store.set_optimizer(
-                mx.optimizer.SGD(learning_rate=LEARNING_RATE, momentum=momentum)
+                NoTraining()
+                if on_workers and not trains
+                else mx.optimizer.SGD(learning_rate=LEARNING_RATE, momentum=momentum)
             )
         self.rank = self._store.rank
 
@@ -52,14 +76,15 @@ class StoreExchange:
     def step(
         self, key: int, weight: mx.nd.NDArray, gradient: mx.nd.NDArray, total: mx.nd.NDArray
     ) -> None:
-        """Updates a weight by the sum of all workers' gradients; returns at once."""
-        out = weight if self._updates else total
+        """Updates a weight by the sum of all workers' gradients, which takes its place where
+        nothing is trained; returns at once."""
+        out = weight if self._updates or not self._trains else total
         if self._apart:
             self._store.push(key, gradient, priority=-key)
             self._store.pull(key, out=out, priority=-key)
         else:
             self._store.pushpull(key, gradient, out=out, priority=-key)
-        if not self._updates:
+        if self._trains and not self._updates:
             mx.nd.sgd_update(weight, total, lr=LEARNING_RATE, out=weight)
 
     def barrier(self) -> None:

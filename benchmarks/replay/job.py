@@ -30,7 +30,8 @@ class Settings:
     by_name: bool = False  # keys are numbered by names, as gluon.Trainer does, not by layers
     slice_elements: int = 0  # most float32 of a slice; 0: the store's own
     sample: float = 0.0  # seconds from one sample of a host's traffic to the next; 0: none
-    computes: bool = True  # False: layers take no time, so that an iteration is communication alone
+    # False: layers take no time, and stores' weights are not updated: communication alone.
+    computes: bool = True
 
     def described(self) -> Dict[str, Any]:
         """What tells it from others, in keys and result lines.

@@ -53,7 +53,8 @@ def work(settings: str, result: str) -> None:
         HorovodExchange()
         if how["store"] == "horovod"
         else StoreExchange(
-            how["store"], how["compression"], how["updates"], how["apart"], how["momentum"]
+            how["store"], how["compression"], how["updates"], how["apart"], how["momentum"],
+            how["computes"],
         )
     )
     device = Device()

@@ -21,7 +21,7 @@ from mxnet import gluon
 from .network import Batch, Network
 
 # As kvstore_ext/csrc/slim_dp/slim_key.cc and slim_model.cc have them.
-LEAST_BYTES = 0.4
+ELEMENT_BYTES = 4  # of a key that is cut
 ALIGNMENT = 64  # elements
 SHARES_KEY = 0x7368617265730000
 
@@ -36,16 +36,11 @@ class Slice:
     length: int
 
 
-def cut(method: SlimDP, sizes: Dict[int, int], servers: int, slice_bytes: int) -> List[Slice]:
+def cut(sizes: Dict[int, int], servers: int, slice_bytes: int) -> List[Slice]:
     """The slices of a model, whose keys have so many elements, in order."""
-    element = 4 * method.alpha
-    if method.explorer == "keys":
-        element += 4 * (method.alpha - method.beta)
     slices, begin = [], 0
     for key, size in sizes.items():
-        parts = _core.slice_key(
-            key, size, max(LEAST_BYTES, element), slice_bytes, servers, ALIGNMENT
-        )
+        parts = _core.slice_key(key, size, ELEMENT_BYTES, slice_bytes, servers, ALIGNMENT)
         slices += [Slice(key, offset, begin + offset, length) for _, offset, length, _ in parts]
         begin += size
     return slices
@@ -258,7 +253,7 @@ class SlimSimulation:
         sizes = {key: value.size for key, value in zip(keys, values)}
         initial = np.concatenate([value.reshape(-1) for value in values])
         optimizer.aggregate_num = len(values)  # updates all in one operation
-        slices = cut(method, sizes, servers, slice_bytes)
+        slices = cut(sizes, servers, slice_bytes)
         self._global = model(method, initial, slices)
         self.values_sent: Optional[Values] = None
         if method.values is not None:

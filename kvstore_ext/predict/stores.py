@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Dict, List, Sequence
 
 from .cluster import Cluster
-from .codecs import CODECS, PLAIN, SLIM_ALL, Codec
+from .codecs import CODECS, PLAIN, SLIM_ALL
 from .events import Events
 from .parameter_servers import ParameterServers, Rules
 from .placement import SLICE_BYTES, lane, stock, stock_p3
@@ -43,7 +43,7 @@ class LaneStore:
     indices : float
         Of the elements whose index travels as well, to the servers.
     slice_bytes : int
-        Of a slice at most, as it travels.
+        Of a slice at most, as it travels; with Slim-DP, as it would travel whole.
     """
 
     speeds: Speeds
@@ -63,9 +63,8 @@ class LaneStore:
         speeds, workers = self.speeds, cluster.workers
         there = self.shares * codec.there + self.indices * 4
         back = self.shares * codec.back(workers)
-        cut = self._cut(codec, workers, there, back)
         rules = Rules(
-            lane(sizes, cluster.server_count, cut, self.slice_bytes),
+            lane(sizes, cluster.server_count, codec.cut(workers), self.slice_bytes),
             there,
             back,
             "lane",
@@ -76,9 +75,6 @@ class LaneStore:
             answers=codec.answers,
         )
         return ParameterServers(topology, rules)
-
-    def _cut(self, codec: Codec, workers: int, there: float, back: float) -> float:
-        return codec.cut(workers) if self.shares == 1 else max(there, back)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, astuple, replace
 from pathlib import Path
-from typing import Any
 
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext import compression
 from kvstore_ext.keys.names import identity
 
 from benchmarks.simulations.slim_dp import cut
@@ -91,7 +89,7 @@ class Simulated:
 
 
 def simulate(name: str, case: Case, store: int) -> Simulated:
-    slices = slices_of(case, store)
+    slices = slices_of(store)
     begin = np.concatenate([initial(key).reshape(-1) for key in range(len(SHAPES))])
     options = {k: v for k, v in case.options.items() if k not in ("p", "explorer", "values")}
     simulation = Simulation(
@@ -130,7 +128,6 @@ class Local:
             at += size
 
 
-def slices_of(case: Case, store: int) -> list[Slice]:
-    method: Any = compression.parse({"type": "slim_dp", **case.options})
+def slices_of(store: int) -> list[Slice]:
     sizes = {identity(store, key): int(np.prod(shape)) for key, shape in enumerate(SHAPES)}
-    return [Slice(*astuple(each)) for each in cut(method, sizes, SERVERS, SLICE_BYTES)]
+    return [Slice(*astuple(each)) for each in cut(sizes, SERVERS, SLICE_BYTES)]
