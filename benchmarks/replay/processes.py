@@ -189,6 +189,8 @@ class _Job:
             "HOROVOD_GLOO_IFACE": "eth0",
             "HOROVOD_CONTROLLER": "gloo",
             "HOROVOD_CPU_OPERATIONS": "gloo",
+            # Half a minute is its own, which links that are many times slower exceed.
+            "HOROVOD_GLOO_TIMEOUT_SECONDS": str(round(limit)),
         }
 
 
