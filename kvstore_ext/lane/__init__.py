@@ -6,6 +6,7 @@ processes ends, with an error that names who is missing. In reading order:
     lane.py           what a store may ask of its lane
     local_lane.py     worker and server in one process
     cluster_lane.py   a worker of a launched job
+    opening_errors.py what it says where the job does not come up
     script_reads.py   whether the script has come to what it may have to wait for
     told_to_end.py    what a worker does once a process was told to end
     bounded_calls.py  what MXNet may do for ever, given up after a time

@@ -23,11 +23,12 @@ from ..optimizer.optimizer_format import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
 from ..protocol.questions import answer_to, ask
 from ..protocol.scheduler_watch import SchedulerWatch
-from ..security.admission import enter_job, why_unreachable, why_without_key
+from ..security.admission import enter_job
 from ..status_reports import keep_reporting, report_status
 from ..stock_store import stock_store
 from .bounded_calls import LAST_MOMENT, BoundedCalls, exit_when_stuck
 from .lane import Lane, make_worker
+from .opening_errors import incomplete, unanswered, without_lane
 from .script_reads import script_reads
 from .told_to_end import ToldToEnd
 
@@ -88,7 +89,9 @@ class ClusterLane(Lane):
         report(joining=True)
         make_room(job)
         enter_job(job, options.timeout)
-        self.stock = self._bounded(lambda: stock_store("dist_sync"), self._cluster_incomplete)
+        self.stock = self._bounded(
+            lambda: stock_store("dist_sync"), lambda: incomplete(job, options.timeout)
+        )
         self._native = self.stock.handle
         self.servers = Servers(job.servers, job.big_array, flat=True, most_bytes=MOST_BYTES)
         self.rank, self.workers = _rank_and_size(self._native)
@@ -139,31 +142,17 @@ class ClusterLane(Lane):
         while not self._left.wait(0.5) and not self.worker.failure():
             self._scheduler.look(f"worker {self.rank}")
 
-    def _cluster_incomplete(self) -> str:
-        job, timeout = self._job, self._options.timeout
-        why = why_unreachable(job.scheduler, timeout) or why_without_key(job.scheduler)
-        return why or (
-            f"the scheduler at {job.scheduler} answers, but within {timeout:g} s not all of "
-            f"{job.workers} workers and {job.servers} servers have come to it: look for a worker "
-            "or a server that did not start or cannot reach that address"
-        )
-
     def _greet(self) -> None:
         """Finds out whether the servers have a lane before anything is sent to it."""
         limit = self._options.timeout
-
-        def unanswered() -> str:
-            missing = self.worker.await_servers(0)
-            if not missing:
-                return f"worker {self.rank}: MXNet's own servers have not answered a greeting"
-            who = f"{_names('server', missing)} {'has' if len(missing) == 1 else 'have'}"
-            return f"worker {self.rank}: {who} not answered a greeting within {limit:g} s"
-
         greeting = command(GREET, self.rank, socket.gethostname(), self._job.name)
         try:
             # Sooner than a living server says that the workers have not opened their stores.
             self._bounded(
-                lambda: self._send(greeting, HEAD), unanswered, self.worker.failure, 0.8 * limit
+                lambda: self._send(greeting, HEAD),
+                lambda: unanswered(self.rank, self.worker.await_servers(0), limit),
+                self.worker.failure,
+                0.8 * limit,
             )
         except ClusterError as error:
             self.worker.abort(str(error))
@@ -177,14 +166,7 @@ class ClusterLane(Lane):
             # All workers find the same, so they can leave in order, which ends stock servers too.
             with contextlib.suppress(ClusterError):
                 self._free(limit)
-            who = _names("server", missing)
-            found = f"{who} of this job is not a P3Server"
-            if len(missing) > 1:
-                found = f"{who} of this job are not P3Servers"
-            raise ClusterError(
-                f"{found}: start servers with kvstore-ext --serve, or the job with "
-                "kvstore-launch"
-            )
+            raise ClusterError(without_lane(missing))
 
     def _send(self, body: str, head: int) -> None:
         check_call(_LIB.MXKVStoreSendCommmandToServers(self._native, head, body.encode()))
@@ -356,12 +338,6 @@ class ClusterLane(Lane):
             seconds=seconds,
         )
         self.worker.stop()
-
-
-def _names(role: str, ranks: List[int]) -> str:
-    """As errors name processes: "server 1", "servers 0 and 1"."""
-    *others, last = map(str, ranks)
-    return f"{role}s {', '.join(others)} and {last}" if others else f"{role} {last}"
 
 
 def _rank_and_size(handle: Any) -> Tuple[int, int]:
