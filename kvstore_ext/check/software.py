@@ -55,7 +55,7 @@ def numpy(imports: dict[str, Facts]) -> Finding:
         return wrong("numpy", f"{version}, which MXNet cannot use", _INSTALL_NUMPY)
     if numbers < (1, 24):
         return Finding("numpy", version)
-    found = f"{version}, with which MXNet can be imported by `import kvstore_ext` alone"
+    found = f"{version}, with which `import mxnet` works only after `import kvstore_ext`"
     if sys.version_info < (3, 12):
         return wrong("numpy", found, _INSTALL_NUMPY)
     return note("numpy", found, "begin scripts with that, or make an environment with Python 3.11")

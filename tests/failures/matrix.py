@@ -125,9 +125,9 @@ _IN_WORDS = {
     "is gone": "`the scheduler at … is gone`",
     "scheduler at [\\d.:]+ has": "`the scheduler at … has not been heard of for S s`",
     "cannot be reached": "`the scheduler at … cannot be reached within T s`",
-    "all have come": "`within T s not all of 3 workers and 2 servers have come to the scheduler`, "
+    "all have come": "`within T s not all of 3 workers and 2 servers have come to`, "
     "or `all have come to the scheduler, but within T s no worker has opened its store`",
-    "not all of": "`within T s not all of 3 workers and 2 servers have come to the scheduler`",
+    "not all of": "`within T s not all of 3 workers and 2 servers have come to`",
     "initialised": f"`{_SILENT}, nor initialised key …, which workers 0 and 1 did`",
     "pushed": f"`{_SILENT}, nor pushed key …, round …, which workers 0 and 1 did`",
     "closed": f"`{_SILENT}, nor closed its last store, which workers 0 and 1 did`",
