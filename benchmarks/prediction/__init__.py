@@ -11,6 +11,10 @@ arms.py      how an arm of the replay is predicted
 document.py  the table and what stands around it
 __main__.py  the command
 
+    python -m benchmarks.prediction.further
+
+measures settings that no figure has, into docs/figures/prediction.jsonl (further.py): every store.
+
     python -m benchmarks.prediction.bursts
 
 measures what is not of the replay: how far the shares of a link that TCP's connections get lie

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from kvstore_ext.predict.network import load
 from kvstore_ext.predict.speeds import Speeds
+from kvstore_ext.predict.stores import stores
 
 from benchmarks.prediction import __main__ as command
+from benchmarks.prediction import arms, further
 from benchmarks.prediction.fitted import FITS, was_fitted
 from benchmarks.prediction.settings import Setting
 
@@ -65,3 +67,11 @@ def test_runs_that_a_constant_comes_from_do_not_count():
     assert not was_fitted(replace(known, hosts=8))
     assert not was_fitted(replace(known, arm="slicing"))
     assert not was_fitted(replace(known, slice_elements=1000))
+
+
+def test_every_store_that_is_predicted_can_be_measured() -> None:
+    wanted = further.runs()
+    predicted = set(stores(Speeds())) - {"ring"} | {"horovod"}
+    assert {run.arm for run in wanted} >= predicted
+    assert all(arms.is_known(run.arm) for run in wanted)
+    assert len({run.key for run in wanted}) == len(wanted)
