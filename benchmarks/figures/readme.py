@@ -15,7 +15,8 @@ from benchmarks.replay.trace import load
 
 NETWORK, HOSTS = "resnet50", 4
 RATES = (1.0, 4.0, 10.0)
-NAMES = ("p3", "terngrad", "stock_p3", "dist_sync", "horovod")
+CODED = "terngrad"
+NAMES = ("p3", CODED, "stock_p3", "dist_sync", "horovod")
 
 
 def runs(quick: bool = False) -> List[measurement.Run]:
@@ -75,7 +76,14 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
     how = (
         "makes it again, as root: stores and links are real, gradients random, and "
         f"computing is a wait as long as on a {trace.device}. So that two processors carry it, "
-        f"links and waits are {slower} times slower than stated."
+        f"links and waits are {slower} times slower than stated; `{CODED}` encodes with "
+        f"{_processors(lines):.0f} processors a host."
     )
     command = ["```sh", "make figure-readme", "```"]
     return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]
+
+
+def _processors(lines: List[Dict[str, Any]]) -> float:
+    """What a host that encodes has of them, when everything is slowed down."""
+    return min(line["processors"] * line["dilation"] / HOSTS
+               for line in lines if line["arm"] == CODED)
