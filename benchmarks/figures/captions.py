@@ -34,10 +34,14 @@ def slower(lines: Lines) -> str:
     return f"{found}; runs began at loads of {min(loads):g} to {max(loads):g}" if loads else found
 
 
+def processors_a_host(line: Dict[str, Any]) -> float:
+    """What a host of a run has of them when everything is slowed down."""
+    return line.get("processors", 2) * line["dilation"] / line["hosts"]
+
+
 def processors(lines: Lines) -> str:
     """What a host has of them when everything is slowed down."""
-    counts = sorted({round(line.get("processors", 2) * line["dilation"] / line["hosts"], 1)
-                     for line in lines})
+    counts = sorted({round(processors_a_host(line), 1) for line in lines})
     ends = f"{counts[0]:g}" + (f" to {counts[-1]:g}" if len(counts) > 1 else "")
     return f"as long as on hosts with {ends} processors each of this machine's kind"
 

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any, Dict, List
 
 from benchmarks.figures import style
+from benchmarks.figures.captions import processors_a_host
 from benchmarks.figures.extent import FULL, QUICK
 from benchmarks.replay import measurement, summary
 from benchmarks.replay.arms import ARMS
@@ -76,14 +77,9 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
     how = (
         "makes it again, as root: stores and links are real, gradients random, and "
         f"computing is a wait as long as on a {trace.device}. So that two processors carry it, "
-        f"links and waits are {slower} times slower than stated; `{CODED}` encodes with "
-        f"{_processors(lines):.0f} processors a host."
+        f"links and waits are {slower} times slower than stated"
     )
+    encoding = [processors_a_host(line) for line in lines if line["arm"] == CODED]
+    with_ = f"; `{CODED}` encodes with {min(encoding):.0f} processors a host." if encoding else "."
     command = ["```sh", "make figure-readme", "```"]
-    return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]
-
-
-def _processors(lines: List[Dict[str, Any]]) -> float:
-    """What a host that encodes has of them, when everything is slowed down."""
-    return min(line["processors"] * line["dilation"] / HOSTS
-               for line in lines if line["arm"] == CODED)
+    return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how + with_, 100)]

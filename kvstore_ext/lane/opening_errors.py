@@ -28,10 +28,12 @@ def unanswered(rank: int, missing: List[int], timeout: float) -> str:
 
 def without_lane(missing: List[int]) -> str:
     """Where servers of these ranks are not this package's."""
-    what = "is not a P3Server" if len(missing) == 1 else "are not P3Servers"
+    found = "of this job is not a P3Server"
+    if len(missing) > 1:
+        found = "of this job are not P3Servers"
     return (
-        f"{_servers(missing)} of this job {what}: start servers with kvstore-ext --serve, or the "
-        "job with kvstore-launch"
+        f"{_servers(missing)} {found}: start servers with kvstore-ext --serve, or the job with "
+        "kvstore-launch"
     )
 
 
