@@ -2,11 +2,9 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from typing import Any, Dict, List
 
-from benchmarks.cluster import ClusterError
 from benchmarks.figures import (
     compression,
     document,
@@ -24,7 +22,7 @@ from benchmarks.figures import (
     time_to_accuracy,
 )
 from benchmarks.replay import measurement
-from benchmarks.replay.forking import InterpreterError
+from benchmarks.replay.endings import in_one_line
 
 FIGURES: Dict[str, Any] = {
     "readme": readme,
@@ -53,16 +51,8 @@ def main() -> None:
             print(f"{name:20} {_what(figure)}")
         return
     names = list(FIGURES) if ALL in arguments.names else arguments.names
-    # So that clusters are removed when somebody ends it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
-    try:
+    with in_one_line(FileNotFoundError):
         failures = [line for name in names for line in make(name, arguments)]
-    except (
-        measurement.ResultsError, ClusterError, InterpreterError, FileNotFoundError
-    ) as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted; run it again to go on")
     if failures:
         sys.exit("\n".join(failures))
 

@@ -7,15 +7,13 @@ writes docs/figures/prediction.jsonl, and goes on where it stopped. It needs roo
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 from typing import List
 
-from benchmarks.cluster import ClusterError
 from benchmarks.figures.extent import FULL
 from benchmarks.replay import measurement
-from benchmarks.replay.forking import InterpreterError
+from benchmarks.replay.endings import in_one_line
 from benchmarks.replay.job import Settings
 
 _RESULTS = Path(__file__).parents[2] / "docs" / "figures" / "prediction.jsonl"
@@ -54,14 +52,8 @@ def main() -> None:
             print(f"{run.settings.trace}, {run.settings.hosts} hosts, {run}: {run.expected:.0f} s")
         print(f"{len(left)} runs, about {sum(run.expected for run in left) / 60:.0f} minutes")
         return
-    # So that clusters are removed when somebody ends it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
-    try:
+    with in_one_line():
         failures = list(measurement.measure(wanted, _RESULTS, 60 * arguments.minutes))
-    except (measurement.ResultsError, ClusterError, InterpreterError) as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted; run it again to go on")
     if failures:
         sys.exit("\n".join(failures))
 

@@ -24,6 +24,7 @@ job.py           one run of an arm
 bound.py         the least time of any scheme that sends every gradient
 measurement.py   many runs in turn, into a file that a rerun goes on from
 summary.py       medians and spreads of such a file
+endings.py       how commands that measure end
 
 `benchmarks/cluster/` does not know this room, and kvstore_ext knows neither.
 """

@@ -4,14 +4,12 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import signal
 import sys
 from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
-from benchmarks.cluster import ClusterError
 from benchmarks.replay import arms, measurement, processors, summary, trace
-from benchmarks.replay.forking import InterpreterError
+from benchmarks.replay.endings import in_one_line
 from benchmarks.replay.job import Settings
 
 QUICK = {"gigabits": [4.0], "arms": ["dist_sync", "p3"], "repeats": 1, "iterations": 3}
@@ -21,16 +19,8 @@ FULL = {"gigabits": [1.0, 2.0, 4.0, 6.0, 10.0], "arms": ["p3", "stock_p3", "dist
 
 def main() -> None:
     arguments = _parser().parse_args()
-    # So that clusters are removed when somebody ends it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
-    try:
+    with in_one_line(trace.TraceError):
         arguments.function(arguments)
-    except (
-        trace.TraceError, measurement.ResultsError, ClusterError, InterpreterError
-    ) as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted; run it again to go on")
 
 
 def run(arguments: argparse.Namespace) -> None:
