@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import re
 import sys
 from typing import Any, Callable, Iterator
@@ -80,15 +81,17 @@ def find_devices(text: str) -> list[Any]:
     """The contexts that --devices names; ends where they are not there."""
     import mxnet as mx
 
+    own = os.environ.get("KVSTORE_EXT_LOCAL_RANK", "0")
     cpus = re.fullmatch(r"cpu(?::([1-9]\d*))?", text)
     if cpus:
         return [mx.cpu(i) for i in range(int(cpus[1] or 1))]
-    if not re.fullmatch(r"\d+(,\d+)*", text):
-        sys.exit(f"--devices {text}: allowed are cpu, cpu:2 (two CPU contexts), or GPU ids such as "
-                 "0,1")
-    devices = [mx.gpu(int(i)) for i in text.split(",")]
+    if not re.fullmatch(r"own|\d+(,\d+)*", text):
+        sys.exit(f"--devices {text}: allowed are cpu, cpu:2 (two CPU contexts), own, or GPU ids "
+                 "such as 0,1")
+    devices = [mx.gpu(int(i)) for i in (own if text == "own" else text).split(",")]
     if max(device.device_id for device in devices) >= mx.context.num_gpus():
-        sys.exit(f"--devices {text}: MXNet sees {mx.context.num_gpus()} GPUs here")
+        asked = f"GPU {own} of worker {own} of this host: " if text == "own" else ""
+        sys.exit(f"--devices {text}: {asked}MXNet sees {mx.context.num_gpus()} GPUs here")
     return devices
 
 
@@ -109,7 +112,8 @@ def add_store_flags(parser: argparse.ArgumentParser) -> None:
                         help="""passed to the store, e.g. '{"type": "terngrad", "clip_sigma":
                         2.5}'; each epoch then tells what it did""")
     parser.add_argument("--devices", default="cpu",
-                        help="of each worker: cpu, cpu:2 (two CPU contexts) or GPU ids such as 0,1")
+                        help="of each worker: cpu, cpu:2 (two CPU contexts), own (the GPU of its "
+                        "number among its host's) or GPU ids such as 0,1")
 
 
 def add_progress_flags(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ OWN_NAMES = (
     "DMLC_NUM_SERVER",
     "DMLC_PS_ROOT_PORT",
     "KVSTORE_EXT_LAUNCH_RANK",
+    "KVSTORE_EXT_LOCAL_RANK",
     "KVSTORE_EXT_JOB",
     "KVSTORE_EXT_SERVERS",
 )
@@ -89,10 +90,15 @@ def process_environment(
 
 
 def with_addresses(
-    environment: Mapping[str, str], rank: int, job: str, scheduler: Endpoint, own: Endpoint
+    environment: Mapping[str, str],
+    rank: int,
+    local_rank: int,
+    job: str,
+    scheduler: Endpoint,
+    own: Endpoint,
 ) -> dict[str, str]:
-    """Returns the environment with the process's rank, the name of its job and the addresses that
-    lead to it.
+    """Returns the environment with the process's rank, that among its role's processes of its host,
+    the name of its job and the addresses that lead to it.
 
     What --env has set stays; a rank may then differ from the one that MXNet gives.
     """
@@ -105,5 +111,6 @@ def with_addresses(
         "PORT": str(own.port),
         **environment,
         "KVSTORE_EXT_LAUNCH_RANK": str(rank),
+        "KVSTORE_EXT_LOCAL_RANK": str(local_rank),
         "KVSTORE_EXT_JOB": job,
     }

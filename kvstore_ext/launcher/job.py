@@ -16,7 +16,7 @@ from .options import Options
 from .output import Sink, rename
 from .processes import Ending, Process
 from .protocol import TELL, TOLD_LIMIT
-from .ranks import Endpoint, ranked
+from .ranks import Endpoint, local_rank, ranked
 from .running import Running, StartError
 from .standing import Standing
 from .terminal import Terminal
@@ -175,13 +175,14 @@ class Job:
         endpoints = await asyncio.gather(
             *(self._reserve(each, same, at.address) for each in others)
         )
-        own = dict(zip(others, endpoints))
+        own = {**dict(zip(others, endpoints)), scheduler: at}
+        beside = {scheduler: 0}  # which process of its host each is
         for role in ("worker", "server"):
             members = [each for each in others if each.process.role == role]
-            numbers = ranked([own[each] for each in members])
-            for running, (rank, endpoint) in zip(members, numbers):
+            of_role = [own[each] for each in members]
+            for running, (rank, endpoint) in zip(members, ranked(of_role)):
                 running.process = replace(running.process, rank=rank)
-                own[running] = endpoint
+                own[running], beside[running] = endpoint, local_rank(endpoint, of_role)
         rename({each.sink: each.process.name for each in others})
         options = self._options
         if TRACE in options.environment:
@@ -190,8 +191,9 @@ class Job:
         for running in self._running:
             process = running.process
             assert process.rank is not None
-            endpoint = own.get(running, at)
-            environment = with_addresses(process.environment, process.rank, job, at, endpoint)
+            environment = with_addresses(
+                process.environment, process.rank, beside[running], job, at, own[running]
+            )
             running.run({**environment, **key}, collection=self._collection)
 
     async def _reserve(

@@ -19,6 +19,13 @@ class Endpoint:
     port: int
 
 
+def local_rank(endpoint: Endpoint, endpoints: Sequence[Endpoint]) -> int:
+    """Returns which process of its host has an endpoint, from 0 in the order of ranks, among those
+    of a role."""
+    here = (other.port for other in endpoints if other.address == endpoint.address)
+    return sum(port < endpoint.port for port in here)
+
+
 def ranked(endpoints: Sequence[Endpoint]) -> list[tuple[int, Endpoint]]:
     """Returns the rank and the endpoint of each process of a role, as they are planned.
 

@@ -57,7 +57,7 @@ def test_environment(job: Job) -> None:
         log = job.log(name)
         variables = dict(line.split("=", 1) for line in log.splitlines() if "=" in line)
         assert variables["DMLC_ROLE"] == role
-        assert variables["KVSTORE_EXT_LAUNCH_RANK"] == rank
+        assert variables["KVSTORE_EXT_LAUNCH_RANK"] == variables["KVSTORE_EXT_LOCAL_RANK"] == rank
         jobs.add(variables["KVSTORE_EXT_JOB"])
         assert variables["DMLC_NUM_WORKER"] == variables["DMLC_NUM_SERVER"] == "3"
         assert variables["DMLC_PS_ROOT_URI"] == variables["DMLC_NODE_HOST"] == "127.0.0.1"

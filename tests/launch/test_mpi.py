@@ -38,7 +38,7 @@ def test_roles_and_environment(job: Job) -> None:
         lines = job.log(name).splitlines()
         variables = dict(line.split("=", 1) for line in lines if "=" in line)
         assert variables["DMLC_ROLE"] == role
-        assert variables["KVSTORE_EXT_LAUNCH_RANK"] == rank
+        assert variables["KVSTORE_EXT_LAUNCH_RANK"] == variables["KVSTORE_EXT_LOCAL_RANK"] == rank
         assert variables["DMLC_PS_ROOT_URI"] == "127.0.0.1"
         assert variables["GIVEN"] == "a  b"
         assert "KVSTORE_EXT_LAUNCH_TOKEN" not in variables

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 from kvstore_ext.launcher.output import Sink, rename
-from kvstore_ext.launcher.ranks import Endpoint, ranked
+from kvstore_ext.launcher.ranks import Endpoint, local_rank, ranked
 from kvstore_ext.launcher.terminal import Terminal
 
 ADDRESSES = ("10.0.0.9", "10.0.0.10", "10.0.0.100", "9.1.1.1")
@@ -37,8 +37,10 @@ def test_ranks_follow_addresses_and_ports(endpoints: list[Endpoint]) -> None:
 def test_processes_of_a_host_keep_their_order(endpoints: list[Endpoint]) -> None:
     found = ranked(endpoints)
     for address in ADDRESSES:
-        ranks = [rank for rank, endpoint in found if endpoint.address == address]
-        assert ranks == sorted(ranks)
+        here = [(rank, endpoint) for rank, endpoint in found if endpoint.address == address]
+        assert here == sorted(here, key=lambda each: each[0])
+        places = [local_rank(endpoint, endpoints) for _, endpoint in here]
+        assert places == list(range(len(here)))
 
 
 def test_outputs_that_change_names_with_each_other(tmp_path: Path) -> None:
