@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any, Dict
 
 from kvstore_ext.predict.cluster import Cluster
+from kvstore_ext.predict.models_exchanged import EcDnn
 from kvstore_ext.predict.network import load
 from kvstore_ext.predict.simulation import predict
 from kvstore_ext.predict.speeds import Speeds
 from kvstore_ext.predict.stores import LaneStore, stores
 
 from benchmarks.prediction.settings import Setting
+from benchmarks.replay.arms import ARMS, ModelRounds
 
 _FLOAT = 4
 _PROCESSORS = 2  # of the machine that measured
@@ -37,17 +39,31 @@ def _arms(speeds: Speeds) -> Dict[str, Any]:
 
 def is_known(arm: str) -> bool:
     """Whether there is a prediction for it."""
-    return arm in _arms(Speeds())
+    return arm in _arms(Speeds()) or bool(ARMS[arm].models)
 
 
 def seconds(setting: Setting, speeds: Speeds) -> float:
     """An iteration's, as on the device that is replayed."""
-    store = _arms(speeds)[setting.arm]
-    if setting.slice_elements and isinstance(store, LaneStore):
-        store = replace(store, slice_bytes=_FLOAT * setting.slice_elements)
     network = load(setting.trace).scaled(setting.dilation if setting.computes else 0)
     cluster = Cluster.of(
         setting.hosts, setting.gigabits / setting.dilation, processors=_PROCESSORS,
         shared_by=setting.hosts,
     )  # fmt: skip
-    return predict(network, cluster, store, setting.by_name).seconds / setting.dilation
+    models = ARMS[setting.arm].models
+    if models:
+        found = _ec_dnn(models, setting.hosts * network.batch).predict(network, cluster)
+    else:
+        store = _arms(speeds)[setting.arm]
+        if setting.slice_elements and isinstance(store, LaneStore):
+            store = replace(store, slice_bytes=_FLOAT * setting.slice_elements)
+        found = predict(network, cluster, store, setting.by_name)
+    return found.seconds / setting.dilation
+
+
+def _ec_dnn(models: ModelRounds, batch: int) -> EcDnn:
+    """The trainings whose rounds these are, with so many examples in a step of all workers. All of
+    a worker's examples are those for which equation 9 needs outputs."""
+    return EcDnn(
+        models.tau, models.compression / models.tau, models.relabelled / models.diverse,
+        examples=models.diverse * batch,
+    )  # fmt: skip

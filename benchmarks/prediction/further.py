@@ -27,6 +27,11 @@ SETTINGS = (
     ("googlenet", 8, 1.0, (*DENSE, *CODED)),
     ("googlenet", 16, 1.0, DENSE),
 )
+# Of EC-DNN, whose iterations are rounds of many steps: fewer of them.
+ROUNDS = (
+    ("alexnet", 4, 10.0), ("resnet50", 4, 1.0), ("resnet50", 4, 4.0), ("inceptionv3", 2, 1.0),
+    ("googlenet", 8, 1.0),
+)
 
 
 def runs() -> List[measurement.Run]:
@@ -35,6 +40,10 @@ def runs() -> List[measurement.Run]:
         measurement.plan(
             Settings(trace, hosts, 0, 1, FULL.warm_up, FULL.iterations), [gigabits], arms, 1)
         for trace, hosts, gigabits, arms in SETTINGS
+    ]
+    plans += [
+        measurement.plan(Settings(trace, hosts, 0, 1, 1, 3), [gigabits], ["ec_dnn"], 1)
+        for trace, hosts, gigabits in ROUNDS
     ]
     return measurement.interleaved(*plans)
 

@@ -15,6 +15,7 @@ costs.py         times of operations on a device, from a network's graph
 published.py     makes the papers' networks
 profile.py       makes the trace of a network of one's own
 worker.py        replays a trace, by the waits of waits.py, the sums of exchanges.py
+models_worker.py the same with models that are exchanged now and then
 traffic.py       what a host sends and receives meanwhile
 arms.py          what is compared, and how its users start it
 roles.py         servers, schedulers and Horovod's rendezvous

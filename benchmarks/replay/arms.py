@@ -6,7 +6,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 TRACES = str(Path(tempfile.gettempdir(), "kvstore_ext-replay-trace"))
 PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
@@ -36,6 +36,31 @@ HOROVOD = Runtime(str(PEERS), ("horovod.mxnet", "horovod.runner.http.http_server
 
 
 @dataclass(frozen=True)
+class ModelRounds:
+    """What a worker does from one aggregation of models to the next, in mini-batches.
+
+    Parameters
+    ----------
+    tau : int
+        Local steps.
+    compression : int
+        Steps after the aggregation.
+    diverse, relabelled : int
+        Those for which every worker's model computes outputs: before the local steps, which are by
+        EC-DNN's equation 9, and to relabel examples.
+    """
+
+    tau: int
+    compression: int
+    diverse: int
+    relabelled: int
+
+    def steps(self, workers: int) -> float:
+        """In all, of which a forward pass is about a third."""
+        return self.tau + self.compression + workers * (self.diverse + self.relabelled) / 3
+
+
+@dataclass(frozen=True)
 class Arm:
     """One way to exchange gradients.
 
@@ -59,6 +84,8 @@ class Arm:
         Steps from one snapshot to the next; 0: none.
     apart : bool
         Gradients are pushed and sums pulled in two calls.
+    models : ModelRounds, optional
+        Models are exchanged instead of gradients, and an iteration is such a round.
     share : float
         Of the bytes that float32 gradients would be, about what it sends: how long it will take
         follows from that.
@@ -74,6 +101,7 @@ class Arm:
     momentum: float = 0.0
     snapshots: int = 0
     apart: bool = False
+    models: Optional[ModelRounds] = None
     share: float = 1.0
 
     @property
@@ -84,7 +112,8 @@ class Arm:
     @property
     def dense(self) -> bool:
         """Whether every gradient travels as float32, so that the bound is one for it."""
-        return self.store in ("p3", "dist_sync", "horovod") and not self.compression
+        stores = ("p3", "dist_sync", "horovod")
+        return self.store in stores and not self.compression and not self.models
 
     def missing(self) -> str:
         """Why it cannot run here; empty where it can."""
@@ -131,6 +160,8 @@ ARMS: Dict[str, Arm] = {
     "slim_dp_20": _slim("slim_dp, 20 %", 0.2, 0.1),
     "slim_dp_50": _slim("slim_dp, 50 %", 0.5, 0.25),
     "slim_dp_20_keys": _slim("slim_dp, 20 %, with indices", 0.2, 0.1, "keys"),
+    # As by ec_dnn.Method, whose defaults are rounds of more steps: four batches a worker.
+    "ec_dnn": Arm("EC-DNN, every 8 steps", OURS, "p3", models=ModelRounds(8, 1, 4, 3), share=0.5),
     "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
                           compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),

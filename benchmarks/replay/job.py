@@ -63,9 +63,10 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     -------
     dict
         `seconds` an iteration, the mean of workers and iterations; `series`, those of worker 0,
-        warm-up included; `sent` and `received`, bytes a host and iteration; `busy`, the share of
-        this machine's processors that computed meanwhile, whatever it was; with samples `traffic`,
-        the first host's, as `traffic.Sampler.rates` has it.
+        warm-up included; `sent` and `received`, bytes a host and iteration; all three a local step
+        where models are exchanged; `busy`, the share of this machine's processors that computed
+        meanwhile, whatever it was; with samples `traffic`, the first host's, as
+        `traffic.Sampler.rates` has it.
 
     Raises
     ------
@@ -75,8 +76,9 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     if settings.slice_elements:
         slices = {"slice_bytes": 4 * settings.slice_elements}
         arm = replace(arm, options={**arm.options, **slices})
+    worker = "models_worker" if arm.models else "worker"
     found = processes.run(
-        arm, settings.hosts, settings.link, "benchmarks.replay.worker:work", asdict(settings),
+        arm, settings.hosts, settings.link, f"benchmarks.replay.{worker}:work", asdict(settings),
         interpreters, limit,
     )
 

@@ -87,7 +87,7 @@ class Run:
         """Seconds that it takes here, about."""
         settings = self.settings
         trace = load(settings.trace)
-        iterations = settings.warm_up + settings.iterations
+        iterations: float = settings.warm_up + settings.iterations
         initial = wire_seconds(trace.elements, settings.hosts, settings.gigabits)
         share = ARMS[self.arm].share
         iteration = _SLOWER * share * initial
@@ -98,6 +98,9 @@ class Run:
         if settings.slice_elements:
             handled = settings.hosts * trace.elements / settings.slice_elements / _SLICES
             iteration, initial = max(iteration, handled), max(initial, handled)
+        models = ARMS[self.arm].models
+        if models:
+            iterations *= models.steps(settings.hosts)
         return _STARTING + iterations * iteration + initial
 
     @property
@@ -131,7 +134,7 @@ def dilation(settings: Settings, arms: Sequence[str]) -> float:
         return round(max(1.0, hosts * gigabits / _CARRIED, hosts * _ALONE, long), 1)
     average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)
     least = max(1.0, average / _CARRIED)
-    if not all(ARMS[arm].dense for arm in arms):
+    if any(ARMS[arm].compression for arm in arms):
         least = max(least, hosts * loaded.elements / loaded.compute / _CODED)
     return round(least, 1)
 

@@ -5,6 +5,7 @@ import json
 import os
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
@@ -120,6 +121,7 @@ class _Job:
             "apart": self._arm.apart,
             "momentum": self._arm.momentum,
             "snapshots": self._arm.snapshots,
+            "models": self._arm.models and asdict(self._arm.models),
         }
         for number, (host, own) in enumerate(zip(hosts, per_host)):
             arguments = [json.dumps({**settings, "host": number}), str(self._result(host))]

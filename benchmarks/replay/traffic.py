@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 INTERFACE = "eth0"
 
@@ -21,6 +21,13 @@ def mark() -> Mark:
             numbers = [int(number) for number in counters.split()]
             return time.perf_counter(), numbers[8], numbers[0]
     return time.perf_counter(), 0, 0
+
+
+def between(marks: Sequence[Mark]) -> List[List[float]]:
+    """Seconds, and bytes sent and received, each from every mark to the next."""
+    return [
+        [after - before for before, after in zip(series, series[1:])] for series in zip(*marks)
+    ]
 
 
 class Sampler:

@@ -17,7 +17,7 @@ import mxnet as mx
 from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
 from benchmarks.replay.processors import Ticks
 from benchmarks.replay.trace import Layer, load
-from benchmarks.replay.traffic import Sampler, mark
+from benchmarks.replay.traffic import Sampler, between, mark
 from benchmarks.replay.waits import Arrival, Device, Wait
 
 
@@ -88,8 +88,7 @@ def work(settings: str, result: str) -> None:
     busy = Ticks.now().busy_since(ticks)
     traffic = sampler.rates(marks[how["warm_up"]][0]) if sampler else None
     mx.nd.waitall()
-    seconds, sent, received = ([after - before for before, after in zip(series, series[1:])]
-                               for series in zip(*marks))
+    seconds, sent, received = between(marks)
     found: Dict[str, Any] = {
         "rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received,
         "traffic": traffic, "busy": round(busy, 3),

@@ -14,8 +14,8 @@ ENSEMBLES = ("ma_dnn", "e_dnn", "ec_dnn_s", "ec_dnn_r", "ec_dnn_m")
 
 _DGC = arms.ARMS["dgc"]
 ARMS: Dict[str, Arm] = {
-    # But for those whose store updates, which Trainer decides here.
-    **{name: arm for name, arm in arms.ARMS.items() if not arm.momentum},
+    # But for those whose store updates, which Trainer decides here, and for EC-DNN.
+    **{name: arm for name, arm in arms.ARMS.items() if not (arm.momentum or arm.models)},
     # As Trainer does by itself. Where its servers only add gradients up, on busy processors 4 of 24
     # trainings ended at the score of chance; where they update, none of 24.
     "dist_sync": replace(arms.ARMS["dist_sync"], updates=True),

@@ -37,7 +37,7 @@ def main(arguments: List[str]) -> int:
         speeds = _speeds(found)
         if found.save_speeds:
             speeds.save(found.save_speeds)
-        known = {**stores(speeds), "ec_dnn": EcDnn(tau=found.tau)}
+        known = {**stores(speeds), "ec_dnn": EcDnn(tau=found.tau, examples=found.examples)}
         unknown = [name for name in found.stores if name not in known]
         if unknown:
             allowed = f"there are {', '.join(known)}"
@@ -145,7 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     about = "default: all but ec_dnn, which needs fewer messages for another training"
     add("--stores", type=lambda text: text.split(","), default=[], metavar="STORE,...", help=about)
     about = "of ec_dnn: steps from an aggregation to the next; default: 2000"
-    add("--tau", type=_count, default=2000, metavar="STEPS", help=about)
+    add("--tau", type=_count, default=EcDnn.tau, metavar="STEPS", help=about)
+    about = "of ec_dnn: of all workers together, a part each; default: 50000, which CIFAR has"
+    add("--examples", type=_count, default=EcDnn.examples, metavar="N", help=about)
     about = "speeds of the hosts' processors, of --save-speeds; default: measured here"
     add("--speeds", type=Path, metavar="FILE", help=about)
     add("--save-speeds", type=Path, metavar="FILE", help="for --speeds, on another host")

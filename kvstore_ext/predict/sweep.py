@@ -9,7 +9,6 @@ from .limits import limit
 from .models_exchanged import EcDnn
 from .network import Network
 from .simulation import predict
-from .stores import REACHED
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def rows(
 
 def _one(network: Network, cluster: Cluster, store: Any) -> Tuple[float, str]:
     if isinstance(store, EcDnn):
-        found = store.predict(network, cluster.reached(REACHED))
+        found = store.predict(network, cluster)
     else:
         found = predict(network, cluster, store)
     return found.seconds, limit(found)

@@ -14,7 +14,7 @@ from kvstore_ext.predict.parameter_servers import ParameterServers, Rules, Windo
 from kvstore_ext.predict.ring import Ring, RingRules
 from kvstore_ext.predict.simulation import Prediction, predict
 from kvstore_ext.predict.speeds import Speeds
-from kvstore_ext.predict.stores import LaneStore, StockStore, stores
+from kvstore_ext.predict.stores import REACHED, LaneStore, StockStore, stores
 from kvstore_ext.predict.topology import Topology
 
 from benchmarks.replay.bound import least_seconds
@@ -23,6 +23,7 @@ RATE, DELAY = 1e8, 0.001
 FREE = Speeds(message=0, small_message=0, byte=0, stock_message=0, stock_byte=0, add=0, update=0,
               wake=0)  # fmt: skip
 ONE_KEY = Network("one", 8, "none", "here", [Layer({"weight": 10_000}, 0.02, 0.04)])
+NO_OUTPUTS = EcDnn(tau=1, p=0, mu=0, diverse=False)
 
 
 class Fixed:
@@ -146,42 +147,74 @@ def test_a_ring_passes_each_host_once_however_many_workers_it_has(alike):
     assert four.wire < 0.5
 
 
-def test_ec_dnn_exchanges_whole_models_every_tau_steps():
-    cluster = Cluster(4, RATE, RATE)
-    step = EcDnn(tau=10, extra=0.1).seconds(ONE_KEY, cluster)
-    assert step == pytest.approx((11 * 0.06 + 4 * 0.02 + 3.75 * wire(40_000)) / 10)
+def test_ec_dnn_exchanges_all_models_twice_every_tau_steps():
+    """Each of four workers has ten batches of 8: the ensemble labels seven of them, and equation 9
+    needs what every model says to all."""
+    cluster = Cluster(4, RATE, RATE, delay=0)
+    found = EcDnn(tau=20, p=0.1, examples=320).predict(ONE_KEY, cluster)
+    turn = models(1.5)  # to three servers, and beside it a quarter to three workers
+    forward = 0.02
+    assert turn < 7 * forward
+    computing = 22 * 0.06 + 4 * (7 + 10) * forward
+    assert found.compute == pytest.approx(computing / 20)
+    assert found.seconds == pytest.approx((computing + 2 * turn) / 20)
+
+
+def test_models_that_take_longer_than_their_outputs_come_one_after_the_other():
+    cluster = Cluster(4, RATE / 100, RATE / 100, delay=0)
+    found = EcDnn(tau=1, p=0.1, diverse=False, examples=32).seconds(ONE_KEY, cluster)
+    turn, forward = 100 * models(1.5), 0.7 * 0.02
+    assert turn > forward
+    assert found == pytest.approx(1.1 * 0.06 + 4 * turn + forward)
 
 
 def test_models_of_several_workers_of_a_host_travel_to_all_others() -> None:
     several = replace(Cluster.of(3, 1), workers_per_host=2)
-    sent = EcDnn(tau=1, extra=0).predict(ONE_KEY, several).sent
-    model = 40_000 * FRAMES
-    # Two thirds of its workers' two models; and a third of all six, to each of four workers.
-    assert sent == pytest.approx(2 * model * 2 / 3 + 4 * 6 * model / 3)
+    found = NO_OUTPUTS.predict(ONE_KEY, several)
+    # Two thirds of its workers' two models; a third of these to four workers, and of the other
+    # four to three, for none comes back to where it is from.
+    assert found.sent == pytest.approx((2 * 2 / 3 + 2 * 4 / 3 + 4 * 3 / 3) * 40_000 * FRAMES)
 
 
 @pytest.mark.parametrize(
-    ("beside", "servers", "models"),
+    ("beside", "servers", "expected"),
     [
-        (True, 4, 3.75),
-        (True, 1, 12),  # from the host of the only server: four models to three workers
-        (False, 1, 16),
-        (False, 2, 8),
-        (False, 8, 4),  # to each worker: all four
+        (True, 4, 4 * 1.5),
+        (True, 1, 3 + 3 * 2),  # from the host of the only server, to two workers of three in most
+        (False, 1, 4 * 3),
+        (False, 2, 4 * 1.5),
+        (False, 8, 4 * 1),  # to a worker, or from one
     ],
 )
-def test_models_take_as_long_as_the_busiest_link(beside: bool, servers: int, models: float) -> None:
-    cluster = replace(Cluster(4, RATE, RATE), servers=servers, beside=beside)
-    found = EcDnn(tau=1, extra=0).predict(ONE_KEY, cluster)
-    assert found.seconds == pytest.approx(0.06 + models * wire(40_000))
+def test_models_take_as_long_as_the_busiest_link(
+    beside: bool, servers: int, expected: float
+) -> None:
+    cluster = replace(Cluster(4, RATE, RATE, delay=0), servers=servers, beside=beside)
+    found = NO_OUTPUTS.predict(ONE_KEY, cluster)
+    assert found.seconds == pytest.approx(0.06 + models(expected))
 
 
 @pytest.mark.parametrize(
-    ("tau", "gigabits", "expected"), [(2000, 10, "compute"), (1, 1, "wire"), (50, 1, "waiting")]
+    ("tau", "examples", "own_server", "expected"),
+    [
+        (2000, 50_000, False, "compute"),
+        (1, 128, False, "waiting"),  # for models, each of which fills one host's link
+        (1, 128, True, "server"),
+    ],
 )
-def test_ec_dnn_is_limited_by_what_takes_its_time(tau, gigabits, expected):
-    found = EcDnn(tau=tau).predict(load("resnet50"), Cluster.of(4, gigabits))
+def test_ec_dnn_is_limited_by_what_takes_its_time(
+    tau: int, examples: int, own_server: bool, expected: str
+) -> None:
+    cluster = Cluster.of(4, 1)
+    if own_server:
+        cluster = replace(cluster, servers=1, beside=False)
+    found = EcDnn(tau=tau, examples=examples).predict(load("resnet50"), cluster)
     assert limit(found) == expected
+
+
+def models(count: float) -> float:
+    """Seconds of so many of ONE_KEY's on a link."""
+    return count * wire(40_000) / REACHED
 
 
 @pytest.mark.parametrize(
