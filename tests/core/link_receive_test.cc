@@ -65,6 +65,27 @@ TEST_F(OneEnd, GivesCreditAlongWithWhateverItSends) {
   EXPECT_EQ(sent[1].header.credit, 200U);
 }
 
+TEST_F(OneEnd, LetsDataThatWaitsForCreditCarryItsOwn) {
+  link_.LetDataCarryCredit();
+  link_.SetWindow({10000, 10000});
+  Receive(Part(0, 10000, 10000));
+  std::vector<Message> sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 1U) << "nothing waits";
+  EXPECT_EQ(sent[0].header.type, MessageType::kCredit);
+  link_.Send(Push(1, 10000));
+  link_.Send(Push(2, 10000));
+  wire_->TakeAll();
+  Receive(Part(0, 10000, 10000));
+  EXPECT_TRUE(wire_->TakeAll().empty());
+  Message credit = ControlMessage(MessageType::kCredit);
+  credit.header.credit = 10000;
+  Receive(credit);
+  sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].header.key, 2U);
+  EXPECT_EQ(sent[0].header.credit, 10000U);
+}
+
 TEST_F(OneEnd, GivesNoCreditForControlMessages) {
   for (int i = 0; i < 1000; ++i) Receive(ControlMessage(MessageType::kPull));
   link_.SendControl(ControlMessage(MessageType::kLeave));

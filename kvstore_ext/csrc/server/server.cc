@@ -26,6 +26,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
     links_.push_back(
         std::make_unique<Link>(transport_, worker, nullptr, nullptr, &sender_, &gate_, &recorder_));
     links_.back()->SetJob(options_.job);
+    links_.back()->LetDataCarryCredit();
   }
   if (options_.shared_memory) door_.emplace();
   transport_->Start([this](Message message) {

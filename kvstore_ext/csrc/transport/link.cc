@@ -265,7 +265,8 @@ bool Link::Assemble(Message* part) {
 }
 
 void Link::Acknowledge() {
-  if (owed_ > withheld_) SendControl(ControlMessage(MessageType::kCredit));
+  if (owed_ <= withheld_ || (data_carries_credit_ && queue_.size() > 0)) return;
+  SendControl(ControlMessage(MessageType::kCredit));
 }
 
 void Link::SendWhatFits() {

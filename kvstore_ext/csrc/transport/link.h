@@ -64,6 +64,11 @@ class Link {
   // fewer acknowledgements are worth a message. To be called before data travels, and at both ends.
   void Share();
 
+  // From now on credit waits for data that itself waits for the peer's credit, and travels with it.
+  // The peer gives its own without waiting, so that this is soon. To be called at one end of a link
+  // alone, before data travels: two that wait for each other would wait for a sign of life.
+  void LetDataCarryCredit() { data_carries_credit_ = true; }
+
   // Queues a message with data; it leaves when its turn has come and the window has room. Throws
   // std::length_error for one of 4 GiB or more.
   void Send(Message message);
@@ -162,6 +167,7 @@ class Link {
   const std::shared_ptr<WindowEstimator> estimator_;
   std::atomic<bool> shares_{false};
   std::atomic<size_t> part_bytes_{0};
+  bool data_carries_credit_ = false;
   std::atomic<size_t> withheld_{0};  // most bytes of credit that wait, here and at the peer
   std::atomic<double> pinged_{0};    // when
   std::atomic<int64_t> ping_{0};     // the time that the one under way carries; 0: there is none
