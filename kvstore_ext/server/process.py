@@ -28,7 +28,7 @@ from ..stock_store import cluster_stands, native_store
 from .ending import ending_with_job
 from .entering import enter
 from .parts import ServerParts
-from .scheduler import incomplete, run_scheduler
+from .scheduler import not_all_have_come, run_scheduler
 
 # Seconds in which workers, who know more, say that the job has not come to where it can end.
 _LAST_WORDS = 3.0
@@ -127,7 +127,7 @@ class P3Server(KVStoreServer):
     def _never_greeted(self) -> str:
         if not cluster_stands(self.kvstore.handle):
             why = why_unreachable(self._job.scheduler, self._timeout)
-            return why or incomplete(self._job, self._timeout)
+            return why or not_all_have_come(self._job, self._timeout)
         reason = (
             f"server {self.kvstore.rank}: all have come to the scheduler, but within "
             f"{self._timeout:g} s no worker has opened its store"

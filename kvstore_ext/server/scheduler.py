@@ -48,7 +48,7 @@ def run_scheduler(job: Job, options: Options) -> None:
         if reason or stands or time.monotonic() < latest:
             return reason
         stands = cluster_stands(stock)
-        return "" if stands else incomplete(job, options.timeout)
+        return "" if stands else not_all_have_come(job, options.timeout)
 
     def fail(reason: str) -> None:
         nonlocal broken
@@ -59,7 +59,7 @@ def run_scheduler(job: Job, options: Options) -> None:
     scheduler.stop()
 
 
-def incomplete(job: Job, timeout: float) -> str:
+def not_all_have_come(job: Job, timeout: float) -> str:
     """Says that processes have not come to the scheduler."""
     return why_without_key(job.scheduler) or (
         f"within {timeout:g} s not all of {job.workers} workers and {job.servers} servers have "
