@@ -111,7 +111,7 @@ def expected(cell: Cell, timeout: int = LIMIT) -> Outcome:
 def expected_of_itself(cell: Cell) -> Outcome:
     """What is promised of a process that is cut off, which has lost all others."""
     if cell.phase == "register":
-        return Outcome(False, _unreachable() if cell.role == "worker" else _incomplete())
+        return Outcome(False, _incomplete() if cell.role == "scheduler" else _unreachable())
     if cell.role == "worker":
         return Outcome(False, rf"no (answer|sign of life) from servers 0 and 1.*, {_LIMIT}")
     if cell.role == "server":
