@@ -20,6 +20,7 @@ from benchmarks.replay.arms import ARMS, ModelRounds
 
 _FLOAT = 4
 _PROCESSORS = 2  # of the machine that measured
+_MODELS = {name: arm.models for name, arm in ARMS.items() if arm.models}
 
 
 def _arms(speeds: Speeds) -> Dict[str, Any]:
@@ -39,7 +40,7 @@ def _arms(speeds: Speeds) -> Dict[str, Any]:
 
 def is_known(arm: str) -> bool:
     """Whether there is a prediction for it."""
-    return arm in _arms(Speeds()) or bool(ARMS[arm].models)
+    return arm in _arms(Speeds()) or arm in _MODELS
 
 
 def seconds(setting: Setting, speeds: Speeds) -> float:
@@ -49,7 +50,7 @@ def seconds(setting: Setting, speeds: Speeds) -> float:
         setting.hosts, setting.gigabits / setting.dilation, processors=_PROCESSORS,
         shared_by=setting.hosts,
     )  # fmt: skip
-    models = ARMS[setting.arm].models
+    models = _MODELS.get(setting.arm)
     if models:
         found = _ec_dnn(models, setting.hosts * network.batch).predict(network, cluster)
     else:

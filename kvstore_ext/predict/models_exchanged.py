@@ -82,12 +82,15 @@ class _Turns:
             each, more = divmod(count, hosts)
             self._beside = [(each + (host < more)) / count for host in range(hosts)]
             self._apart = []
+        # Hosts are of two kinds at most, however many there are.
+        taken = {part: self._turn(part) for part in set(self._beside)}
+        own = cluster.workers_per_host
+        self._turns = [taken[part] for part in self._beside for _ in range(own)]
 
     def seconds(self, computing: float) -> float:
         """Of all turns, where each model also computes for so long."""
-        own = self._cluster.workers_per_host
-        turns = [turn for part in self._beside for turn in [self._turn(part)] * own]
-        return turns[0] + sum(max(turn, computing) for turn in turns[1:]) + computing
+        first, *others = self._turns
+        return first + sum(max(turn, computing) for turn in others) + computing
 
     def _turn(self, root: float) -> float:
         """Of a model whose host has such a part of the parameters."""
