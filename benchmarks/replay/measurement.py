@@ -29,6 +29,8 @@ _CARRIED = 2.0
 _CODED = 35e6
 # Slices a second that all hosts together send and get back, at most.
 _SLICES = 33e3
+# From so many hosts on a byte costs so much more: their links are slow here, and messages small.
+_MANY, _MORE = 8, 1.6
 # Where nothing is computed, encoding counts as communication, and how long it takes matters. So
 # much slower for each host: with two processors, as though each host had twenty of them.
 _ALONE = 10.0
@@ -133,10 +135,10 @@ def dilation(settings: Settings, arms: Sequence[str]) -> float:
         long = hosts * _LONG / busy if busy else 1.0
         return round(max(1.0, hosts * gigabits / _CARRIED, hosts * _ALONE, long), 1)
     average = hosts * gigabits * busy / least_seconds(loaded, hosts, gigabits)
-    least = max(1.0, average / _CARRIED)
+    least = average / _CARRIED
     if any(ARMS[arm].compression for arm in arms):
         least = max(least, hosts * loaded.elements / loaded.compute / _CODED)
-    return round(least, 1)
+    return round(max(1.0, least * (_MORE if hosts >= _MANY else 1.0)), 1)
 
 
 def plan(base: Settings, rates: Sequence[float], arms: Sequence[str], repeats: int) -> List[Run]:

@@ -105,6 +105,14 @@ def test_runs_have_the_keys_that_they_had_before_settings_were_added() -> None:
     assert others[0].described()["slice_elements"] == 1000
 
 
+def test_many_hosts_are_slower_still() -> None:
+    few, many = (replace(settings("vgg16"), hosts=hosts, gigabits=10.0) for hosts in (4, 8))
+    least = least_seconds(load("vgg16"), 8, 10.0)
+    carried = 8 * wire_seconds(load("vgg16").elements, 8, 10.0) * 10.0 / least
+    assert measurement.dilation(many, ["p3"]) == pytest.approx(1.6 * carried / 2.0, abs=0.05)
+    assert measurement.dilation(few, ["p3"]) <= 4 * 10.0 / 2.0
+
+
 def test_communication_alone_has_a_dilation_of_its_own(toy: str) -> None:
     alone = replace(settings("vgg16"), computes=False, hosts=4, gigabits=10.0)
     assert measurement.dilation(alone, ["p3"]) == 40.0
