@@ -88,6 +88,7 @@ class Chaos:
         self._steps = job.directory / f"steps of {name}"
         self._random = random.Random(seed)
         self._kinds: list[str] = []
+        self._next: tuple[str, str] | None = None  # a kind and a name, until it has happened
         self._names = [f"worker {rank}" for rank in range(settings.workers)]
         self._names += [f"server {rank}" for rank in range(settings.servers)]
         self._names.append("scheduler 0")
@@ -132,10 +133,11 @@ class Chaos:
         attempt, step = self._progress()
         if not self._kinds:
             self._kinds = self._random.sample(KINDS, len(KINDS))
-        kind, name = self._kinds.pop(), self._random.choice(self._names)
+        kind, name = self._next = self._next or (self._kinds.pop(), self._random.choice(self._names))
         process, environment = self._find(name, attempt)
         if process is None:  # the job is being started again, whatever the reason
             return attempt, self._settings.steps
+        self._next = None
         self.events.append(f"after step {step} of attempt {attempt}: {name} is {kind}")
         if kind == "cut off":
             self._cut_off(environment["DMLC_NODE_HOST"])

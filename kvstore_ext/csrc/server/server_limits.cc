@@ -41,14 +41,14 @@ void Server::CheckDeadlines() {
 std::string Server::Lost() {
   const double limit = options_.limits.silence;
   const double awake = awake_.Since();
-  std::set<int> lost;
+  std::map<int, double> silent;
   double longest = 0;
   for (const auto& worker : hosts_) {
     if (left_.count(worker.first) != 0) continue;
-    const double silence = links_[worker.first]->signs().Silence(Now(), awake);
-    if (silence > limit) lost.insert(worker.first);
-    longest = std::max(longest, silence);
+    silent[worker.first] = links_[worker.first]->signs().Silence(Now(), awake);
+    longest = std::max(longest, silent[worker.first]);
   }
+  const std::set<int> lost = options_.limits.Dead(silent);
   if (lost.empty()) return "";
   const Wait wait = LongestWait(lost);
   // A moment later where nothing waits here: another server may know what does.

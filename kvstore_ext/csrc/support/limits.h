@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 
 #include "support/clock.h"
@@ -29,6 +31,23 @@ struct Limits {
   // Whether no more signs are given to who has been silent for so long. ZeroMQ keeps 1000 messages
   // for who is gone; then whoever sends one more waits for ever. Who was cut off hears of those.
   bool IsGivenUp(double silent) const { return silent > 300 * Interval(); }
+
+  // Of peers that have been silent for so many seconds, those that count as dead. None for a moment
+  // while others are about to: who was cut off has lost all, whose last signs came at other times.
+  std::set<int> Dead(const std::map<int, double>& silent) const {
+    const double moment = 1.5 * Interval();
+    std::set<int> dead;
+    bool more_follow = false;
+    double longest = 0;
+    for (const auto& peer : silent) {
+      if (peer.second > silence)
+        dead.insert(peer.first);
+      else if (peer.second > silence - moment)
+        more_follow = true;
+      longest = std::max(longest, peer.second);
+    }
+    return more_follow && longest <= silence + moment ? std::set<int>() : dead;
+  }
 
   // The last part of a notice.
   std::string Prospect() const {

@@ -48,18 +48,18 @@ void Worker::GiveSigns() {
 // Servers that give no sign of life any more, and a key that waits for them. Once a server has said
 // farewell, nobody is missed.
 std::string Worker::Lost() {
-  const double limit = options_.limits.silence;
   const double awake = awake_.Since();
   std::set<int> lost;
   std::string within;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!parted_.empty()) return "";
+    std::map<int, double> silent;
     for (const auto& server : hosts_) {
-      const double silence = links_[server.first]->signs().Silence(Now(), awake);
-      if (silence > limit) lost.insert(server.first);
+      silent[server.first] = links_[server.first]->signs().Silence(Now(), awake);
     }
-    within = ", within " + Seconds(limit) + Where("server", lost, hosts_);
+    lost = options_.limits.Dead(silent);
+    within = ", within " + Seconds(options_.limits.silence) + Where("server", lost, hosts_);
   }
   if (lost.empty()) return "";
   for (Key* key : Keys()) {
