@@ -5,6 +5,7 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import Any, Set
 
 from kvstore_ext import __file__ as package
 
@@ -26,9 +27,8 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help=f"{', '.join(TARGETS)}; all by default")
     options = parser.parse_args()
     seed = time.time_ns() % (1 << 32) if options.seed is None else options.seed
-    program = digest_of([*Path(package).parent.rglob("*.py"), *Path(__file__).parent.glob("*.py")])
     for name in options.targets or TARGETS:
-        tally = Tally(name, program)
+        tally = Tally(name, digest_of(_sources(name)))
         _run(name, options.runs, options.seconds, seed, tally)
         print(tally.said(options.runs), flush=True)
     return 0
@@ -58,6 +58,25 @@ def _run(name: str, goal: int, seconds: float | None, seed: int, tally: Tally) -
         if now > end:
             return
     tally.add(run - noted_runs, time.process_time() - used)
+
+
+def _sources(name: str) -> Set[Path]:
+    """The package's files through which a target runs with its seeds, and the fuzzer's own."""
+    found = {str(Path(__file__).with_name(each)) for each in ("mutations.py", "targets.py")}
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        code = frame.f_code
+        # An import is another target's where that came first.
+        if code.co_filename.startswith(str(Path(package).parent)) and code.co_name != "<module>":
+            found.add(code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        for data in seeds_of(name):
+            TARGETS[name](data)
+    finally:
+        sys.setprofile(None)
+    return {Path(path) for path in found}
 
 
 def seeds_of(name: str) -> list[bytes]:

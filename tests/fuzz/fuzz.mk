@@ -3,8 +3,9 @@
 # file of tests/fuzz, but for the helpers, or a function of targets.py; its corpus is in
 # tests/fuzz/corpus, and what libFuzzer finds meanwhile is kept in build/fuzz/corpus.
 
-# Runs of each target, over all starts: build/fuzz/runs counts them, as long as the program stays the
-# same. And a processor's seconds for all targets together, at most; without, until all have run.
+# Runs of each target, over all starts: build/fuzz/runs counts them, as long as its sources stay the
+# same, from what runs.json has of other machines. And a processor's seconds for all targets together, at
+# most; without, until all have run.
 FUZZ_RUNS ?= 10000000
 FUZZ_SECONDS ?=
 PYTHON ?= python3
@@ -45,6 +46,7 @@ fuzz: $(ALL:%=run-%) $(THREADED:%=threads-%)
 sanitize: run $(TARGETS:%=run-%) $(THREADED:%=threads-%)
 replay: $(TARGETS:%=replay-%) $(THREADED:%=threads-%)
 keep: $(TARGETS:%=keep-%)
+	@$(PYTHON) -m tests.fuzz.tally
 
 $(TARGETS:%=run-%): run-%: build/fuzz/%
 	@mkdir -p build/fuzz/corpus/$* build/fuzz/found

@@ -16,6 +16,9 @@ from .tally import Tally, digest_of
 
 # Seconds after which the runs so far are written down. Each piece begins with the corpus once more.
 _PIECE = 600.0
+_HERE = Path(__file__).parent
+_CORE_TESTS = _HERE.parent / "core"
+_CORE = _HERE.parents[1] / "kvstore_ext" / "csrc"
 _INTERRUPTED = 130  # a shell's status after Ctrl-C
 _EXECUTED = re.compile(rb"stat::number_of_executed_units:\s*(\d+)")
 
@@ -28,7 +31,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="at most so many now")
     parser.add_argument("--corpus", type=Path, action="append", default=[], help="directories")
     options, fuzzers = parser.parse_known_args()  # what it does not know is libFuzzer's
-    tally = Tally(options.program.name, digest_of([options.program]))
+    tally = Tally(options.program.name, digest_of(_sources(options.program.name)))
     end = None if options.seconds is None else time.monotonic() + options.seconds
     while tally.runs < options.runs:
         left = _PIECE if end is None else min(_PIECE, end - time.monotonic())
@@ -71,6 +74,14 @@ def _run_piece(
         sys.stderr.buffer.write(said)
         return process.returncode or 1
     return 0
+
+
+def _sources(target: str) -> List[Path]:
+    """What its program is compiled from, and how."""
+    own = [_HERE / f"{target}.cc", *(_HERE / name for name in ("keys.cc", "by_hand.cc", "fuzz.mk"))]
+    core = [path for path in _CORE.rglob("*") if path.suffix in (".cc", ".h")]
+    tests = [*_CORE_TESTS.glob("*.h"), _CORE_TESTS / "sanitize.mk"]
+    return [path for path in (*core, *tests, *_HERE.glob("*.h"), *own) if path.exists()]
 
 
 def _used() -> float:

@@ -1,29 +1,33 @@
-"""How many runs a fuzz target has had, over all starts of `make fuzz`."""
+"""How many runs a fuzz target has had, over all starts of `make fuzz`, on all machines.
+
+    python -m tests.fuzz.tally
+
+writes what this machine has counted into tests/fuzz/runs.json, from which others go on.
+"""
 from __future__ import annotations
 
 import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Iterable
+from typing import Any, Dict, Iterable
 
 DIRECTORY = Path("build/fuzz/runs")
+KEPT = Path(__file__).with_name("runs.json")
 
 
 class Tally:
-    """Of one target, in a file. Runs of another program than the one that is there now do not
-    count: then it begins at 0 again. `runs` and `seconds`, of a processor, are those so far."""
+    """Of one target, in a file. Runs of other sources than those that are there now do not count:
+    then it begins at 0 again. `runs` and `seconds`, of a processor, are those so far."""
 
     def __init__(self, target: str, program: str, directory: Path | None = None) -> None:
         self.runs, self.seconds = 0, 0.0
         self._target = target
         self._program = program
         self._path = (directory or DIRECTORY) / f"{target}.json"
-        if not self._path.exists():
-            return
-        kept = json.loads(self._path.read_text())
-        if kept["program"] == program:
-            self.runs, self.seconds = kept["runs"], kept["seconds"]
+        for counted in (_read(KEPT).get(target, {}), _read(self._path)):
+            if counted.get("program") == program and counted["runs"] > self.runs:
+                self.runs, self.seconds = counted["runs"], counted["seconds"]
 
     def add(self, runs: int, seconds: float) -> None:
         """Writes them down at once: whoever stops `make fuzz` loses what was not added yet."""
@@ -48,3 +52,18 @@ def digest_of(files: Iterable[Path]) -> str:
     for path in sorted(files):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def keep() -> None:
+    """Has the project keep what this machine has counted."""
+    kept = _read(KEPT)
+    kept.update({path.stem: _read(path) for path in DIRECTORY.glob("*.json")})
+    KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+
+def _read(path: Path) -> Dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+if __name__ == "__main__":
+    keep()

@@ -1,6 +1,7 @@
-"""Runs of a fuzz target add up over many starts, as long as it is the same program."""
+"""Runs of a fuzz target add up over many starts, on any machines, as long as its sources stay."""
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,6 +25,9 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("one", "two"):
         (tmp_path / "corpus" / name).touch()
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(programs, "_HERE", tmp_path)
+    monkeypatch.setattr(tally, "DIRECTORY", tmp_path / "counted")
+    monkeypatch.setattr(tally, "KEPT", tmp_path / "runs.json")
     return _written(tmp_path, 0)
 
 
@@ -47,7 +51,11 @@ def test_they_are_run_until_there_are_enough(
     assert capsys.readouterr().out.startswith("target: 150 of 150 runs in ")
     assert _start(monkeypatch, *start) == 0, "and no more of them"
     assert capsys.readouterr().out.startswith("target: 150 of 150 runs in ")
-    program.write_text(program.read_text() + "# changed\n")
+    tally.keep()
+    shutil.rmtree("counted")
+    assert _start(monkeypatch, *start) == 0, "nor on another machine"
+    assert capsys.readouterr().out.startswith("target: 150 of 150 runs in ")
+    Path("target.cc").write_text("changed")
     assert _start(monkeypatch, *start, "--runs", "60") == 0
     assert capsys.readouterr().out.startswith("target: 60 of 60 runs in ")
 
@@ -72,6 +80,7 @@ def test_those_of_python_go_on_where_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tally, "DIRECTORY", tmp_path)
+    monkeypatch.setattr(tally, "KEPT", tmp_path / "runs.json")
     for goal in ("40", "100", "100"):
         monkeypatch.setattr(sys, "argv", ["fuzz", "--runs", goal, "--seed", "0", "optimizer"])
         assert python_targets.main() == 0
