@@ -32,7 +32,6 @@ from tests.support.paths import SCRIPTS, python_path
 from tests.support.results import assert_same_bits, load
 
 TRAIN = SCRIPTS / "chaos.py"
-AWAY = 15.0  # seconds that a host stays cut off
 KINDS = ("killed", "stopped", "cut off")
 OPTIONS: dict[str, Any] = {"deterministic": True, "silence": 5, "timeout": 60}  # of the stores
 LEAST = 12  # events of the long form
@@ -50,6 +49,8 @@ class Settings:
         Seconds of training from one event to the next.
     events
         At most so many.
+    away
+        Seconds that a host stays cut off: longer than the stores' silence.
     """
 
     workers: int
@@ -58,9 +59,10 @@ class Settings:
     pause: float
     every: float
     events: int
+    away: float
 
 
-LONG = Settings(3, 3, 1000, pause=0.26, every=20.0, events=1000)
+LONG = Settings(3, 3, 1000, pause=0.26, every=20.0, events=1000, away=15.0)
 
 
 class Chaos:
@@ -164,7 +166,7 @@ class Chaos:
     def _cut_off(self, address: str) -> None:
         host, = (host for host in self._cluster.hosts if host.address == address)
         self._cluster.cut_off(host)
-        self._away.append(threading.Timer(AWAY, self._cluster.bring_back, [host]))
+        self._away.append(threading.Timer(self._settings.away, self._cluster.bring_back, [host]))
         self._away[-1].start()
 
 

@@ -9,7 +9,7 @@ from tests.support.system_packages import need, needs_root
 
 from . import chaos
 
-SHORT = chaos.Settings(2, 1, 50, pause=0.1, every=1.0, events=3)
+SHORT = chaos.Settings(2, 1, 50, pause=0.1, every=1.0, events=3, away=8.0)
 SEED = 27
 HAPPENS = ["server 0 is killed", "worker 1 is stopped", "worker 0 is cut off"]  # by that seed
 

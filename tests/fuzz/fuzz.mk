@@ -20,9 +20,8 @@ OF_PYTHON := supervisor launchers_proof tasks_proof reports optimizer questions 
 # A target runs on one thread, but for those of these that are linked with the core's own threads.
 # They take what the others have found.
 THREADED := server worker
-THREADS := kvstore_ext/csrc/support/task_threads.cc kvstore_ext/csrc/support/watchdog.cc
 
-SHARED := $(patsubst %.cc,build/address/%.o,$(filter-out $(THREADS),$(CORE)) tests/fuzz/keys.cc)
+SHARED := $(patsubst %.cc,build/address/%.o,$(filter-out $(THREADS),$(APART)) $(ROOMS) tests/fuzz/keys.cc)
 BY_HAND := build/address/tests/fuzz/by_hand.o
 BY_THREADS := $(patsubst %.cc,build/address/%.o,tests/fuzz/by_threads.cc $(THREADS))
 
