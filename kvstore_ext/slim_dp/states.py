@@ -93,6 +93,8 @@ class SlimStates:
             )
         mx.nd.waitall()
         training.selector.join()
+        if training.steps:
+            self._await_cores()  # one that came later would be of no run that goes on
         training.steps = dict(saved["steps"])
         training.chosen = saved["chosen"]
         first = next(iter(training.keys.values()))
@@ -123,6 +125,12 @@ class SlimStates:
             for selection, parts in self._cores_of(key, latest).items():
                 found.setdefault(selection, {})[name] = self._joined(key, parts)
         return found
+
+    def _await_cores(self) -> None:
+        """Until the servers have told the core of the last selection."""
+        latest = time.monotonic() + self._context.patience
+        for key in self._training.keys.values() if self._training.method.selects else ():
+            self._cores_of(key, latest)
 
     def _cores_of(self, key: KeyArrays, latest: float) -> Dict[int, Dict[int, bytes]]:
         """A key's cores by selection and slice, once the servers have told the last one."""

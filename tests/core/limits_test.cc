@@ -46,11 +46,15 @@ TEST(Limits, ASilentServerIsDead) {
 TEST(Limits, WhoLosesSeveralNamesThemTogether) {
   Limits limits;
   limits.silence = 20;
-  EXPECT_EQ(limits.Dead({{0, 0.3}, {1, 20}}), std::set<int>());
-  EXPECT_EQ(limits.Dead({{0, 18}, {1, 20.1}}), std::set<int>({1}));
-  EXPECT_EQ(limits.Dead({{0, 19.1}, {1, 20.1}}), std::set<int>()) << "0 may follow at once";
-  EXPECT_EQ(limits.Dead({{0, 20.1}, {1, 21.1}}), std::set<int>({0, 1}));
-  EXPECT_EQ(limits.Dead({{0, 19.9}, {1, 21.6}}), std::set<int>({1})) << "that was a moment";
+  const auto dead = [&limits](const std::map<int, double>& silent) {
+    const Limits::Loss loss = limits.LossAmong(silent);
+    return loss.settled ? loss.dead : std::set<int>();
+  };
+  EXPECT_EQ(dead({{0, 0.3}, {1, 20}}), std::set<int>());
+  EXPECT_EQ(dead({{0, 18}, {1, 20.1}}), std::set<int>({1}));
+  EXPECT_EQ(dead({{0, 19.1}, {1, 20.1}}), std::set<int>()) << "0 may follow at once";
+  EXPECT_EQ(dead({{0, 20.1}, {1, 21.1}}), std::set<int>({0, 1}));
+  EXPECT_EQ(dead({{0, 19.9}, {1, 21.6}}), std::set<int>({1})) << "that was a moment";
 }
 
 TEST(Limits, AWorkerThatIsAliveIsWaitedFor) {

@@ -86,6 +86,45 @@ TEST_F(OneEnd, LetsDataThatWaitsForCreditCarryItsOwn) {
   EXPECT_EQ(sent[0].header.credit, 10000U);
 }
 
+TEST_F(OneEnd, GivesBackWhatTheGateRefuses) {
+  Message refused = Part(0, 20000, 20000);
+  link_.TakeRefused(refused);
+  std::vector<Message> sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].header.credit, 20000U) << "the peer has as much less of its window";
+  link_.SetWindow({10000, 10000});
+  link_.Send(Push(1, 10000));
+  link_.Send(Push(2, 10000));
+  wire_->TakeAll();
+  refused = ControlMessage(MessageType::kAnswer);
+  refused.header.credit = 10000;
+  link_.TakeRefused(refused);
+  EXPECT_EQ(TakeKeys(), Keys({2})) << "its credit holds";
+  refused = Part(0, 20000, 20000);
+  refused.job = 7;
+  link_.TakeRefused(refused);
+  EXPECT_TRUE(wire_->empty()) << "who knows no number of the job has taken nothing";
+}
+
+TEST_F(OneEnd, GivesBackWhatTheGateRefusesOfABatch) {
+  Gate gate(Side::kServer,
+            [](const Message& message) { Expect(message.header.key != 1, "it is not awaited"); });
+  Link link(wire_, kPeer, nullptr, nullptr, nullptr, &gate);
+  Batch batch;
+  for (uint64_t key : {1, 2}) {
+    Message push = Push(key, 100);
+    push.header.whole = 100;
+    batch.Add(std::move(push));
+  }
+  Message both = batch.Take();
+  both.peer = kPeer;
+  Keys whole;
+  link.Receive(both, [&whole](const Message& message) { whole.push_back(message.header.key); });
+  EXPECT_EQ(whole, Keys({2}));
+  link.SendControl(ControlMessage(MessageType::kPull));
+  EXPECT_EQ(wire_->TakeAll().at(0).header.credit, 200U);
+}
+
 TEST_F(OneEnd, GivesNoCreditForControlMessages) {
   for (int i = 0; i < 1000; ++i) Receive(ControlMessage(MessageType::kPull));
   link_.SendControl(ControlMessage(MessageType::kLeave));

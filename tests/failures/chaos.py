@@ -133,9 +133,10 @@ class Chaos:
     def _strike(self) -> tuple[int, int]:
         """Has something happen; returns beyond which attempt and step training goes on."""
         attempt, step = self._progress()
-        if not self._kinds:
-            self._kinds = self._random.sample(KINDS, len(KINDS))
-        kind, name = self._next = self._next or (self._kinds.pop(), self._random.choice(self._names))
+        if self._next is None:
+            self._kinds = self._kinds or self._random.sample(KINDS, len(KINDS))
+            self._next = self._kinds.pop(), self._random.choice(self._names)
+        kind, name = self._next
         process, environment = self._find(name, attempt)
         if process is None:  # the job is being started again, whatever the reason
             return attempt, self._settings.steps

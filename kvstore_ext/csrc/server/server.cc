@@ -31,7 +31,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
   if (options_.shared_memory) door_.emplace();
   transport_->Start([this](Message message) {
     try {
-      if (!gate_.Admits(message)) return;
+      if (!gate_.Admits(message)) return TakeRefused(message, links_);
       if (message.peer == kScheduler) return scheduler_.Receive();
       Link& link = *links_[message.peer];
       unreadable_.ActUponParts([&] {

@@ -230,7 +230,7 @@ class Server {
                   SliceAnswer answer);
   void ToAll(MessageType type, const std::string& text = "");
   void CheckDeadlines();
-  std::string Lost();
+  bool LosesWorkers(std::string* which);
   std::string Overdue();
   Wait LongestWait(const std::set<int>& missing, const std::set<int>& present = {}) const;
   std::string InTurn(const Wait& wait) const;

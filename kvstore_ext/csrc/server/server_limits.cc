@@ -29,33 +29,35 @@ void Server::CheckDeadlines() {
     if (farewell_since_ > 0) return;
     for (const auto& worker : hosts_) Tell(worker.first, SignOfLife(gate_.refused()));
     if (!hosts_.empty()) scheduler_.GiveSign();
-    failure = Lost();
-    if (failure.empty()) failure = Unread();
-    if (failure.empty()) failure = Overdue();
+    if (!LosesWorkers(&failure)) {
+      failure = Unread();
+      if (failure.empty()) failure = Overdue();
+    }
   }
   if (!failure.empty()) Abort("server " + std::to_string(rank_) + ": " + failure);
 }
 
-// Workers that give no sign of life any more, and what others wait for them to do. Nobody misses
-// those that have left.
-std::string Server::Lost() {
-  const double limit = options_.limits.silence;
+// Whether workers give no sign of life any more. Says which once that is settled, and what others
+// wait for them to do. Nobody misses those that have left.
+bool Server::LosesWorkers(std::string* which) {
+  const Limits& limits = options_.limits;
   const double awake = awake_.Since();
   std::map<int, double> silent;
-  double longest = 0;
   for (const auto& worker : hosts_) {
     if (left_.count(worker.first) != 0) continue;
     silent[worker.first] = links_[worker.first]->signs().Silence(Now(), awake);
-    longest = std::max(longest, silent[worker.first]);
   }
-  const std::set<int> lost = options_.limits.Dead(silent);
-  if (lost.empty()) return "";
-  const Wait wait = LongestWait(lost);
+  const Limits::Loss loss = limits.LossAmong(silent);
+  if (loss.dead.empty()) return false;
+  if (!loss.settled) return true;
+  const Wait wait = LongestWait(loss.dead);
   // A moment later where nothing waits here: another server may know what does.
-  if (wait.what.empty() && longest < Limits::Later(limit)) return "";
-  return WhoHave("worker", lost) + " not been heard of for " + Seconds(limit) +
-         (wait.what.empty() ? "" : ", nor " + wait.what + WhichDid(wait.present)) +
-         Where("worker", lost, hosts_);
+  const bool may_know_less = wait.what.empty();
+  if (may_know_less && loss.longest < Limits::Later(limits.silence + limits.Moment())) return true;
+  *which = WhoHave("worker", loss.dead) + " not been heard of for " + Seconds(limits.silence) +
+           (wait.what.empty() ? "" : ", nor " + wait.what + WhichDid(wait.present)) +
+           Where("worker", loss.dead, hosts_);
+  return true;
 }
 
 // Workers for which others have waited too long, although they are alive.

@@ -185,8 +185,8 @@ void SlimKey::Merge(const Slice& slice, const Buffer& bytes, char* local) {
 
 void SlimKey::CheckMessage(const Message& message) const {
   if (message.header.type == MessageType::kScaler) {
-    UnpackScaler(message.text);
-    return Expect(values_ != nullptr && values_->shares_scaler(), "the key has no scaler");
+    Expect(values_ != nullptr && values_->shares_scaler(), "the key has no scaler");
+    return Expect(!std::isnan(UnpackScaler(message.text)), "no round of the key is skipped");
   }
   const size_t bytes = message.header.whole;
   const Slice& slice = lane().slices()[message.header.slice];

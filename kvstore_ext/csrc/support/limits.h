@@ -32,22 +32,29 @@ struct Limits {
   // for who is gone; then whoever sends one more waits for ever. Who was cut off hears of those.
   bool IsGivenUp(double silent) const { return silent > 300 * Interval(); }
 
-  // Of peers that have been silent for so many seconds, those that count as dead. None for a moment
-  // while others are about to: who was cut off has lost all, whose last signs came at other times.
-  std::set<int> Dead(const std::map<int, double>& silent) const {
-    const double moment = 1.5 * Interval();
+  // Peers that have been silent for too long. While `settled` does not hold, others may follow at
+  // once: who was cut off has lost all, whose last signs came at other times.
+  struct Loss {
     std::set<int> dead;
+    bool settled = true;
+    double longest = 0;  // seconds of silence
+  };
+
+  // Of peers by the seconds for which they have been silent.
+  Loss LossAmong(const std::map<int, double>& silent) const {
+    Loss loss;
     bool more_follow = false;
-    double longest = 0;
-    for (const auto& peer : silent) {
-      if (peer.second > silence)
-        dead.insert(peer.first);
-      else if (peer.second > silence - moment)
-        more_follow = true;
-      longest = std::max(longest, peer.second);
+    for (const auto& [peer, seconds] : silent) {
+      if (seconds > silence) loss.dead.insert(peer);
+      if (seconds > silence - Moment() && seconds <= silence) more_follow = true;
+      loss.longest = std::max(loss.longest, seconds);
     }
-    return more_follow && longest <= silence + moment ? std::set<int>() : dead;
+    loss.settled = !more_follow || loss.longest > silence + Moment();
+    return loss;
   }
+
+  // For which a loss may be not settled: between two peers' signs, and until somebody looks.
+  double Moment() const { return 1.5 * Interval(); }
 
   // The last part of a notice.
   std::string Prospect() const {

@@ -75,8 +75,9 @@ void Link::Share() {
 void Link::Allow(const Window& window, size_t withheld) {
   part_bytes_ = window.part_bytes;
   withheld_ = withheld;
-  // The peer may keep so much credit to itself: what waits for it must not wait for ever. While the
-  // two know different windows, the signs of life that both send each second take it along.
+  // The peer may keep so much credit to itself: what waits for it must not wait for ever. One whose
+  // data carries it keeps more, but not once that data has left. While the two know different
+  // windows, the signs of life that both send each second take it along.
   const size_t unlimited = SendQueue<Message>::kUnlimited;
   queue_.SetWindow(window.bytes < unlimited - withheld_ ? window.bytes + withheld_ : unlimited,
                    withheld_);
@@ -182,7 +183,11 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
     for (Message& message : Batch::Split(received)) {
       around -= BytesOf(message);
       if (message.place) Fetch(&message);
-      if ((gate_ == nullptr || gate_->Admits(message)) && IsWhole(&message)) act(message);
+      if (gate_ != nullptr && !gate_->Admits(message)) {
+        Owe(message);
+      } else if (IsWhole(&message)) {
+        act(message);
+      }
       message.payload = Buffer();  // its block is free before credit for it leaves
     }
     Count(&received_, MessageType::kBatch, around);
@@ -192,15 +197,25 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
   Acknowledge();
 }
 
+void Link::TakeRefused(const Message& refused) {
+  if (refused.job != job_) return;
+  Owe(refused);
+  if (refused.header.credit > 0) TakeCredit(refused.header.credit);
+  Acknowledge();
+}
+
+// What of the peer's window is to be given back.
+void Link::Owe(const Message& message) {
+  if (IsData(message)) owed_ += Weight(message);
+}
+
 // Takes what concerns the link alone. False for all parts of a message but the last to come, which
 // becomes the message.
 bool Link::IsWhole(Message* message) {
   const Header& header = message->header;
   Count(&received_, header.type, BytesOf(*message));
-  if (IsData(*message)) {
-    owed_ += Weight(*message);
-    if (Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
-  }
+  Owe(*message);
+  if (IsData(*message) && Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
   if (header.type == MessageType::kPing) SendControl(PongMessage(*message, NowInNanoseconds()));
   if (header.type == MessageType::kPong) OnPong(*message);
   if (header.credit > 0) TakeCredit(header.credit);
@@ -328,6 +343,11 @@ void Link::OnPong(const Message& pong) {
     recorder_->Record(event);
   }
   if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
+}
+
+void TakeRefused(const Message& refused, const std::vector<std::unique_ptr<Link>>& links) {
+  const int peer = refused.peer;
+  if (peer >= 0 && peer < static_cast<int>(links.size())) links[peer]->TakeRefused(refused);
 }
 
 bool FollowWindow(const Message& announcement, uint64_t* latest,

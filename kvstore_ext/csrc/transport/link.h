@@ -76,11 +76,17 @@ class Link {
   // Sends a message without data at once.
   void SendControl(Message message);
 
-  // To be called with everything that the peer sent, by one thread. Answers what concerns the link
-  // alone, and calls `act` with every message that is now whole. Then sends the credit that no
-  // answer has carried, once it is enough to be worth a message. Throws Unfit for parts that do
-  // not fit each other, and what `act` throws.
+  // To be called with everything that the peer sent and the gate admits, by one thread. Answers
+  // what concerns the link alone, and calls `act` with every message that is now whole. Then sends
+  // the credit that no answer has carried, once it is enough to be worth a message and unless data
+  // that waits may carry it. Throws Unfit for parts that do not fit each other, and what `act`
+  // throws.
   void Receive(Message received, const std::function<void(const Message&)>& act);
+
+  // To be called, by the same thread, with what the gate has refused. Where a process of the job
+  // has sent it after all, it has taken of the peer's window, and may bring credit: neither is
+  // lost.
+  void TakeRefused(const Message& refused);
 
   // The number of the job, which what is sent from now on carries; 0 before the two have agreed on
   // one. Whoever takes part in another job does not know it.
@@ -130,6 +136,7 @@ class Link {
   };
 
   bool IsWhole(Message* message);
+  void Owe(const Message& message);
   void Acknowledge();
   void Dispatch(Message* message);
   static void Count(Counts* counts, MessageType type, size_t more);
@@ -168,11 +175,15 @@ class Link {
   std::atomic<bool> shares_{false};
   std::atomic<size_t> part_bytes_{0};
   bool data_carries_credit_ = false;
-  std::atomic<size_t> withheld_{0};  // most bytes of credit that wait, here and at the peer
+  // Most bytes of credit that wait, here and at the peer; but for what waits for data to carry it.
+  std::atomic<size_t> withheld_{0};
   std::atomic<double> pinged_{0};    // when
   std::atomic<int64_t> ping_{0};     // the time that the one under way carries; 0: there is none
   std::atomic<int> first_pings_{0};  // made, of those that follow each other
 };
+
+// Has the link of who has sent it, if there is one, take what the gate has refused.
+void TakeRefused(const Message& refused, const std::vector<std::unique_ptr<Link>>& links);
 
 // Takes the window that rank 0 announces for all links, unless a later one is known: `latest` is
 // the number of the last. Returns whether it did.

@@ -133,7 +133,7 @@ Answer Worker::AwaitAnswer(uint64_t question) {
 }
 
 void Worker::OnMessage(Message message) {
-  if (!gate_.Admits(message)) return;
+  if (!gate_.Admits(message)) return TakeRefused(message, links_);
   if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
   link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });

@@ -227,7 +227,8 @@ class Worker {
   // worker_limits.cc: nothing waits for ever.
   void CheckDeadlines();
   void GiveSigns();
-  std::string Lost();
+  bool LosesServers(std::string* which);
+  std::string WhatOf(const std::set<int>& lost);
   std::string Overdue(Key* key);
   std::string Unanswered(double seconds);
   std::string Unanswered(Key* key, double seconds, std::set<int>* servers);

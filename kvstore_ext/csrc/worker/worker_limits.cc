@@ -12,8 +12,11 @@ namespace kvstore_ext {
 void Worker::CheckDeadlines() {
   if (!failure_.reason().empty()) return;
   GiveSigns();
-  const std::string lost = Lost();
-  if (!lost.empty()) return Abort(lost);
+  std::string lost;
+  if (LosesServers(&lost)) {
+    if (!lost.empty()) Abort(lost);
+    return;
+  }
   const std::string unread = Unread();
   if (!unread.empty()) return Abort(Named(unread));
   const double patience = options_.limits.patience;
@@ -45,33 +48,39 @@ void Worker::GiveSigns() {
   if (!greeted.empty()) scheduler_.GiveSign();
 }
 
-// Servers that give no sign of life any more, and a key that waits for them. Once a server has said
-// farewell, nobody is missed.
-std::string Worker::Lost() {
+// Whether servers give no sign of life any more. Says which once that is settled, and a key that
+// waits for them. Once a server has said farewell, nobody is missed.
+bool Worker::LosesServers(std::string* which) {
   const double awake = awake_.Since();
-  std::set<int> lost;
+  Limits::Loss loss;
   std::string within;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!parted_.empty()) return "";
+    if (!parted_.empty()) return false;
     std::map<int, double> silent;
     for (const auto& server : hosts_) {
       silent[server.first] = links_[server.first]->signs().Silence(Now(), awake);
     }
-    lost = options_.limits.Dead(silent);
-    within = ", within " + Seconds(options_.limits.silence) + Where("server", lost, hosts_);
+    loss = options_.limits.LossAmong(silent);
+    within = ", within " + Seconds(options_.limits.silence) + Where("server", loss.dead, hosts_);
   }
-  if (lost.empty()) return "";
+  if (loss.dead.empty()) return false;
+  if (loss.settled) *which = Named(WhatOf(loss.dead) + within);
+  return true;
+}
+
+// What servers that are lost have not done.
+std::string Worker::WhatOf(const std::set<int>& lost) {
   for (Key* key : Keys()) {
     std::lock_guard<std::mutex> lock(key->mutex);
     if (!key->busy) continue;
     for (int server : key->AwaitedServers()) {
       if (lost.count(server) == 0) continue;
-      return Named("no answer from " + Who("server", lost) + " for key " + key->declared.name +
-                   ", round " + std::to_string(key->rounds - 1) + within);
+      return "no answer from " + Who("server", lost) + " for key " + key->declared.name +
+             ", round " + std::to_string(key->rounds - 1);
     }
   }
-  return Named("no sign of life from " + Who("server", lost) + within);
+  return "no sign of life from " + Who("server", lost);
 }
 
 // Says for whom a key's operation has waited too long; empty if it has not.
