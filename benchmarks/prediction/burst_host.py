@@ -1,7 +1,7 @@
 """A host of `bursts.py`, in its namespace: sends all others a burst at a time, and counts theirs.
 
 It says in a line when all are connected, reads when to begin, and writes what came as JSON. It
-imports the standard library alone, since four of them start at a time.
+imports the standard library alone, since many of them start at a time.
 """
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ import threading
 import time
 from typing import Dict, List
 
-HOSTS = 4
 LOOKS = (0.5, 1.0, 1.1, 1.25)  # of the time that full links would take
 _PORT = 5000
 
 
 def main() -> None:
-    number, size, bursts, least = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    host = _Host(number, size)
+    number, hosts, size, bursts = map(int, sys.argv[1:5])
+    host = _Host(number, hosts, size)
     print("ready", flush=True)
-    print(json.dumps(host.work(float(sys.stdin.readline()), float(least), bursts)))
+    print(json.dumps(host.work(float(sys.stdin.readline()), float(sys.argv[5]), bursts)))
 
 
 class _Host:
     """Connected with all others, both ways."""
 
-    def __init__(self, number: int, size: int) -> None:
+    def __init__(self, number: int, hosts: int, size: int) -> None:
         self._size = size
         self._came: Dict[int, int] = {}
         server = socket.create_server(("0.0.0.0", _PORT))
-        others = [other for other in range(HOSTS) if other != number]
+        others = [other for other in range(hosts) if other != number]
         self._connections = [_connected(f"10.77.0.{other + 1}") for other in others]
         for other in others:
             taken, _ = server.accept()
@@ -39,17 +38,18 @@ class _Host:
             threading.Thread(target=self._receive, args=(taken, other), daemon=True).start()
 
     def work(self, begin: float, least: float, bursts: int) -> Dict[str, object]:
-        """Tells the share that came of each burst, by looks and connections, and send buffers."""
+        """Tells the share that came of each burst, by looks and who sent it, and send buffers."""
         starts = [begin + burst * (2 * least + 1) for burst in range(bursts)]
         for connection in self._connections:
             sending = threading.Thread(target=self._send, args=(connection, starts), daemon=True)
             sending.start()
         came = []
         for burst, start in enumerate(starts):
-            looks: List[List[float]] = []
+            looks: List[Dict[int, float]] = []
             for look in LOOKS:
                 _sleep_until(start + look * least)
-                looks.append([each / self._size - burst for each in self._came.values()])
+                looks.append({other: each / self._size - burst
+                              for other, each in self._came.items()})  # fmt: skip
             came.append(looks)
         _sleep_until(starts[-1] + 2 * least + 1)
         buffers = [each.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)

@@ -2,11 +2,12 @@
 
     python -m benchmarks.prediction.bursts
 
-Four hosts, namespaces with links as the replay's, send each other a burst at a time, as MXNet's
-stores do with large keys: three connections leave each host, and three reach it. It prints what has
-come when all would have if no link were idle, how far the connections' shares lie apart halfway,
-and the send buffers that Linux has given them; and what the simulation says of the same bursts with
-the constant that it has (UNLIKE of kvstore_ext/predict/stores.py). It needs root.
+Hosts, namespaces with links as the replay's, send each other a burst at a time, as MXNet's stores
+do with large keys: with four of them three connections leave each host, and three reach it. It
+prints what has come when all would have if no link were idle, how far the connections' shares lie
+apart halfway, how much of that is alike for all connections of a host, and the send buffers that
+Linux has given them; and what the simulation says of the same bursts with the constants that it has
+(UNLIKE and OF_HOSTS of kvstore_ext/predict/stores.py). It needs root.
 """
 from __future__ import annotations
 
@@ -15,46 +16,60 @@ import json
 import subprocess
 import sys
 import time
-from math import log
+from math import log, sqrt
 from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import mean, median, variance
 from typing import Any, Dict, List
 
 from kvstore_ext.predict.events import Events
 from kvstore_ext.predict.network import FRAMES
 from kvstore_ext.predict.shares import Share
-from kvstore_ext.predict.stores import UNLIKE
+from kvstore_ext.predict.stores import OF_HOSTS, UNLIKE
 from kvstore_ext.predict.streams import Stream
 from kvstore_ext.predict.wires import Connection, Sender, Wire
 
 from benchmarks.cluster import Cluster, Link
-from benchmarks.prediction.burst_host import HOSTS, LOOKS
+from benchmarks.prediction.burst_host import LOOKS
 
 _DRAWS = 24
+Shares = List[float]  # of each connection, by who sends and then by who receives
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction.bursts")
+    parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--megabits", type=float, default=100, help="of a link each way")
     parser.add_argument("--bytes", type=int, default=10_000_000, help="to each of the others")
     parser.add_argument("--bursts", type=int, default=12)
     given = parser.parse_args()
-    least = (HOSTS - 1) * given.bytes * FRAMES * 8e-6 / given.megabits
+    least = (given.hosts - 1) * given.bytes * FRAMES * 8e-6 / given.megabits
     hosts = _measured(given, least)
     buffers = [size for host in hosts for size in host["buffers"]]
-    print(f"{given.megabits:g} Mbit/s, {given.bursts} bursts; send buffers: "
+    print(f"{given.hosts} hosts, {given.megabits:g} Mbit/s, {given.bursts} bursts; send buffers: "
           f"{median(buffers):.0f} bytes ({min(buffers)} to {max(buffers)})")  # fmt: skip
-    simulated = [simulate(given.bytes, given.megabits, UNLIKE, draw) for draw in range(_DRAWS)]
+    simulated = [
+        simulate(given.bytes, given.megabits, UNLIKE, draw, given.hosts, OF_HOSTS)
+        for draw in range(_DRAWS)
+    ]
     for number, look in enumerate(LOOKS):
-        measured = [
-            [share for host in hosts for share in host["came"][burst][number]]
-            for burst in range(given.bursts)
+        measured = [_shares(hosts, burst, number) for burst in range(given.bursts)]
+        words = [
+            _in_words(bursts, given.hosts)
+            for bursts in (measured, [burst[number] for burst in simulated])
         ]
-        print(f"after {look:.0%} of the least time: measured {_in_words(measured)}; simulated "
-              f"{_in_words([burst[number] for burst in simulated])}")  # fmt: skip
+        print(f"after {look:.0%} of the least time: measured {words[0]}; simulated {words[1]}")
 
 
-def simulate(size: int, megabits: float, unlike: float, draw: int) -> List[List[float]]:
+def _shares(hosts: List[Dict[str, Any]], burst: int, look: int) -> Shares:
+    return [
+        other["came"][burst][look][str(near)]
+        for near in range(len(hosts)) for far, other in enumerate(hosts) if far != near
+    ]  # fmt: skip
+
+
+def simulate(
+    size: int, megabits: float, unlike: float, draw: int, hosts: int = 4, of_hosts: float = 0.0
+) -> List[Shares]:
     """What the simulation says of a burst.
 
     Parameters
@@ -67,6 +82,9 @@ def simulate(size: int, megabits: float, unlike: float, draw: int) -> List[List[
         Deviation of the logarithms of connections' shares.
     draw : int
         Which of such shares they get.
+    hosts : int
+    of_hosts : float
+        The part of the variance that a host's connections have in common.
 
     Returns
     -------
@@ -74,14 +92,17 @@ def simulate(size: int, megabits: float, unlike: float, draw: int) -> List[List[
         Of each look the share of its bytes that each connection has brought.
     """
     events, rate = Events(), megabits * 1e6 / 8
-    least = (HOSTS - 1) * size * FRAMES / rate
-    hosts = [(Sender(events, Wire(rate)), Wire(rate)) for _ in range(HOSTS)]
+    least = (hosts - 1) * size * FRAMES / rate
+    places = [(Sender(events, Wire(rate)), Wire(rate)) for _ in range(hosts)]
     streams = [
-        Stream(Connection(sender, wire, back, answers, 25e-6), Share(unlike, draw, near, far))
-        for near, (sender, answers) in enumerate(hosts)
-        for far, (back, wire) in enumerate(hosts) if near != far
+        Stream(
+            Connection(sender, wire, back, answers, 25e-6),
+            Share(unlike, draw, near, far, of_hosts=of_hosts, host=(draw, near)),
+        )
+        for near, (sender, answers) in enumerate(places)
+        for far, (back, wire) in enumerate(places) if near != far
     ]  # fmt: skip
-    found: List[List[float]] = []
+    found: List[Shares] = []
     for stream in streams:
         stream.send(size, 0, lambda _: None, None)
     for look in LOOKS:
@@ -90,17 +111,31 @@ def simulate(size: int, megabits: float, unlike: float, draw: int) -> List[List[
     return found
 
 
-def _in_words(bursts: List[List[float]]) -> str:
+def _in_words(bursts: List[Shares], hosts: int) -> str:
     came = mean(mean(each) for each in bursts)
-    apart = mean(stdev(log(max(share, 0.01)) for share in each) for each in bursts)
-    return f"{came:.3f} came, deviation of logarithms {apart:.2f}"
+    logarithms = [[log(max(share, 0.01)) for share in each] for each in bursts]
+    all_ = mean(variance(each) for each in logarithms)
+    words = f"{came:.3f} came, deviation of logarithms {sqrt(all_):.2f}"
+    if hosts < 3 or not all_:
+        return words
+    of_hosts = mean(_of_hosts(each, hosts) for each in logarithms)
+    return f"{words}, of the variance {of_hosts / all_:.0%} by hosts"
+
+
+def _of_hosts(logarithms: Shares, hosts: int) -> float:
+    """The variance that a host's connections have in common: that of their means, less what chance
+    alone gives these."""
+    count = hosts - 1
+    groups = [logarithms[count * host : count * (host + 1)] for host in range(hosts)]
+    within = mean(variance(group) for group in groups)
+    return variance(mean(group) for group in groups) - within / count
 
 
 def _measured(given: argparse.Namespace, least: float) -> List[Dict[str, Any]]:
     """What each host tells."""
-    arguments = [str(given.bytes), str(given.bursts), str(least)]
+    arguments = [str(given.hosts), str(given.bytes), str(given.bursts), str(least)]
     file = str(Path(__file__).with_name("burst_host.py"))
-    with Cluster(HOSTS, Link(send=given.megabits, receive=given.megabits)) as cluster:
+    with Cluster(given.hosts, Link(send=given.megabits, receive=given.megabits)) as cluster:
         hosts = [
             cluster.start(host, [sys.executable, file, str(number), *arguments],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -62,6 +62,9 @@ class Rules:
     unlike : float
         Without a window of the store's own, connections do not get equal shares of a wire: by how
         much the logarithms of the shares deviate.
+    of_hosts : float
+        The part of that variance which all connections that leave a host have in common. Where one
+        host stands for all that are alike, there is none.
     draw : int
         Which of many such shares they get.
     """
@@ -78,6 +81,7 @@ class Rules:
     wake: float = 0.0
     answers: int = 0
     unlike: float = 0.0
+    of_hosts: float = 0.0
     draw: int = 0
 
 
@@ -185,21 +189,30 @@ class ParameterServers:
             self._workers[number].arrived(each.key)
 
     def _connect(self) -> None:
-        rules, topology = self._rules, self._topology
+        topology = self._topology
         pushes = [self._queues() for _ in topology.workers]
         answers = [self._queues() for _ in topology.servers]
         for number in range(len(topology.classes)):
             pairs = [topology.connect(number, server) for server in range(len(topology.servers))]
-            shares = [
-                [Share(rules.unlike, rules.draw, number, rank, way) for way in range(2)]
-                for rank in range(len(pairs))
-            ]
+            shares = [self._shares(number, rank) for rank in range(len(pairs))]
             self._there.append([
                 pushes[number].to(there, own) for (there, _), (own, _) in zip(pairs, shares)
             ])
             self._back.append([
                 queues.to(back, own) for queues, (_, back), (_, own) in zip(answers, pairs, shares)
             ])
+
+    def _shares(self, number: int, rank: int) -> List[Share]:
+        """Of a class of workers' connection to a server, and of that back."""
+        rules, topology = self._rules, self._topology
+        of_hosts = 0.0 if topology.alike else rules.of_hosts
+        return [
+            Share(
+                rules.unlike, rules.draw, number, rank, way,
+                of_hosts=of_hosts, host=(rules.draw, place.host),
+            )
+            for way, place in enumerate((topology.workers[number], topology.servers[rank]))
+        ]  # fmt: skip
 
     def _queues(self) -> Any:
         rules = self._rules

@@ -1,8 +1,9 @@
 """How far the shares that TCP's connections get of a wire lie apart, and for how long."""
 from __future__ import annotations
 
-from math import exp
+from math import exp, log, sqrt
 from statistics import NormalDist
+from typing import Sequence
 
 from .placement import mix
 
@@ -11,30 +12,60 @@ HELD = 10.0  # seconds for which BBR keeps the shortest round trip that its wind
 _NORMAL = NormalDist()
 
 
+# Bytes a second. BBR's window follows from the rate that a connection has had: a millisecond's
+# worth, three times, but not of more than 64 KiB. So from the latter rate on windows are alike, and
+# that they differ most up to the former one is measured (`python -m benchmarks.prediction.bursts`).
+_UNLIKE_TO, _ALIKE_FROM = 12.5e6, 65536 / 0.976e-3
+
+
 class Share:
     """A connection's, by the bytes that it has under way; the same in every run.
 
     Parameters
     ----------
     deviation : float
-        Of the logarithms of shares.
+        Of the logarithms of shares, at low rates.
     *connection : int
         What tells it from others.
+    of_hosts : float
+        The part of their variance that all connections of the sending host have in common.
+    host : sequence of int
+        What tells that host from others.
     """
 
-    def __init__(self, deviation: float, *connection: int) -> None:
-        self._deviation = deviation
+    def __init__(
+        self, deviation: float, *connection: int, of_hosts: float = 0.0, host: Sequence[int] = ()
+    ) -> None:
+        self._own, self._hosts = _Deviate(connection), _Deviate(host)
+        self._by_own = deviation * sqrt(1 - of_hosts)
+        self._by_host = deviation * sqrt(of_hosts)
+
+    def at(self, now: float, rate: float = 0.0) -> float:
+        """By how much what it has under way differs from others', at a time in seconds, where each
+        would have so many bytes a second."""
+        if rate >= _ALIKE_FROM:
+            return 1.0
+        logarithm = self._by_own * self._own.at(now) + self._by_host * self._hosts.at(now)
+        if rate > _UNLIKE_TO:
+            logarithm *= log(_ALIKE_FROM / rate) / log(_ALIKE_FROM / _UNLIKE_TO)
+        return exp(logarithm)
+
+
+class _Deviate:
+    """Normally distributed numbers, each of which holds for a while."""
+
+    def __init__(self, of: Sequence[int]) -> None:
         self._seed = 0
-        for each in connection:
+        for each in of:
             self._seed = mix(self._seed ^ each)
         self._turns = self._seed % 1009 / 1009  # not all change at a time
-        self._number, self._factor = -1, 1.0
+        self._number, self._value = -1, 0.0
 
     def at(self, now: float) -> float:
-        """By how much what it has under way differs from others', at a time in seconds."""
+        """The one of a time in seconds."""
         number = int(now / HELD + self._turns)
         if number != self._number:
             self._number = number
-            value = mix(self._seed ^ number)
-            self._factor = exp(self._deviation * _NORMAL.inv_cdf((value + 0.5) / 2**64))
-        return self._factor
+            uniform = mix(self._seed ^ number)
+            self._value = _NORMAL.inv_cdf((uniform + 0.5) / 2**64)
+        return self._value

@@ -13,7 +13,8 @@ from .worker import Worker
 
 WARM_UP = 2  # iterations that fill the wires, and do not count
 COUNTED = 3
-MOST_EACH = 8  # hosts up to which every one is simulated
+# Hosts up to which every one is simulated; and of stores whose keys wait for the slowest of them.
+MOST_EACH, MOST_DRAWN = 8, 16
 
 
 class Store(Protocol):
@@ -40,7 +41,7 @@ class Prediction:
     Attributes
     ----------
     seconds : float
-        That it takes.
+        That it takes, a mean over the workers.
     compute : float
         That it would take without communication.
     wire, server_wire : float
@@ -88,9 +89,11 @@ def predict(
     by_name : bool
         Keys are numbered by their sorted names, as gluon.Trainer does, not by layers.
     alike : bool, optional
-        Hosts that are alike are simulated once; by default where they are more than MOST_EACH.
+        Hosts that are alike are simulated once; by default where they are more than MOST_EACH, or
+        than MOST_DRAWN for a store with draws.
     """
-    alike = cluster.hosts > MOST_EACH if alike is None else alike
+    most = MOST_DRAWN if hasattr(store, "draws") else MOST_EACH
+    alike = cluster.hosts > most if alike is None else alike
     drawn = [store] if alike else getattr(store, "draws", lambda: [store])()
     cluster = cluster.reached(store.reached)
     found = [_predict(network, cluster, each, by_name, alike) for each in drawn]
@@ -112,10 +115,12 @@ def _predict(
     workers[0].at_mark = lambda: usage.append(topology.usage())
     exchange.begin(workers)
     events.run()
-    marks = workers[0].marks
-    took = marks[-1] - marks[-1 - COUNTED]
-    seconds = took / COUNTED
+    seconds = sum(
+        own.count * (worker.marks[-1] - worker.marks[-1 - COUNTED])
+        for own, worker in zip(topology.classes, workers)
+    ) / COUNTED / sum(own.count for own in topology.classes)
     began, ended = usage[-1 - COUNTED], usage[-1]
+    took = workers[0].marks[-1] - workers[0].marks[-1 - COUNTED]
     wire, server_wire, processors, server_processors = (
         min(1.0, (last - first) / took) for first, last in zip(began[:4], ended[:4])
     )

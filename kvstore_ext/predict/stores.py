@@ -16,9 +16,10 @@ from .windows import settled
 
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
 # How far the shares that TCP's connections get of a wire lie apart where no window of the store's
-# own bounds them: the deviation of their logarithms. `python -m benchmarks.prediction.bursts` sees
-# as much come as 0.42 gives at 100 Mbit/s, 0.40 at 300 and 0.31 at 500; no replay was looked at.
-UNLIKE = 0.35
+# own bounds them: the deviation of their logarithms, and the part of their variance that all of a
+# host's have in common. Fitted to what `python -m benchmarks.prediction.bursts` has measured with 4
+# to 16 hosts; no replay was looked at.
+UNLIKE, OF_HOSTS = 0.55, 0.3
 # Of a link's rate, what the lane and rings get; streams without a window fill it. Fitted to the
 # runs of p3 and Horovod with ResNet-50, 4 hosts and 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
 REACHED = 0.975
@@ -88,6 +89,8 @@ class StockStore:
     p3 : bool
     unlike : float
         How far shares of wires lie apart.
+    of_hosts : float
+        The part of that which a host's connections have in common.
     draw : int
         Which of many shares of wires connections get.
     """
@@ -95,6 +98,7 @@ class StockStore:
     speeds: Speeds
     p3: bool = False
     unlike: float = UNLIKE
+    of_hosts: float = OF_HOSTS
     draw: int = 0
     reached: ClassVar[float] = 1.0
 
@@ -116,6 +120,7 @@ class StockStore:
             costs=self.speeds.stock(),
             wake=self.speeds.wake,
             unlike=self.unlike,
+            of_hosts=self.of_hosts,
             draw=self.draw,
         )
         return ParameterServers(topology, rules)

@@ -53,7 +53,8 @@ class Stream:
         messages = self._messages
         if not messages:
             return
-        part = max(2000, int(_PART * self._share.at(self._events.now)))
+        share = self._share.at(self._events.now, self._connection.sender.fair())
+        part = max(2000, int(_PART * share))
         while messages and self._under_way + min(part, self._left) <= 2 * part:
             own = min(part, self._left)
             self._left -= own

@@ -68,13 +68,14 @@ class Topology:
 
     Attributes
     ----------
+    alike : bool
     classes : list of Class
     workers, servers : list of Place
         One for each class of workers, and for each server.
     """
 
     def __init__(self, events: Events, cluster: Cluster, alike: bool) -> None:
-        self._events, self._cluster, self._alike = events, cluster, alike
+        self._events, self._cluster, self.alike = events, cluster, alike
         self._shared: Optional[Processors] = None
         if cluster.shared_by > 1:
             self._shared = Processors(events, cluster.processors)
@@ -123,7 +124,7 @@ class Topology:
         """For how many workers the processors of a class do each task, where one stands for all."""
         if self._shared is not None:
             return self.classes[number].count
-        return self._cluster.workers_per_host if self._alike else 1
+        return self._cluster.workers_per_host if self.alike else 1
 
     def usage(self) -> Usage:
         """What has been used so far."""
@@ -143,7 +144,7 @@ class Topology:
         cluster = self._cluster
         worker, other = self.workers[number], self.servers[server]
         near, far = 1.0, 1.0  # what a part of the worker's counts on its wire, and on the server's
-        if self._alike:
+        if self.alike:
             away = (cluster.hosts - 1) / cluster.hosts if cluster.beside else 1.0
             near, far = cluster.workers_per_host * away, self.classes[number].count * away
         elif worker.host == other.host:

@@ -7,7 +7,7 @@ busy with it as long again, and has it at the earliest when it has left.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Tuple
+from typing import Any, Callable, Deque, Dict, Tuple
 
 from .beside import ALONE, Beside
 from .events import Events
@@ -29,6 +29,7 @@ class Wire:
     """
 
     def __init__(self, rate: float, beside: Beside = ALONE) -> None:
+        self.rate = rate
         self._byte = FRAMES / rate  # seconds
         self.free = 0.0
         self.busy = 0.0  # seconds so far
@@ -90,6 +91,8 @@ class Connection:
         self.sender, self.wire, self.delay = sender, wire, delay
         self.receiver, self.back = receiver, back
         self.sent, self.received = sent, received
+        if sent:
+            sender.peers[wire] = sent
         self.parts: Deque[Tuple[int, Then, Any]] = deque()
         self.waits = False  # in the sender's turns
 
@@ -119,7 +122,12 @@ class Sender:
         self.events, self.wire = events, wire
         self._turns: Deque[Connection] = deque()
         self._sends = False
+        self.peers: Dict[Wire, float] = {}  # other hosts, each as often as it is there
         self._waiting = 0.0  # bytes
+
+    def fair(self) -> float:
+        """Bytes a second to each other host, where all get as many."""
+        return self.wire.rate / sum(self.peers.values())
 
     def cleared(self) -> float:
         """When all that is to leave now has."""

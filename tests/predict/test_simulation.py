@@ -228,7 +228,7 @@ def test_no_store_of_floats_is_faster_than_any_can_be(model, gigabits, hosts):
 
 
 def test_a_stock_prediction_is_the_mean_of_what_connections_may_get():
-    network, cluster, store = load("alexnet"), Cluster.of(2, 1), StockStore(FREE)
+    network, cluster, store = load("alexnet"), Cluster.of(2, 0.1), StockStore(FREE)
     each = [predict(network, cluster, Drawn(own)).seconds for own in store.draws()]
     assert len({round(seconds, 6) for seconds in each}) == len(each) > 1
     assert predict(network, cluster, store).seconds == pytest.approx(sum(each) / len(each))
