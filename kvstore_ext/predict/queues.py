@@ -13,8 +13,8 @@ HEADER = 48  # bytes that a message counts at the least (csrc/transport/message.
 class LaneQueue:
     """The lane's, for one peer: what is most urgent first, and few bytes under way.
 
-    What is under way can no longer be overtaken. The peer acknowledges each part on receipt
-    (csrc/transport/link.cc).
+    What is under way can no longer be overtaken. The peer acknowledges each part on receipt. (A
+    server may do so with its next result, csrc/transport/link.cc: no replay took longer for it.)
 
     Parameters
     ----------

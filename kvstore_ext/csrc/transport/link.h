@@ -65,8 +65,10 @@ class Link {
   void Share();
 
   // From now on credit waits for data that itself waits for the peer's credit, and travels with it.
-  // The peer gives its own without waiting, so that this is soon. To be called at one end of a link
-  // alone, before data travels: two that wait for each other would wait for a sign of life.
+  // The peer gives its own without waiting, so that credit comes later by what a part takes to
+  // travel. Where a link has one part under way its two ways take turns, and others fill the wire.
+  // To be called at one end of a link alone, before data travels: two that wait for each other
+  // would wait for a sign of life.
   void LetDataCarryCredit() { data_carries_credit_ = true; }
 
   // Queues a message with data; it leaves when its turn has come and the window has room. Throws
