@@ -84,12 +84,13 @@ def explore(core: np.ndarray, count: int, stream: int) -> np.ndarray:
 def draw_share(all_: int, part: int, drawn: int, stream: int, position: int) -> int:
     """How many of `drawn` elements, from `all_`, fall among `part` of them: the hypergeometric
     distribution's value at which its sum, from the mode outwards, passes a random number."""
+    all_ways = math.comb(all_, drawn)
 
     def probability(share: int) -> float:
         if not max(0, part + drawn - all_) <= share <= min(part, drawn):
             return 0.0
         ways = math.comb(part, share) * math.comb(all_ - part, drawn - share)
-        return ways / math.comb(all_, drawn)
+        return ways / all_ways
 
     mode = int((drawn + 1) * (part + 1) / (all_ + 2))
     mode = min(min(part, drawn), max(max(0, part + drawn - all_), mode))
