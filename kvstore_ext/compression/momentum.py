@@ -1,9 +1,14 @@
 """Takes an optimizer's momentum over, for methods that apply it themselves."""
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import mxnet as mx
 
 from ..errors import KVStoreError
+
+# What was taken of an optimizer that somebody may give to another store.
+_taken: WeakKeyDictionary[mx.optimizer.Optimizer, float] = WeakKeyDictionary()
 
 
 def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
@@ -12,7 +17,8 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
     Weight decay stays with the optimizer, where it needs no communication. It is a part of the
     gradient to which momentum is applied (Lin et al., ICLR 2018, as in SGD), and m of momentum adds
     1 + m + m^2 + ... of it up over the steps that follow: the optimizer's wd becomes wd / (1 - m),
-    which comes to the same as long as parameters change little in 1 / (1 - m) steps.
+    which comes to the same as long as parameters change little in 1 / (1 - m) steps. Of an
+    optimizer that has given its momentum already it is that one.
 
     Parameters
     ----------
@@ -22,11 +28,19 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
     Raises
     ------
     KVStoreError
-        For a momentum that is not plain SGD's, or not below 1.
+        For a momentum that is not plain SGD's, or not below 1; for an optimizer that clips each
+        gradient, as what arrives is the sum of many.
     """
+    clip = getattr(optimizer, "clip_gradient", None) or 0
+    if clip > 0:
+        raise KVStoreError(
+            f"{method} adds gradients up before it sends them, and the optimizer's clip_gradient "
+            f"of {clip:g} would clip these sums: take the option clip_norm of {method}, which "
+            "limits each gradient"
+        )
     momentum = getattr(optimizer, "momentum", 0.0)
     if not momentum:
-        return 0.0
+        return _taken.get(optimizer, 0.0)
     if type(optimizer) is not mx.optimizer.SGD:
         raise KVStoreError(
             f"{method} applies the momentum of SGD itself; that of {type(optimizer).__name__} is "
@@ -36,4 +50,5 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
         raise KVStoreError(f"{method}: the momentum is {momentum}; it must be 0 or more, below 1")
     optimizer.momentum = 0.0
     optimizer.wd /= 1 - momentum
+    _taken[optimizer] = float(momentum)
     return float(momentum)

@@ -14,9 +14,9 @@ from .relabelling import combine
 class Evaluation:
     """Examples on which errors are measured; every worker has all and takes its share of them."""
 
-    def __init__(self, data: Any, learner: Learner, models: Models) -> None:
+    def __init__(self, examples: Examples, learner: Learner, models: Models) -> None:
         self._learner, self._models = learner, models
-        self._examples = Examples(data, "evaluation", learner.context)
+        self._examples = examples
         self._all = np.arange(len(self._examples))
         self._share = self._all[models.rank :: models.count]
         self._labels = np.zeros(0, np.int64)

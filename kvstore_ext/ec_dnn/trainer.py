@@ -16,7 +16,7 @@ from .ensemble import Ensemble, copy_of
 from .evaluation import Evaluation
 from .final import best_local, common_coefficients, ensemble_of_all
 from .learner import Learner
-from .local_data import Order
+from .local_data import Examples, Order
 from .losses import AcceleratedCompressionLoss, DiverseTrainingLoss
 from .method import Method
 from .models import Models, check_store
@@ -114,10 +114,13 @@ class Trainer:
         self._learner = Learner(network, data, optimizer, optimizer_params)
         self._examples = self._learner.examples
         about = f"{method}, batch_size {batch_size}"
-        self._models = Models(network, store, method.wire, about, prefetch)
-        self._evaluation = (
-            None if evaluation is None else Evaluation(evaluation, self._learner, self._models)
-        )
+        tests = (
+            None if evaluation is None
+            else Examples(evaluation, "evaluation", self._learner.context)
+        )  # fmt: skip
+        tested = f"{about}, {'no' if tests is None else len(tests)} examples for evaluation"
+        self._models = Models(network, store, method.wire, tested, prefetch)
+        self._evaluation = None if tests is None else Evaluation(tests, self._learner, self._models)
         self._random = np.random.RandomState([seed, store.rank])
         self._order = Order(np.arange(len(self._examples)), batch_size, self._random)
         self._diverse = DiverseTrainingLoss(method.alpha)

@@ -33,7 +33,8 @@ class NativeUpdater:
     ) -> None:
         """Updates a store's sparse keys with this optimizer, from its first step."""
         self._updaters[store] = mx.optimizer.get_updater(optimizer)
-        self._masters.clear()
+        for number in [own for own in self._masters if store_and_key(own)[0] == store]:
+            del self._masters[number]
         self._settings[store] = SettingsFollower(optimizer, factors)
 
     def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:

@@ -58,17 +58,20 @@ class SettingsWatch:
         """The key's servers are others from now on, and know nothing."""
         self._sent.pop(name, None)
 
-    def news(self, optimizer: mx.optimizer.Optimizer, name: Any) -> str:
+    def news(self, optimizer: mx.optimizer.Optimizer, name: Any, own_batch: bool = False) -> str:
         """What a key's servers must hear now, as text; empty where they know it. The optimizer's
-        num_update is to be that of the key's next update."""
-        text = self._changes(optimizer, name)
+        num_update is to be that of the key's next update. Where each worker divides by its own
+        batch, rescale_grad is its own matter."""
+        text = self._changes(optimizer, name, own_batch)
         if text == self._sent.get(name, ""):
             return ""
         self._sent[name] = text
         return text or "{}"
 
-    def _changes(self, optimizer: mx.optimizer.Optimizer, name: Any) -> str:
+    def _changes(self, optimizer: mx.optimizer.Optimizer, name: Any, own_batch: bool) -> str:
         changes = dict(self._changed(optimizer))
+        if own_batch:
+            changes.pop("rescale_grad", None)
         parameter = optimizer.param_dict.get(name)
         if parameter is not None:
             own = (parameter.lr_mult, parameter.wd_mult)

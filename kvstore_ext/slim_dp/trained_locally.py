@@ -19,14 +19,15 @@ class TrainedLocally(DensePolicy):
     training
         The store's.
     details
-        Counts a push of a key with this priority, and tells what accompanies it, if it travels.
+        Counts a push of a key with this priority, and tells what accompanies it, if it travels, of
+        an optimizer that divides by the worker's own batch.
     """
 
     def __init__(
         self,
         key: KeyArrays,
         training: LocalTraining,
-        details: Callable[[Key, int, bool], PushDetails],
+        details: Callable[[Key, int, bool, bool], PushDetails],
     ) -> None:
         super().__init__(key)
         self._training = training
@@ -50,5 +51,6 @@ class TrainedLocally(DensePolicy):
 
     def pushpull(self, values: Values, outs: Values, priority: int) -> None:
         """Updates the parameters, which are the outs, and exchanges them where a round is due."""
-        details = self._details(self.name, priority, self._training.communicates(self.name))
+        travels = self._training.communicates(self.name)
+        details = self._details(self.name, priority, travels, True)
         self._training.step(self.name, values, outs, details)

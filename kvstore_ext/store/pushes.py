@@ -94,9 +94,12 @@ class Pushes:
         if self._watch is not None:
             self._watch.forget(name)
 
-    def details(self, name: Key, priority: int, travels: bool = True) -> PushDetails:
-        """Counts a dense key's push; returns what accompanies it to the servers, if it travels."""
-        settings = self._count(name, self._watch if travels else None)
+    def details(
+        self, name: Key, priority: int, travels: bool = True, own_batch: bool = False
+    ) -> PushDetails:
+        """Counts a dense key's push; returns what accompanies it to the servers, if it travels.
+        Workers may divide by different batches where each has its own."""
+        settings = self._count(name, self._watch if travels else None, own_batch)
         return PushDetails(priority, self.step, settings)
 
     def sparse_settings(self, name: Key) -> str:
@@ -105,7 +108,9 @@ class Pushes:
         settings = self._count(name, self._watch if self._on_servers else self._sparse_watch)
         return settings if self._decides else ""
 
-    def _count(self, name: Key, watch: Optional[SettingsWatch]) -> str:
+    def _count(
+        self, name: Key, watch: Optional[SettingsWatch], own_batch: bool = False
+    ) -> str:
         self.total += 1
         self._counts[name] = self._counts.get(name, 0) + 1
         self.step = max(self.step, self._counts[name])
@@ -118,4 +123,4 @@ class Pushes:
             optimizer.num_update = self._first_update + self.step
             if not self._decides:
                 return ""
-        return watch.news(optimizer, name)
+        return watch.news(optimizer, name, own_batch)

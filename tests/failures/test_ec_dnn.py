@@ -217,7 +217,10 @@ def disagree(mishap: str) -> None:
     network = nn.Dense(2, in_units=units)
     network.initialize()
     data = (np.zeros((3, units)), np.array([0, 1, 0]))
-    ec_dnn.Trainer(network, data, "sgd", method=method, store=store, batch_size=2)
+    tests = data if other and mishap == "evaluations" else None
+    ec_dnn.Trainer(
+        network, data, "sgd", method=method, store=store, batch_size=2, evaluation=tests
+    )
     store.barrier()
 
 
@@ -227,6 +230,8 @@ def disagree(mishap: str) -> None:
         ("architectures", r"worker 2: the networks differ: parameter 0 is \(2, 2\) float32 here "
                           r"and \(2, 1\) float32 on worker 0"),
         ("methods", r"worker 2: workers train differently: .*tau=2.* here, .*tau=1.* on worker 0"),
+        ("evaluations", r"worker 2: workers train differently: .* 3 examples for evaluation here, "
+                        r".* no examples for evaluation on worker 0"),
     ],
 )
 def test_workers_that_train_differently(cluster: Cluster, mishap: str, words: str) -> None:

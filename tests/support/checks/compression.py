@@ -208,6 +208,23 @@ def dgc_refuses_a_momentum_that_never_forgets(_: KVStore) -> None:
     store.close()
 
 
+def dgc_refuses_an_optimizer_that_would_clip_its_sums(_: KVStore) -> None:
+    store = mx.kv.create("dgc")
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"clip_gradient of 0\.5 .* clip_norm"):
+        store.adopt_optimizer(mx.optimizer.SGD(clip_gradient=0.5))
+    store.close()
+
+
+def dgc_has_the_momentum_of_an_optimizer_that_gave_it_before(_: KVStore) -> None:
+    optimizer = mx.optimizer.SGD(momentum=0.9, wd=0.01)
+    for _ in range(2):
+        store = mx.kv.create("dgc")
+        store.adopt_optimizer(optimizer)
+        assert store.method._momentum == 0.9
+        assert optimizer.wd == pytest.approx(0.1)
+        store.close()
+
+
 def dgc_decays_weights_as_sgd_with_momentum(_: KVStore) -> None:
     decayed = []
     for kind in ("dgc", "p3"):
@@ -330,6 +347,8 @@ CHECKS = {
         dgc_takes_over_an_optimizers_momentum,
         dgc_refuses_an_optimizer_whose_momentum_it_does_not_know,
         dgc_refuses_a_momentum_that_never_forgets,
+        dgc_refuses_an_optimizer_that_would_clip_its_sums,
+        dgc_has_the_momentum_of_an_optimizer_that_gave_it_before,
         dgc_decays_weights_as_sgd_with_momentum,
         dgc_applies_the_momentum_of_excluded_keys_too,
         dgc_refuses_sparse_keys_where_it_applies_momentum,

@@ -176,6 +176,21 @@ def a_trainer_that_communicates_all_trains_as_with_p3(_: KVStore) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+def workers_divide_by_batches_of_their_own(_: KVStore) -> None:
+    """As where the last ones of an epoch are not equally large."""
+    network = make_network()
+    store = open_store(p=1, q=2)
+    made = gluon.Trainer(network.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=store)
+    for step in range(4):
+        images, labels = make_batch(step, store.rank)
+        with mx.autograd.record():
+            loss = CROSS_ENTROPY(network(images), labels)
+        loss.backward()
+        made.step(BATCH - store.rank if step == 2 else BATCH)
+    mx.nd.waitall()
+    store.close()
+
+
 def the_store_has_a_type_of_its_own(_: KVStore) -> None:
     assert mx.kv.create("slim_dp").type == "dist_slim_dp"
 
@@ -292,6 +307,7 @@ CHECKS = {
         a_key_after_the_first_round_is_refused,
         a_core_of_no_element_is_refused,
         a_trainer_that_communicates_all_trains_as_with_p3,
+        workers_divide_by_batches_of_their_own,
         the_store_has_a_type_of_its_own,
         a_modules_own_parameters_come_back_after_the_global_ones,
         a_worker_that_has_run_out_takes_the_global_model_over,
