@@ -53,9 +53,16 @@ class ClusterLane(Lane):
         ------
         OptionError
             For a second store with other options.
+        ClusterError
+            Where the process has closed its last store, and so left the job.
         """
         current = cls._current
-        if current is None or current._stores == 0:
+        if current is not None and current._opened > 0 and current._stores == 0:
+            raise ClusterError(
+                f"worker {current.rank} has left its job, since its last store was closed: keep "
+                "one open for as long as another is to be opened"
+            )
+        if current is None:
             current = cls._current = cls(name, options, job)
         elif current._options != options:
             raise OptionError(

@@ -111,6 +111,7 @@ class SlimStates:
                     self._codecs[name].set_core(index, selection, members)
             for array in training.arrays[name]:
                 mx.nd.array(saved["local"][name]).copyto(array)
+        self._context.barrier()  # what was asked of the servers before has come to everybody
         if self._rank == 0:
             self._put_on_servers(saved["global"], cut)
         self._context.barrier()  # nobody pushes before the servers have it

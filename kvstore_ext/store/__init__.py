@@ -8,6 +8,7 @@ core, or says so. In reading order:
     key_router.py      the store's keys: finds each one's policy, and calls it
     summed_key.py      policies of dense keys: updated on the servers, or on the workers
     pushes.py          what accompanies a push
+    unrecorded.py      calls within mx.autograd.record()
     kept_arrays.py     where the script has its parameters
     sparse_key.py      the policy of keys that travel through MXNet's own store
     snapshot_store.py  how a script has its run written, and goes on from there
@@ -22,6 +23,7 @@ core, or says so. In reading order:
     statistics.py      what was sent, and where the time went
     shutdown.py        how a process leaves its job
     exit_status.py     whether its script has failed
+    forks.py           what it does when it forks, and its child
 
 It imports errors, notes, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
 """

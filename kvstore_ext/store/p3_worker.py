@@ -9,6 +9,7 @@ from ..config import Options
 from ..errors import KVStoreError
 from ..keys.names import Arrays, Key, pairs
 from .statistics import statistics
+from .unrecorded import unrecorded
 from .verified_store import VerifiedStore
 
 
@@ -46,6 +47,7 @@ class P3Worker(VerifiedStore):
     # What stays the stock store's is not repeated here: save_optimizer_states and
     # load_optimizer_states, which ask self._updater.
 
+    @unrecorded
     def init(self, key: Union[Key, Sequence[Key]], value: Arrays) -> None:
         """Gives keys their first value, rank 0's; returns before it has reached the servers.
 
@@ -67,6 +69,7 @@ class P3Worker(VerifiedStore):
         self._warn_of_unused_options()
         self._router.begin(pairs(key, value), {}, 0)
 
+    @unrecorded
     def broadcast(
         self, key: Union[Key, Sequence[Key]], value: Arrays, out: Arrays, priority: int = 0
     ) -> None:
@@ -75,6 +78,7 @@ class P3Worker(VerifiedStore):
         self._warn_of_unused_options()
         self._router.begin(pairs(key, value), dict(pairs(key, out)), priority)
 
+    @unrecorded
     def push(self, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0) -> None:
         """Sends gradients, summed over a worker's devices, once they are computed.
 
@@ -98,6 +102,7 @@ class P3Worker(VerifiedStore):
         self._before_push(values)
         self._router.push(values, priority)
 
+    @unrecorded
     def pull(
         self,
         key: Union[Key, Sequence[Key]],
@@ -115,6 +120,7 @@ class P3Worker(VerifiedStore):
         self._check_open()
         self._router.pull(pairs(key, out), priority)
 
+    @unrecorded
     def pushpull(
         self,
         key: Union[Key, Sequence[Key]],
@@ -131,6 +137,7 @@ class P3Worker(VerifiedStore):
         self._before_push(values)
         self._router.pushpull(values, outs, priority)
 
+    @unrecorded
     def broadcast_from(
         self, root: int, key: Union[Key, Sequence[Key]], value: Arrays, priority: int = 0
     ) -> None:
@@ -160,6 +167,7 @@ class P3Worker(VerifiedStore):
         self._check_open()
         self._broadcasts.begin(root, pairs(key, value), priority)
 
+    @unrecorded
     def row_sparse_pull(
         self,
         key: Union[Key, Sequence[Key]],

@@ -19,6 +19,7 @@ from ..notes import say
 from ..protocol.end_signal import STATUS, TOLD, was_told
 from ..snapshots.part import RefusedByRank0Error
 from .exit_status import ExitStatus
+from .forks import prepare_for_forks
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
@@ -30,6 +31,12 @@ def take_care_of(store: Any) -> None:
     """Has a store that is open now be closed with its process."""
     open_stores.add(store)
     _tell_launcher_of_errors()
+    _prepare_for_forks()
+
+
+@functools.lru_cache(maxsize=None)  # once a process
+def _prepare_for_forks() -> None:
+    prepare_for_forks(open_stores, failures, left_behind)
 
 
 @functools.lru_cache(maxsize=None)  # once a process

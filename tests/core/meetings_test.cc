@@ -8,16 +8,30 @@ namespace kvstore_ext {
 namespace {
 
 TEST(Meetings, AreOverWhenAllHaveCome) {
+  const Meetings::About barrier(0, "come to barrier 1"), round(3, "pushed key 1, round 1");
   Meetings meetings(3);
-  EXPECT_EQ(meetings.Come("come to barrier 1", 2, true, 5), std::set<int>());
-  EXPECT_EQ(meetings.Come("come to barrier 1", 2, true, 6), std::set<int>()) << "came twice";
-  EXPECT_EQ(meetings.Come("pushed key 1, round 1", 2, false, 7), std::set<int>());
-  EXPECT_EQ(meetings.Come("come to barrier 1", 0, false, 8), std::set<int>());
-  EXPECT_EQ(meetings.open().at("come to barrier 1").present, (std::set<int>{0, 2}));
-  EXPECT_EQ(meetings.open().at("come to barrier 1").since, 5);
-  EXPECT_EQ(meetings.Come("come to barrier 1", 1, true, 9), (std::set<int>{1, 2}));
-  EXPECT_EQ(meetings.open().count("come to barrier 1"), 0u);
-  EXPECT_EQ(meetings.open().count("pushed key 1, round 1"), 1u);
+  EXPECT_EQ(meetings.Come(barrier, 2, true, 5), std::set<int>());
+  EXPECT_EQ(meetings.Come(barrier, 2, true, 6), std::set<int>()) << "came twice";
+  EXPECT_EQ(meetings.Come(round, 2, false, 7), std::set<int>());
+  EXPECT_EQ(meetings.Come(barrier, 0, false, 8), std::set<int>());
+  EXPECT_EQ(meetings.open().at(barrier).present, (std::set<int>{0, 2}));
+  EXPECT_EQ(meetings.open().at(barrier).since, 5);
+  EXPECT_EQ(meetings.Come(barrier, 1, true, 9), (std::set<int>{1, 2}));
+  EXPECT_EQ(meetings.open().count(barrier), 0u);
+  EXPECT_EQ(meetings.open().count(round), 1u);
+}
+
+TEST(Meetings, OfTwoStoresKeysOfOneNameAreTwo) {
+  ClusterOptions options;
+  options.limits.patience = 0.5;
+  Cluster cluster(options);
+  cluster.Join({});
+  for (int worker : {0, 1, 2}) {
+    for (uint64_t number : {1, 100000}) {
+      cluster.worker(worker).MeetSparse(number, "pushed key 'rows', round 1");
+    }
+  }
+  EXPECT_EQ(cluster.server(0).AwaitFailure(2), "");
 }
 
 TEST(Meetings, LetNobodyGoOnBeforeAllHaveCome) {

@@ -69,6 +69,7 @@ void BindWorker(py::module_* module);
 void BindServer(py::module_* module);
 void BindScheduler(py::module_* module);
 void BindSystemExit(py::module_* module);
+void BindForks(py::module_* module);
 void BindSecurity(py::module_* module);
 void BindTrace(py::module_* module);
 void BindArrays(py::module_* module);

@@ -61,6 +61,7 @@ PYBIND11_MODULE(_core, module) {
   BindServer(&module);
   BindScheduler(&module);
   BindSystemExit(&module);
+  BindForks(&module);
   BindSecurity(&module);
   BindSlim(&module);
 }

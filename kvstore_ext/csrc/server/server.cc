@@ -148,7 +148,8 @@ void Server::Forward(const Message& message) {
 
 void Server::OnMeet(const Message& message) {
   const std::string& what = message.text;
-  for (int worker : meetings_.Come(what, message.peer, Waits(message), Now())) {
+  const Meetings::About about(message.header.key, what);
+  for (int worker : meetings_.Come(about, message.peer, Waits(message), Now())) {
     links_[worker]->SendControl(ControlMessage(MessageType::kMet, what));
   }
   if (message.header.round > 0) OnSparse(message);
@@ -161,7 +162,7 @@ void Server::CheckMeetings() const {
   for (const auto& open : meetings_.open()) {
     const Meetings::Meeting& meeting = open.second;
     if (meeting.waiting.empty()) continue;
-    const std::string what = (meeting.present.size() == 1 ? "has " : "have ") + open.first;
+    const std::string what = (meeting.present.size() == 1 ? "has " : "have ") + open.first.second;
     CheckNotLeft(meeting.present, what);
     CheckNotIdle(meeting.present, what);
   }

@@ -132,7 +132,7 @@ Server::Wait Server::LongestWait(const std::set<int>& missing, const std::set<in
     if (meeting.since >= longest.since) continue;
     // Idle workers included, which come to those that go on meanwhile.
     consider({meeting.since, Missing(meeting.present, options_.workers), meeting.present,
-              open.first, false, true});
+              open.first.second, false, true});
   }
   if (!left_.empty() && left_since_ < longest.since) {
     consider({left_since_, Missing(left_, options_.workers), left_, "closed its last store"});

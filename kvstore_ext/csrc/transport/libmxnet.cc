@@ -75,6 +75,7 @@ const LibMXNet& LibMXNet::Load(const std::string& path) {
   bind("MXExecutorSetMonitorCallbackEX", &mx->watch_executor);
   bind("MXNDArrayGetContext", &mx->array_context);
   bind("MXNDArrayWaitToRead", &mx->wait_to_read);
+  bind("MXNDArrayWaitAll", &mx->wait_for_all);
   bind("MXShallowCopyNDArray", &mx->shallow_copy);
   bind("MXNDArrayFree", &mx->array_free);
   bind("MXNDArrayToDLPack", &mx->to_dlpack);

@@ -49,6 +49,7 @@ struct LibMXNet {
                         void* param, bool inputs_too);
   int (*array_context)(NDArrayHandle array, int* device, int* number);  // 0, without memory
   int (*wait_to_read)(NDArrayHandle array);
+  int (*wait_for_all)();
   int (*shallow_copy)(NDArrayHandle array, NDArrayHandle* copy);
   int (*array_free)(NDArrayHandle array);
   int (*to_dlpack)(NDArrayHandle array, void** tensor);

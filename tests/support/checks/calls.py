@@ -232,6 +232,21 @@ def weights_in_a_layout_of_the_computation_work(store: KVStore) -> None:
         assert_equal(layer.weight.data(), total(store, shape, number))
 
 
+def nothing_of_a_call_is_in_a_graph_that_is_recorded(store: KVStore) -> None:
+    """As the first forward pass of a network with row-sparse weights makes some."""
+    weights = [mx.nd.zeros((9,), device) for device in DEVICES]
+    gradients = [ours(store, (9,), number, ctx=DEVICES[number]) for number in (0, 1)]
+    for weight, gradient in zip(weights, gradients):
+        mx.autograd.mark_variables([weight], [gradient])
+    with mx.autograd.record(train_mode=False):
+        store.broadcast("recorded", weights[0], out=weights)
+        store.pushpull("recorded", gradients, out=weights)
+        store.pull("recorded", out=weights)
+        assert mx.autograd.is_recording()
+    for weight in weights:
+        assert_equal(weight, total(store, (9,), 0, 1))
+
+
 def sparse_keys_travel_through_the_stock_store(store: KVStore) -> None:
     store.init("rows", mx.nd.ones((6, 2)).tostype("row_sparse"))
     mine = mx.nd.sparse.row_sparse_array(([[1, 2]], [store.rank]), shape=(6, 2))
@@ -300,6 +315,7 @@ CHECKS = {
         float16_is_summed_in_float32,
         numpy_arrays_of_mxnet_work,
         weights_in_a_layout_of_the_computation_work,
+        nothing_of_a_call_is_in_a_graph_that_is_recorded,
         sparse_keys_travel_through_the_stock_store,
         a_barrier_waits_for_all_workers,
         slices_are_counted_with_their_messages,

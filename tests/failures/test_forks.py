@@ -1,0 +1,87 @@
+"""A process with stores that forks amid its rounds: it goes on, and its child ends by itself."""
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.processes import run_python
+
+# An update of MXNet's own, so that a thread of Python's makes it.
+ALONE = """
+import ctypes, os, sys
+
+import kvstore_ext
+import mxnet as mx
+
+# As what forks by itself in C, and holds Python's lock, like subprocess before Python 3.10.
+fork = {"os": os.fork, "C": ctypes.PyDLL(None).fork}[sys.argv[1]]
+store = mx.kv.create("p3")
+store.set_optimizer(mx.optimizer.Nadam())
+weight = mx.nd.zeros((300_000,))
+store.broadcast(0, weight, out=weight)
+for _ in range(20):
+    store.pushpull(0, mx.nd.ones((300_000,)), out=weight)
+    child = fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+store.close()
+"""
+
+
+@pytest.mark.parametrize("how", ["os", "C"])
+def test_updates_that_are_under_way_come_to_their_end(how: str) -> None:
+    run_python("-c", ALONE, how, seconds=90)
+
+
+def train(store_name: str) -> None:
+    """Forks after each round's start; children end as scripts do."""
+    import os
+    import sys
+
+    import kvstore_ext
+    import mxnet as mx
+    import pytest
+
+    from tests.support.checks.slim_dp import open_store
+
+    store = mx.kv.create("p3") if store_name == "p3" else open_store(p=1, q=1)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    weight = mx.nd.zeros((100_000,))
+    store.broadcast(0, weight, out=weight)
+    for step in range(6):
+        store.pushpull(0, mx.nd.ones((100_000,)), out=weight)
+        child = os.fork()
+        if child == 0:
+            with pytest.raises(kvstore_ext.KVStoreError, match="closed"):
+                store.push(0, weight)
+            sys.exit(5)
+        assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5, step
+    weight.wait_to_read()
+    print("trained on")
+
+
+@pytest.mark.parametrize("store_name", ["p3", "slim_dp"])
+def test_workers_that_fork_train_on(cluster: Cluster, store_name: str) -> None:
+    job = cluster.start(train, store_name, workers=2, servers=1)
+    for worker in job.workers:
+        assert worker.wait(60) == 0, worker.output
+        assert "trained on" in worker.output
+
+
+def reopen() -> None:
+    """Opens a store once the last one is closed."""
+    import kvstore_ext
+    import mxnet as mx
+    import pytest
+
+    mx.kv.create("p3").close()
+    with pytest.raises(kvstore_ext.ClusterError, match="has left its job, since its last store"):
+        mx.kv.create("p3")
+    print("heard why")
+
+
+def test_who_has_left_the_job_hears_so_at_once(cluster: Cluster) -> None:
+    job = cluster.start(reopen, workers=2, servers=1)
+    for worker in job.workers:
+        worker.await_output("heard why", 30)
