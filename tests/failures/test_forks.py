@@ -6,7 +6,7 @@ import pytest
 from tests.support.cluster import Cluster
 from tests.support.processes import run_python
 
-# An update of MXNet's own, so that a thread of Python's makes it.
+# Updates are made by a thread of Python's.
 ALONE = """
 import ctypes, os, sys
 
@@ -16,7 +16,7 @@ import mxnet as mx
 # As what forks by itself in C, and holds Python's lock, like subprocess before Python 3.10.
 fork = {"os": os.fork, "C": ctypes.PyDLL(None).fork}[sys.argv[1]]
 store = mx.kv.create("p3")
-store.set_optimizer(mx.optimizer.Nadam())
+store.set_optimizer(mx.optimizer.AdaGrad())
 weight = mx.nd.zeros((300_000,))
 store.broadcast(0, weight, out=weight)
 for _ in range(20):
