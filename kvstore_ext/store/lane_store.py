@@ -130,6 +130,10 @@ class LaneStore(KVStore):
             # Here, not at exit, where a store that is closed has nothing more to say.
             report(failed=str(error))
             raise
+        except KeyboardInterrupt:
+            # Nobody closes this store again, so that the others would wait for it.
+            self.fail("was interrupted while it closed its store")
+            raise
         finally:
             if self._lane.stuck:
                 left_behind.append(self._lane)

@@ -105,3 +105,25 @@ def test_a_worker_lost_after_the_farewell_is_not_missed(cluster: Cluster, tmp_pa
     for process in job.processes:
         if process is not lost:
             assert process.wait() == 0
+
+
+def be_interrupted() -> None:
+    """Waits for the others; on worker 1 somebody presses Ctrl-C while its store is being closed."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    store = mx.kv.create("p3")
+    if store.rank == 1:
+        store._finish = interrupt
+        store.close()
+    store.barrier()
+
+
+def test_who_is_interrupted_while_it_closes_tells_the_others(cluster: Cluster) -> None:
+    job = cluster.start(be_interrupted, workers=2, servers=1, options={"silence": 60})
+    interrupted, other = sorted(job.workers, key=lambda worker: worker.wait(30))
+    assert (interrupted.wait(0), other.wait(0)) == (-signal.SIGINT, 1)
+    assert "worker 1: was interrupted while it closed its store" in other.output
