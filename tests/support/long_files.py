@@ -5,22 +5,17 @@ from __future__ import annotations
 from xdist.scheduler.loadfile import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-LONG = [
-    *[f"tests/training/test_{name}.py" for name in ("equality", "overlap")],
-    *["tests/failures/test_chaos.py", "tests/install/test_places.py"],
-    *["tests/launch/test_restarts.py", "tests/examples/test_train_image.py"],
-    *[f"tests/training/test_{name}.py" for name in ("slim_dp", "drop_in", "memory")],
-    *["tests/models/test_image_models.py", "tests/launch/test_secure.py"],
-    *["tests/failures/test_training.py", "tests/failures/test_matrix.py"],
-    *["tests/launch/test_ssh.py", "tests/security/test_secure_job.py"],
-    *["tests/launch/test_unmodified.py", "tests/launch/test_told_to_end.py"],
-    *["tests/soak/test_soak.py", "tests/security/test_attacks.py"],
-    *[f"tests/failures/test_{name}.py" for name in ("silence", "damage", "opening_and_leaving")],
-    *["tests/launch/test_lost.py", "tests/training/test_shared_memory.py"],
-    *[f"tests/training/test_{name}.py" for name in ("snapshots", "compressed", "new_method")],
-    *["tests/models/test_every_model.py", "tests/examples/test_train_sockeye.py"],
-    *[f"tests/{name}.py" for name in ("launch/test_scheduler", "docs/test_python")],
-]
+# Of 25 s and more, the longest first, as `make test PYTEST_FLAGS=--durations=0` tells.
+_NAMES = """
+predict/simulation launch/restarts docs/commands training/slim_dp install/places
+launch/secure models/image_models failures/chaos training/equality examples/train_image
+benchmarks/figures training/overlap training/memory launch/told_to_end soak/soak
+training/drop_in security/secure_job launch/entries launch/watching
+examples/train_sockeye check/hosts launch/local launch/ssh failures/training
+models/every_model benchmarks/training parts/codecs training/slim_dp_stores
+benchmarks/replay training/new_method launch/lost launch/unmodified training/api
+"""
+LONG = ["tests/{}/test_{}.py".format(*name.split("/")) for name in _NAMES.split()]
 
 
 class LongFilesFirst(LoadFileScheduling):
