@@ -39,33 +39,32 @@ class Share:
         self._own, self._hosts = _Deviate(connection), _Deviate(host)
         self._by_own = deviation * sqrt(1 - of_hosts)
         self._by_host = deviation * sqrt(of_hosts)
+        self._since, self._until, self._rate, self._factor = 0.0, 0.0, -1.0, 1.0
 
     def at(self, now: float, rate: float = 0.0) -> float:
         """By how much what it has under way differs from others', at a time in seconds, where each
         would have so many bytes a second."""
-        if rate >= _ALIKE_FROM:
-            return 1.0
-        logarithm = self._by_own * self._own.at(now) + self._by_host * self._hosts.at(now)
-        if rate > _UNLIKE_TO:
-            logarithm *= log(_ALIKE_FROM / rate) / log(_ALIKE_FROM / _UNLIKE_TO)
-        return exp(logarithm)
+        if rate != self._rate or not self._since <= now < self._until:
+            own, host = self._own.at(now), self._hosts.at(now)
+            self._since, self._until = now, min(self._own.until, self._hosts.until)
+            self._rate = rate
+            unlike = log(_ALIKE_FROM / max(rate, _UNLIKE_TO)) / log(_ALIKE_FROM / _UNLIKE_TO)
+            self._factor = exp(max(0.0, unlike) * (self._by_own * own + self._by_host * host))
+        return self._factor
 
 
 class _Deviate:
-    """Normally distributed numbers, each of which holds for a while."""
+    """Normally distributed numbers, each of which holds for a while: the last one `until` then."""
 
     def __init__(self, of: Sequence[int]) -> None:
         self._seed = 0
         for each in of:
             self._seed = mix(self._seed ^ each)
         self._turns = self._seed % 1009 / 1009  # not all change at a time
-        self._number, self._value = -1, 0.0
+        self.until = 0.0
 
     def at(self, now: float) -> float:
         """The one of a time in seconds."""
         number = int(now / HELD + self._turns)
-        if number != self._number:
-            self._number = number
-            uniform = mix(self._seed ^ number)
-            self._value = _NORMAL.inv_cdf((uniform + 0.5) / 2**64)
-        return self._value
+        self.until = (number + 1 - self._turns) * HELD
+        return _NORMAL.inv_cdf((mix(self._seed ^ number) + 0.5) / 2**64)
