@@ -56,5 +56,5 @@ class StoreContext:
     barrier: Callable[[], None]
     keys: Mapping[Key, KeyArrays]
     non_finite: _core.NonFinite
-    push_details: Callable[[Key, int, bool, bool], PushDetails]
+    push_details: Callable[[Key, int, bool], PushDetails]
     adopted: Adopted = field(default_factory=Adopted)

@@ -53,7 +53,7 @@ class Stream:
         messages = self._messages
         if not messages:
             return
-        share = self._share.at(self._events.now, self._connection.sender.fair())
+        share = self._share.at(self._events.now, self._connection.sender.fair)
         part = max(2000, int(_PART * share))
         while messages and self._under_way + min(part, self._left) <= 2 * part:
             own = min(part, self._left)

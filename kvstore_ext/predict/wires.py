@@ -92,7 +92,7 @@ class Connection:
         self.receiver, self.back = receiver, back
         self.sent, self.received = sent, received
         if sent:
-            sender.peers[wire] = sent
+            sender.reaches(wire, sent)
         self.parts: Deque[Tuple[int, Then, Any]] = deque()
         self.waits = False  # in the sender's turns
 
@@ -122,12 +122,14 @@ class Sender:
         self.events, self.wire = events, wire
         self._turns: Deque[Connection] = deque()
         self._sends = False
-        self.peers: Dict[Wire, float] = {}  # other hosts, each as often as it is there
+        self._peers: Dict[Wire, float] = {}  # other hosts, each as often as it is there
+        self.fair = wire.rate  # bytes a second to each of them, where all get as many
         self._waiting = 0.0  # bytes
 
-    def fair(self) -> float:
-        """Bytes a second to each other host, where all get as many."""
-        return self.wire.rate / sum(self.peers.values())
+    def reaches(self, wire: Wire, count: float) -> None:
+        """A connection leads to another host, which stands for so many."""
+        self._peers[wire] = count
+        self.fair = self.wire.rate / sum(self._peers.values())
 
     def cleared(self) -> float:
         """When all that is to leave now has."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -94,7 +94,7 @@ class SlimStates:
         mx.nd.waitall()
         training.selector.join()
         if training.steps:
-            self._await_cores()  # one that came later would be of no run that goes on
+            self._told()  # a core that came later would be of no run that goes on
         training.steps = dict(saved["steps"])
         training.chosen = saved["chosen"]
         first = next(iter(training.keys.values()))
@@ -119,19 +119,17 @@ class SlimStates:
     def _cores(self) -> Dict[int, Dict[Any, np.ndarray]]:
         """By selection and key, whether each element is in the core; waits for the last one."""
         found: Dict[int, Dict[Any, np.ndarray]] = {}
-        if not self._training.method.selects:
-            return found
-        latest = time.monotonic() + self._context.patience
-        for name, key in self._training.keys.items():
-            for selection, parts in self._cores_of(key, latest).items():
-                found.setdefault(selection, {})[name] = self._joined(key, parts)
+        for key, cores in self._told():
+            for selection, parts in cores.items():
+                found.setdefault(selection, {})[key.name] = self._joined(key, parts)
         return found
 
-    def _await_cores(self) -> None:
-        """Until the servers have told the core of the last selection."""
+    def _told(self) -> List[Tuple[KeyArrays, Dict[int, Dict[int, bytes]]]]:
+        """Each key with its cores, once the servers have told the last one."""
+        if not self._training.method.selects:
+            return []
         latest = time.monotonic() + self._context.patience
-        for key in self._training.keys.values() if self._training.method.selects else ():
-            self._cores_of(key, latest)
+        return [(key, self._cores_of(key, latest)) for key in self._training.keys.values()]
 
     def _cores_of(self, key: KeyArrays, latest: float) -> Dict[int, Dict[int, bytes]]:
         """A key's cores by selection and slice, once the servers have told the last one."""

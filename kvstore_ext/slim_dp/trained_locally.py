@@ -19,15 +19,14 @@ class TrainedLocally(DensePolicy):
     training
         The store's.
     details
-        Counts a push of a key with this priority, and tells what accompanies it, if it travels, of
-        an optimizer that divides by the worker's own batch.
+        Counts a push of a key with this priority, and tells what accompanies it, if it travels.
     """
 
     def __init__(
         self,
         key: KeyArrays,
         training: LocalTraining,
-        details: Callable[[Key, int, bool, bool], PushDetails],
+        details: Callable[[Key, int, bool], PushDetails],
     ) -> None:
         super().__init__(key)
         self._training = training
@@ -51,6 +50,5 @@ class TrainedLocally(DensePolicy):
 
     def pushpull(self, values: Values, outs: Values, priority: int) -> None:
         """Updates the parameters, which are the outs, and exchanges them where a round is due."""
-        travels = self._training.communicates(self.name)
-        details = self._details(self.name, priority, travels, True)
+        details = self._details(self.name, priority, self._training.communicates(self.name))
         self._training.step(self.name, values, outs, details)

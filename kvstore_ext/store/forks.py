@@ -1,8 +1,9 @@
 """What a process that has stores does when it forks, and what becomes of them in its child.
 
 MXNet waits for all operations before a fork. Python holds its lock meanwhile, so that those for
-which a thread of Python's is to do something would never end. Here they are waited for before that,
-without the lock. Where a fork is no os.fork, the core does so (csrc/bindings/forks.cc).
+which a thread of Python's is to do something would never end. So the core waits for them before,
+without the lock (csrc/bindings/forks.cc), whoever forks. By then os.fork has locked imports, too,
+which such a thread may need: before that they are waited for here.
 
 A child has none of the stores' threads: what it does with one would never end, nor would leaving
 the job. So its stores are closed from the start, and it leaves as it came.

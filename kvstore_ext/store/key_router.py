@@ -50,7 +50,7 @@ class KeyRouter:
             barrier=lane.barrier,
             keys=self.keys,
             non_finite=lane.non_finite,
-            push_details=self._pushes.details,
+            push_details=self._pushes.details_of_trained,
         )
         self.method = StoreMethod(self._context)
         self._kept = KeptArrays()

@@ -94,12 +94,15 @@ class Pushes:
         if self._watch is not None:
             self._watch.forget(name)
 
-    def details(
-        self, name: Key, priority: int, travels: bool = True, own_batch: bool = False
-    ) -> PushDetails:
-        """Counts a dense key's push; returns what accompanies it to the servers, if it travels.
-        Workers may divide by different batches where each has its own."""
-        settings = self._count(name, self._watch if travels else None, own_batch)
+    def details(self, name: Key, priority: int) -> PushDetails:
+        """Counts a dense key's push; returns what accompanies it to the servers."""
+        settings = self._count(name, self._watch)
+        return PushDetails(priority, self.step, settings)
+
+    def details_of_trained(self, name: Key, priority: int, travels: bool) -> PushDetails:
+        """The same of a key that each worker trains by itself, dividing by its own batch, and that
+        travels now and then."""
+        settings = self._count(name, self._watch if travels else None, own_batch=True)
         return PushDetails(priority, self.step, settings)
 
     def sparse_settings(self, name: Key) -> str:

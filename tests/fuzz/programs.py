@@ -81,7 +81,7 @@ def _sources(target: str) -> List[Path]:
     own = [_HERE / f"{target}.cc", *(_HERE / name for name in ("keys.cc", "by_hand.cc", "fuzz.mk"))]
     core = [path for path in _CORE.rglob("*") if path.suffix in (".cc", ".h")]
     tests = [*_CORE_TESTS.glob("*.h"), _CORE_TESTS / "sanitize.mk"]
-    return [path for path in (*core, *tests, *_HERE.glob("*.h"), *own) if path.exists()]
+    return [*core, *tests, *_HERE.glob("*.h"), *own]
 
 
 def _used() -> float:

@@ -20,11 +20,11 @@ class Tally:
     """Of one target, in a file. Runs of other sources than those that are there now do not count:
     then it begins at 0 again. `runs` and `seconds`, of a processor, are those so far."""
 
-    def __init__(self, target: str, program: str, directory: Path | None = None) -> None:
+    def __init__(self, target: str, program: str) -> None:
         self.runs, self.seconds = 0, 0.0
         self._target = target
         self._program = program
-        self._path = (directory or DIRECTORY) / f"{target}.json"
+        self._path = DIRECTORY / f"{target}.json"
         for counted in (_read(KEPT).get(target, {}), _read(self._path)):
             if counted.get("program") == program and counted["runs"] > self.runs:
                 self.runs, self.seconds = counted["runs"], counted["seconds"]

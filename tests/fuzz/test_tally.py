@@ -24,6 +24,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "corpus").mkdir()
     for name in ("one", "two"):
         (tmp_path / "corpus" / name).touch()
+    for name in ("target.cc", "keys.cc", "by_hand.cc", "fuzz.mk"):
+        (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "_HERE", tmp_path)
     monkeypatch.setattr(tally, "DIRECTORY", tmp_path / "counted")

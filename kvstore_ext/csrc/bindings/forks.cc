@@ -2,8 +2,6 @@
 // of them end only when a thread of Python's has done its part (store/forks.py).
 #include <pthread.h>
 
-#include <mutex>
-
 #include "bindings/bindings.h"
 #include "transport/libmxnet.h"
 
@@ -17,10 +15,7 @@ void WaitForOperations() {
   LibMXNet::Get().wait_for_all();  // a failure stays with the arrays
 }
 
-void WaitBeforeForks() {
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(WaitForOperations, nullptr, nullptr); });
-}
+void WaitBeforeForks() { pthread_atfork(WaitForOperations, nullptr, nullptr); }
 
 }  // namespace
 
