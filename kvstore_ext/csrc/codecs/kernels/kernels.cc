@@ -10,6 +10,14 @@
 #define KVSTORE_EXT_X86 1
 #endif
 
+// To an int32_t, ties to even. GCC makes one instruction for a whole vector of it, but not of
+// lrintf, whose result is longer; clang has only that.
+#ifdef __clang__
+#define KVSTORE_EXT_TO_NEAREST(number) static_cast<int32_t>(__builtin_lrintf(number))
+#else
+#define KVSTORE_EXT_TO_NEAREST(number) __builtin_irintf(number)
+#endif
+
 namespace kvstore_ext {
 namespace {
 
