@@ -47,7 +47,8 @@ struct Window {
 // Advises a window from how much the links of a process carry at a time and from their round-trip
 // times. Whatever is under way can no longer be overtaken, and waits at the wire for what else is.
 // So a slow near network gets one part of a slice at a time on every link; what a fast or long one
-// holds during a round trip comes on top.
+// holds during a round trip comes on top. A link that shares its wire with no other gets a second
+// part in any case, or the wire would be idle until the first is acknowledged.
 //
 // One process's advice is to hold for all links of the job: a link with twice the window of another
 // takes twice its share of the wire, and then everybody waits for the other. Measured, that costs a
@@ -82,7 +83,7 @@ class WindowEstimator {
     if (left_out_.count(peer) != 0) return;
     double& shortest = round_trips_[peer];
     shortest = shortest == 0 ? seconds : std::min(shortest * kRoundTripFades, seconds);
-    round_trip_ = Sorted(round_trips_)[(round_trips_.size() - left_out_.size()) / 2];
+    round_trip_ = Sorted(round_trips_)[Links() / 2];
     Advise();
   }
 
@@ -95,7 +96,7 @@ class WindowEstimator {
     bytes_[peer] += static_cast<double>(bytes);
     total_ += bytes;
     if (!idle) {
-      const size_t links = bytes_.size() - left_out_.size();
+      const size_t links = Links();
       if (total_ < links * std::max(kLeastMeasured, 2 * advice_.bytes)) return;
       if (now - since_ < kLeastSeconds) return;
       const double rate = Sorted(bytes_)[(links - 1) / 2] / (now - since_);
@@ -113,13 +114,18 @@ class WindowEstimator {
   }
 
  private:
+  // That are not left out.
+  size_t Links() const { return bytes_.size() - left_out_.size(); }
+
   void Advise() {
     const auto part = PartBytes(slice_bytes_, rate_);
     // Bounded, or priorities would be worth nothing.
     const double bytes = std::min(kGrowth * rate_ * (round_trip_ + kWakeUp),
                                   kMostSlices * static_cast<double>(slice_bytes_));
     const double held = bytes / static_cast<double>(part);
-    const Window advice = {part, part * (1 + static_cast<size_t>(std::round(held)))};
+    const size_t least = Links() == 1 ? 2 : 1;
+    const size_t parts = std::max(least, 1 + static_cast<size_t>(std::round(held)));
+    const Window advice = {part, part * parts};
     // Between two numbers of parts it must not go to and fro.
     const bool hardly_less = part == advice_.part_bytes && advice.bytes + part == advice_.bytes &&
                              held - std::round(held) > 0.25;
