@@ -67,12 +67,9 @@ class GradientMethod(StoreMethod):
         self._last = None
         if not self._options.applies_momentum:
             return
-        momentum = take_momentum(optimizer, self._options.name)
-        if not momentum:
-            return
-        self._context.adopted.momentum = momentum
+        self._context.adopted.momentum = take_momentum(optimizer, self._options.name)
         for key in self._keys():
-            self.codecs[key.name].set_momentum(momentum)
+            self.codecs[key.name].set_momentum(self._momentum)
 
     def excludes(self, name: Key) -> bool:
         return super().excludes(name) or (self._options.exclude_last and self._is_last(name))

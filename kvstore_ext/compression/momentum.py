@@ -1,14 +1,13 @@
 """Takes an optimizer's momentum over, for methods that apply it themselves."""
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import mxnet as mx
 
 from ..errors import KVStoreError
 
-# What was taken of an optimizer that somebody may give to another store.
-_taken: WeakKeyDictionary[mx.optimizer.Optimizer, float] = WeakKeyDictionary()
+# An optimizer's attribute: what was taken of it. It may be given to another store, or be saved with
+# its states and loaded again, where its wd is what momentum has made of it.
+_TAKEN = "momentum_applied_by_store"
 
 
 def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
@@ -40,7 +39,7 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
         )
     momentum = getattr(optimizer, "momentum", 0.0)
     if not momentum:
-        return _taken.get(optimizer, 0.0)
+        return float(getattr(optimizer, _TAKEN, 0.0))
     if type(optimizer) is not mx.optimizer.SGD:
         raise KVStoreError(
             f"{method} applies the momentum of SGD itself; that of {type(optimizer).__name__} is "
@@ -50,5 +49,5 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
         raise KVStoreError(f"{method}: the momentum is {momentum}; it must be 0 or more, below 1")
     optimizer.momentum = 0.0
     optimizer.wd /= 1 - momentum
-    _taken[optimizer] = float(momentum)
+    setattr(optimizer, _TAKEN, float(momentum))
     return float(momentum)

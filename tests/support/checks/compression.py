@@ -225,6 +225,33 @@ def dgc_has_the_momentum_of_an_optimizer_that_gave_it_before(_: KVStore) -> None
         store.close()
 
 
+def dgc_has_the_momentum_of_the_last_optimizer(_: KVStore) -> None:
+    store = open_store("dgc", exclude=["*"])
+    store.adopt_optimizer(mx.optimizer.SGD(momentum=0.5))
+    store.init("key", mx.nd.zeros(SHAPE))
+    store.adopt_optimizer(mx.optimizer.SGD())
+    for _ in range(2):
+        assert (pushed(store, "key", EVEN) == EVEN * store.num_workers).all()
+    store.close()
+
+
+def dgc_has_the_momentum_of_an_optimizer_that_was_saved(_: KVStore) -> None:
+    saved = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.5, wd=0.01))
+    for count in (1, 2):
+        store = mx.kv.create("dgc")
+        weight = gluon.Parameter("weight", shape=SHAPE, init="zeros")
+        weight.initialize()
+        own = {"momentum": 0.9, "wd": 0.01}
+        trainer = gluon.Trainer([weight], "sgd", own, kvstore=store)
+        trainer._init_kvstore()
+        (updater,) = trainer._updaters
+        updater.set_states(saved.get_states(True))
+        assert store.method._momentum == 0.5, count
+        assert updater.optimizer.wd == pytest.approx(0.02), count
+        saved = updater
+        store.close()
+
+
 def dgc_decays_weights_as_sgd_with_momentum(_: KVStore) -> None:
     decayed = []
     for kind in ("dgc", "p3"):
@@ -349,6 +376,8 @@ CHECKS = {
         dgc_refuses_a_momentum_that_never_forgets,
         dgc_refuses_an_optimizer_that_would_clip_its_sums,
         dgc_has_the_momentum_of_an_optimizer_that_gave_it_before,
+        dgc_has_the_momentum_of_the_last_optimizer,
+        dgc_has_the_momentum_of_an_optimizer_that_was_saved,
         dgc_decays_weights_as_sgd_with_momentum,
         dgc_applies_the_momentum_of_excluded_keys_too,
         dgc_refuses_sparse_keys_where_it_applies_momentum,
