@@ -52,7 +52,7 @@ void CodedSum::Encode(uint64_t round) {
   const bool all_encoded = sum_.all_encoded();
   const Draws draws(codec_->seed(), Draws::kServer, context().name.first, earlier_rounds_ + round);
   double factor = TakeFactor();
-  if (codec_->sums_are_votes()) factor = 1;  // a majority is that of those who have voted
+  if (all_encoded && codec_->sums_are_votes()) factor = 1;  // a majority of those who have voted
   const Buffer sum = sum_.TakeWide(factor);
   auto* values = reinterpret_cast<float*>(sum.data.get());
   for (size_t i = 0; i < carried_over_.size(); ++i) values[i] += carried_over_[i];

@@ -218,6 +218,23 @@ def check_compression(name: str, mean: bool) -> None:
     store.close()
 
 
+def a_last_layer_without_votes_has_its_mean(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    store.set_gradient_compression({"type": "signsgd", "scale": 1.0, "exclude_last": True})
+    outs = {key: mx.nd.zeros((LENGTH,)) for key in (0, 1)}
+    for key, out in outs.items():
+        store.init(key, out)
+    store.adopt_optimizer(mx.optimizer.SGD())  # now the last one is known
+    for _ in range(EPOCHS):
+        for _ in range(steps_of(store.rank)):
+            for key, out in outs.items():
+                store.pushpull(key, mx.nd.ones((LENGTH,)), out=out)
+            np.testing.assert_allclose(outs[0].asnumpy(), 1)
+            np.testing.assert_allclose(outs[1].asnumpy(), store.num_workers)
+        store.join(mean=True)
+    store.close()
+
+
 def two_stores_are_joined_together(_: KVStore) -> None:
     first, second = Line("sgd", mx.kv.create("p3")), Line("adam", mx.kv.create("p3"))
     for epoch in range(EPOCHS):
@@ -301,6 +318,7 @@ CHECKS = {
         a_module_has_what_the_servers_have_updated,
         a_module_has_what_every_worker_has_updated,
         every_compression_has_the_sum_of_those_who_still_push,
+        a_last_layer_without_votes_has_its_mean,
         two_stores_are_joined_together,
         a_run_goes_on_from_a_snapshot_after_a_block,
     )
