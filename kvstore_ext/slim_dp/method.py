@@ -50,7 +50,9 @@ class SlimMethod(StoreMethod):
             return None
         if key.name not in self._policies:
             details = self._context.push_details
-            self._policies[key.name] = TrainedLocally(key, self._training, details)
+            self._policies[key.name] = TrainedLocally(
+                key, self._training, details, self._begin_anew
+            )
         return self._policies[key.name]
 
     def trains(self, name: Key) -> bool:
@@ -73,8 +75,12 @@ class SlimMethod(StoreMethod):
 
     def catch_up(self) -> None:
         # The worker's own model begins anew with the global one.
-        for name, arrays in self._training.arrays.items():
-            self.codecs[name].set_base(arrays[0].asnumpy().reshape(-1))
+        for name in self._training.arrays:
+            self._begin_anew(name)
+
+    def _begin_anew(self, name: Key) -> None:
+        parameters = self._training.arrays[name][0]
+        self.codecs[name].set_base(parameters.asnumpy().reshape(-1))
 
     def global_parameters(self) -> ContextManager[None]:
         return self._training.global_parameters()

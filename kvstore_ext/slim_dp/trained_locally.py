@@ -20,6 +20,9 @@ class TrainedLocally(DensePolicy):
         The store's.
     details
         Counts a push of a key with this priority, and tells what accompanies it, if it travels.
+    begin_anew
+        Takes what the script's parameters are for what they were at the end of the last round, so
+        that the next update counts from there.
     """
 
     def __init__(
@@ -27,10 +30,12 @@ class TrainedLocally(DensePolicy):
         key: KeyArrays,
         training: LocalTraining,
         details: Callable[[Key, int, bool], PushDetails],
+        begin_anew: Callable[[Key], None],
     ) -> None:
         super().__init__(key)
         self._training = training
         self._details = details
+        self._begin_anew = begin_anew
 
     def check_push(self, values: Values, outs: Optional[Values]) -> None:
         super().check_push(values, outs)
@@ -42,8 +47,10 @@ class TrainedLocally(DensePolicy):
         super().begin(value, outs, priority)
 
     def pull(self, outs: Values, priority: int) -> None:
-        self._training.arrays.setdefault(self.name, outs)
+        trained = self._training.arrays.setdefault(self.name, outs)
         super().pull(outs, priority)
+        if outs[0] is trained[0] and self._training.steps.get(self.name, 0) > 0:
+            self._begin_anew(self.name)  # the local model has become the global one
 
     def push(self, values: Values, priority: int) -> None:
         raise NotImplementedError("check_push refuses gradients without parameters")
