@@ -151,6 +151,31 @@ def test_a_key_that_is_never_pushed_is_named(cluster: Cluster) -> None:
     job.await_output("round 2 of key 1 is not complete within 6 s.*exclude")
 
 
+def begin_late() -> None:
+    """Worker 1 comes to its first values long after worker 0 has asked for a core."""
+    import time
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    from tests.support.checks.slim_dp import open_store
+
+    store = open_store(p=1)
+    store.set_optimizer(mx.optimizer.SGD())
+    if store.rank == 1:
+        time.sleep(30)
+    value = mx.nd.zeros((1000,))
+    store.broadcast(0, value, out=value)
+    store.pushpull(0, value, out=value)
+    value.wait_to_read()
+
+
+def test_a_worker_that_is_late_is_named_before_the_core_that_waits_for_it(cluster: Cluster) -> None:
+    job = cluster.start(begin_late, workers=2, options={"silence": 3, "patience": 3})
+    job.workers[0].await_output("worker 1 has not initialised key 0.* within 3 s")
+    assert "core" not in job.workers[0].output
+
+
 SPECIFICATION = (
     "slim_dp alpha=0.3 beta=0.15 q=4 core_delay=0 server_lr=1.0 seed=0 explorer=seed "
     "explorer_mean=pushed"

@@ -62,6 +62,8 @@ CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t s
   Snapshots snapshots;
   std::string missing;
   const double since = Now();
+  // The server's watchdog knows better who is missing, where anybody has begun the round.
+  const double limit = Limits::Later(limits_.patience);
   std::unique_lock<std::mutex> lock(mutex_);
   const auto complete = [&] {
     if (ended_) return true;
@@ -69,14 +71,14 @@ CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t s
     return snapshots.size() >= slices;
   };
   const auto pause = [&] {
-    const double left = since + limits_.patience - Now();
+    const double left = since + limit - Now();
     return std::chrono::duration<double>(std::min(limits_.Notice(), left));
   };
   while (!changed_.wait_for(lock, pause(), complete)) {
     const std::string why = "a core cannot be selected: round " + std::to_string(round) +
                             " of key " + (missing.empty() ? "?" : missing) + " is not complete";
     const std::string hint = "; keys that are never pushed belong into the option exclude";
-    if (Now() - since >= limits_.patience) {
+    if (Now() - since >= limit) {
       throw std::runtime_error(why + " within " + Seconds(limits_.patience) + hint);
     }
     std::fprintf(stderr, "kvstore_ext server waits: %s, for %s%s\n", why.c_str(),

@@ -117,7 +117,9 @@ uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload)
 Answer Worker::AwaitAnswer(uint64_t question) {
   std::unique_lock<std::mutex> lock(mutex_);
   const double limit = options_.limits.patience;
-  changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
+  // A server that waits for workers first gives that up a moment after its watchdog.
+  const double later = Limits::Later(Limits::Later(limit));
+  changed_.wait_for(lock, std::chrono::duration<double>(later),
                     [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
   if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
   const int server = asked_.at(question).server;
