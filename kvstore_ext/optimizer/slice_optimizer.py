@@ -59,6 +59,7 @@ class SliceOptimizer:
         self._optimizer = optimizer
         self._settings = SettingsFollower(optimizer, factors)
         self._first_update = optimizer.num_update
+        self._first_counts = dict(optimizer._index_update_count)  # by what optimizers call a key
         self._master_position = _master_position(optimizer)
         self._states: Dict[Place, Any] = {}
         self._counts: Dict[Place, int] = {}
@@ -110,7 +111,10 @@ class SliceOptimizer:
         self._settings.apply(update.settings, index)
         if place not in self._states:
             self._states[place] = self._optimizer.create_state_multi_precision(index, value())
-        self._counts[place] = self._counts.get(place, self._optimizer.begin_num_update) + 1
+        if place not in self._counts:
+            first = self._first_counts.get(index, self._optimizer.begin_num_update)
+            self._counts[place] = first
+        self._counts[place] += 1
         return index, self._states[place]
 
 

@@ -167,6 +167,9 @@ class P3Server(KVStoreServer):
 
     def _greet(self, arguments: str) -> None:
         rank, host, job_name = [*arguments.split(" "), "", ""][:3]
+        if not self._greeted.is_set():
+            # MXNet begins every process's random numbers alike; SGLD's noise is a server's own.
+            mx.random.seed(self.kvstore.rank)
         self._greeted.set()
         report(joined=True)
         is_number = rank.isdecimal() and len(rank) < 9

@@ -111,6 +111,15 @@ def every_key_counts_its_own_updates(store: KVStore) -> None:
     as_in_one_process(make, ["own 1", "own 1", "own 2", "own 1", "own 3", "own 2", "own 1"])
 
 
+def an_optimizer_that_has_made_updates_counts_on(store: KVStore) -> None:
+    def make() -> mx.optimizer.Optimizer:
+        used = mx.optimizer.Adam(learning_rate=0.1)
+        used._update_count(["old", "old", "older", "older", "older"])
+        return used
+
+    as_in_one_process(make, ["old", "older", "new", "old", "new"])
+
+
 def a_schedule_follows_the_pushes_not_the_speed_of_a_key(store: KVStore) -> None:
     def make() -> mx.optimizer.Optimizer:
         schedule = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=1)
@@ -126,6 +135,15 @@ def float16_is_updated_in_float32_with_multi_precision(store: KVStore) -> None:
     as_in_one_process(make, ["half"] * 8, dtype="float16")
 
 
+def the_noise_of_sgld_is_each_elements_own(store: KVStore) -> None:
+    store.set_optimizer(mx.optimizer.SGLD(learning_rate=1))
+    store.init("noise", mx.nd.zeros((100,)))  # on all servers
+    store.push("noise", mx.nd.zeros((100,)))
+    out = mx.nd.zeros((100,))
+    store.pull("noise", out=out)
+    assert len(set(out.asnumpy())) == 100
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -136,7 +154,9 @@ CHECKS = {
         a_key_that_turns_sparse_keeps_its_state,
         multipliers_are_found_by_key_and_by_name,
         every_key_counts_its_own_updates,
+        an_optimizer_that_has_made_updates_counts_on,
         a_schedule_follows_the_pushes_not_the_speed_of_a_key,
         float16_is_updated_in_float32_with_multi_precision,
+        the_noise_of_sgld_is_each_elements_own,
     )
 }
