@@ -45,8 +45,8 @@ class Method:
         the training with it. None: p is in per cent of tau.
     wire
         "float16" halves what models take on their way; None sends them as they are. Every worker
-        then sees others' models rounded, its own not. Not for ma_dnn, which would round parameters
-        again and again.
+        then sees others' models rounded, numbers beyond +-65,504 to these, its own not. Not for
+        ma_dnn, which would round parameters again and again.
 
     Raises
     ------

@@ -123,7 +123,7 @@ class Models:
         if direct:
             flat = arrays[0]
         elif root == self.rank:
-            flat = _join(arrays).astype(dtype)
+            flat = _rounded(_join(arrays), dtype)
         else:
             size = sum(array.size for array in arrays)
             flat = mx.nd.empty((size,), arrays[0].context, dtype)
@@ -223,6 +223,15 @@ def check_store(store: Any) -> None:
             f"ec_dnn: the store compresses by {method.name}, which is for gradients, not for "
             "models; it must be p3, with Method(wire='float16') if need be"
         )
+
+
+def _rounded(array: mx.nd.NDArray, dtype: Any) -> mx.nd.NDArray:
+    """In another type, the nearest finite numbers of it: a running variance above float16's 65,504
+    would put out its channel as infinity."""
+    if array.dtype == np.dtype(dtype):
+        return array
+    largest = float(np.finfo(dtype).max)
+    return array.clip(-largest, largest).astype(dtype)
 
 
 def _groups(arrays: Sequence[mx.nd.NDArray]) -> List[List[int]]:

@@ -295,6 +295,13 @@ def test_float16_rounds_the_models_of_others_alone(found: Path) -> None:
         assert (rounded["losses 1"] != exact["losses 1"]).all()
 
 
+def test_float16_has_the_nearest_number_for_what_is_beyond_it(found: Path) -> None:
+    for rank in RANKS:
+        own, largest = -1e6 * (rank + 1), -65504
+        seen = load(found, "beyond float16", rank)["in turn"]
+        assert list(seen) == [own if rank == each else largest for each in RANKS] + [own]
+
+
 def test_averages_take_running_statistics_along(found: Path) -> None:
     """All workers end alike, statistics of batch normalisation included."""
     results = load_all(found, "wide ma_dnn", WORKERS)

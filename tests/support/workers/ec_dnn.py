@@ -60,11 +60,11 @@ def travelled(store: Any, name: str) -> np.ndarray:
     return np.array([*(b - a for a, b in zip(before, after)), size])
 
 
-def in_turn(store: Any, prefetch: bool) -> np.ndarray:
+def in_turn(store: Any, unit: float = 1, **how: Any) -> np.ndarray:
     """The numbers of which a network holds every worker's, and its own in the end."""
     network = mx.gluon.nn.Dense(3, in_units=2)
-    network.initialize(mx.init.Constant(store.rank + 1))
-    models = Models(network, store, prefetch=prefetch)
+    network.initialize(mx.init.Constant(unit * (store.rank + 1)))
+    models = Models(network, store, **how)
     seen = [network.weight.data().asnumpy()[0, 0] for _ in models.each()]
     return np.array([*seen, network.weight.data().asnumpy()[0, 0]])
 
@@ -72,7 +72,10 @@ def in_turn(store: Any, prefetch: bool) -> np.ndarray:
 def main(directory: str) -> None:
     store = mx.kv.create("p3")
     found = {"arrays": exchange_arrays(store)}
-    found["in turn"] = {str(prefetch): in_turn(store, prefetch) for prefetch in (False, True)}
+    found["in turn"] = {
+        str(prefetch): in_turn(store, prefetch=prefetch) for prefetch in (False, True)
+    }
+    found["beyond float16"] = {"in turn": in_turn(store, -1e6, wire="float16")}
     for name, task in TASKS.items():
         found[name] = train(task, store)
     for name in ("wide", "wide without diversity", "wide float16"):
