@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, List, Set
+from typing import TYPE_CHECKING, Any, List
 
 import mxnet as mx
 
@@ -34,7 +34,8 @@ def prepare_for_forks(
     failures : list
         Theirs, which are none of a child's.
     left_behind : list
-        Lanes that cannot be ended, such as those which a child finds.
+        Lanes that cannot be ended, such as those which a child finds: they would wait for threads
+        that it has not got.
     """
 
     def wait() -> None:
@@ -43,8 +44,7 @@ def prepare_for_forks(
                 mx.nd.waitall()
 
     def forget() -> None:
-        lanes: Set[Any] = {store._lane for store in stores if not store.closed}
-        left_behind.extend(lane for lane in lanes if not lane.in_process)
+        left_behind.extend({store._lane for store in stores if not store.closed})
         for store in stores:
             store.closed = True
         stores.clear()
