@@ -149,7 +149,7 @@ TEST_F(Expected, AreForACustomerThatThereIs) {
   EXPECT_TRUE(Server("ps9", Data(0, 0, true, 7))) << "a worker's number, who hears the answer";
   EXPECT_TRUE(Server("ps9", Data(1, 0, true, 7)));
   const auto nobody = [](int32_t, int32_t) { return false; };
-  const ExpectedMessages ended(PsLiteRole::kScheduler, 3, 2, nobody);
+  ExpectedMessages ended(PsLiteRole::kScheduler, 3, 2, nobody);
   EXPECT_STREQ(ended.WhyNot({"ps9", Data(1, 0), {}}, 1), "it is for nobody");
 }
 
@@ -186,8 +186,45 @@ TEST_F(Expected, ProcessesAreAddedAsTheSchedulerDoes) {
   EXPECT_FALSE(Scheduler("stranger", Command(kAddNode, Node(kNone) + Node(kNone))));
 }
 
+TEST_F(Expected, ProcessesAskForANumberUntilAllHaveOne) {
+  ExpectedMessages expected(PsLiteRole::kScheduler, 1, 1, &HasCustomer, {"10.0.0.1", 8000});
+  const auto reads = [&](uint64_t role, uint64_t port) {
+    const std::string meta = Command(kAddNode, Node(kNone, role, "10.0.0.1", port));
+    return expected.WhyNot({"stranger", meta, {}}, 1) == nullptr;
+  };
+  EXPECT_FALSE(reads(1, 8000)) << "the scheduler's own address";
+  EXPECT_FALSE(reads(2, 9000)) << "a second scheduler";
+  EXPECT_TRUE(reads(1, 9000));
+  EXPECT_TRUE(reads(0, 9001));
+  EXPECT_TRUE(reads(1, 9000)) << "again, as with PS_RESEND";
+  EXPECT_FALSE(reads(1, 9002)) << "one too many";
+}
+
+TEST_F(Expected, TheSchedulerTellsOnceWhoThereIs) {
+  ExpectedMessages expected(PsLiteRole::kWorker, 3, 2, &HasCustomer);
+  const auto reads = [&](const std::string& nodes, int32_t own) {
+    return expected.WhyNot({"ps1", Command(kAddNode, nodes), {}}, own) == nullptr;
+  };
+  const std::string all = Node(8) + Node(10) + Node(9, 1) + Node(1, 2);
+  EXPECT_TRUE(reads(all, kPsLiteNone));
+  EXPECT_TRUE(reads(all, 9)) << "again, as with PS_RESEND";
+  EXPECT_FALSE(reads(Node(8), 9));
+  EXPECT_FALSE(reads(Node(8, 0, "10.6.6.6") + Node(10) + Node(9, 1) + Node(1, 2), 9));
+}
+
+TEST_F(Expected, AreOfAsManyProcessesAsAJobMayHave) {
+  const auto reads = [](size_t nodes) {
+    std::string all;
+    for (size_t i = 0; i < nodes; ++i) all += Field(2, Field(1, 0));
+    PsLiteMeta meta;
+    return meta.Read(Command(kHeartbeat, all));
+  };
+  EXPECT_TRUE(reads(65536));
+  EXPECT_FALSE(reads(65537));
+}
+
 TEST_F(Expected, OfAJobThatIsNotKnownAreThoseOfAnyJob) {
-  const ExpectedMessages any(PsLiteRole::kUnknown, 0, 0, &HasCustomer);
+  ExpectedMessages any(PsLiteRole::kUnknown, 0, 0, &HasCustomer);
   const std::string data = Data(1, 0);
   EXPECT_EQ(any.WhyNot({"ps99", data, {}}, kPsLiteNone), nullptr);
   EXPECT_NE(any.WhyNot({"stranger", data, {}}, kPsLiteNone), nullptr);

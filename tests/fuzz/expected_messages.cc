@@ -10,7 +10,7 @@ bool HasCustomer(int32_t app, int32_t customer) { return app == customer; }
 
 void Run(Input input) {
   const auto role = static_cast<PsLiteRole>(input.Below(4));
-  const ExpectedMessages expected(role, 2, 2, &HasCustomer);
+  ExpectedMessages expected(role, 2, 2, &HasCustomer);
   const std::string name = "ps" + std::to_string(input.Below(20));
   std::vector<size_t> data(input.Below(4));
   for (size_t& bytes : data) bytes = input.Take<uint8_t>();

@@ -18,10 +18,17 @@ Own = TypeVar("Own")
 
 
 def _field(number: int, value: bytes | int) -> bytes:
-    """One of a protocol buffer, with a short value."""
+    """One of a protocol buffer, with a number or a short text."""
     if isinstance(value, int):
-        return bytes([number << 3, value])
+        return bytes([number << 3]) + _number(value)
     return bytes([number << 3 | 2, len(value)]) + value
+
+
+def _number(value: int) -> bytes:
+    """Seven bits a byte, the lowest first."""
+    if value < 128:
+        return bytes([value])
+    return bytes([value % 128 + 128]) + _number(value // 128)
 
 
 def command(number: int, *more: bytes) -> bytes:
@@ -39,6 +46,14 @@ def _invented_node() -> bytes:
     """A server of number 8, at an address of the attacker's."""
     where = _field(3, b"127.0.0.9") + _field(4, 99)
     return _field(2, _field(1, 0) + _field(2, 8) + where)
+
+
+def asking_for_a_number(host: str, port: int) -> bytes:
+    """What a server says to the scheduler when it starts, at this address."""
+    none = 2**31 - 1
+    where = _field(3, host.encode()) + _field(4, port)
+    node = _field(1, 0) + _field(2, none) + where
+    return strangers.frames(command(_ADD_NODE, _field(2, node)))
 
 
 # A large frame, whose announced size wraps when ZeroMQ 4.2.2 adds it to an address.
@@ -59,6 +74,11 @@ NAMES = (b"ps1", b"ps9", b"stranger")
 
 
 def forge(port: int, what: str, name: bytes) -> bytes:
+    """As `say`, one of FORGED."""
+    return say(port, FORGED[what], name)
+
+
+def say(port: int, frames: bytes, name: bytes) -> bytes:
     """Says what a process of that name would, and returns what is answered to the name.
 
     Where nothing is, the port has ended the connection.
@@ -70,7 +90,7 @@ def forge(port: int, what: str, name: bytes) -> bytes:
         strangers.receive(connection, strangers.GREETING_BYTES)
         connection.sendall(own[strangers.SIGNATURE_BYTES :] + strangers.ready(name))
         answer = connection.recv(1000)
-        connection.sendall(FORGED[what])
+        connection.sendall(frames)
         with contextlib.suppress(OSError):  # not connected any more
             connection.shutdown(socket.SHUT_WR)
         connection.recv(1000)  # until it has read all

@@ -151,9 +151,16 @@ def test_a_job_without_a_key_trains_on(
     for port in ports:
         assert b"READY" in attacks.forge(port, "barrier", b"ps99")
         assert not attacks.takes_an_old_protocol(port)
+    (scheduler,) = job.scheduler
+    (port,) = strangers.ports_of([scheduler.pid])
+    for own in (port, port + 1):  # the scheduler's address, and one of a process too many
+        assert b"READY" in attacks.say(
+            port, attacks.asking_for_a_number("127.0.0.1", own), b"stranger"
+        )
     half_open = attacks.HalfOpen(ports, connections(request))
     assert half_open.open == connections(request)
-    time.sleep(_SECONDS)
+    time.sleep(_SECONDS)  # in which workers give signs of life
+    assert not scheduler.ended, scheduler.output
     half_open.close()
     (cluster.directory / "end").touch()
     job.wait()

@@ -11,6 +11,8 @@ constexpr int32_t kScheduler = 1;
 constexpr int32_t kFirstServer = 8;  // then every second number
 constexpr int32_t kFirstWorker = 9;
 constexpr int32_t kEverybody = 7;  // groups are sums of 1, 2 and 4
+constexpr int32_t kServerRole = 0;
+constexpr int32_t kWorkerRole = 1;
 constexpr int32_t kMXNetApp = 0;
 constexpr int32_t kLaneApp = 1;
 constexpr size_t kLongestName = 11;   // of a number that fits
@@ -22,13 +24,17 @@ bool IsWorker(int32_t id) { return id >= kFirstWorker && id % 2 == 1; }
 
 bool BeginsAsANumbers(std::string_view name) { return name.substr(0, 2) == "ps"; }
 
-int FromEnvironmentOr0(const char* name) {
+std::string TextOfEnvironment(const char* name) {
   const char* text = std::getenv(name);
-  return text == nullptr ? 0 : std::max(0, std::atoi(text));
+  return text == nullptr ? "" : text;
+}
+
+int NumberOfEnvironment(const char* name) {
+  return std::max(0, std::atoi(TextOfEnvironment(name).c_str()));
 }
 
 bool HasAddress(const PsLiteNode& node) {
-  return node.hostname_bytes > 0 && node.port > 0 && node.port < 65536;
+  return !node.hostname.empty() && node.port > 0 && node.port < 65536;
 }
 
 // MXNet's own servers and workers look for keys, values, and perhaps lengths.
@@ -59,17 +65,19 @@ int32_t PsLiteId(std::string_view name) {
 }
 
 ExpectedMessages ExpectedMessages::FromEnvironment(HasCustomer has_customer) {
-  const char* name = std::getenv("DMLC_ROLE");
-  const std::string role = name == nullptr ? "" : name;
+  const std::string role = TextOfEnvironment("DMLC_ROLE");
   const PsLiteRole found = role == "server"      ? PsLiteRole::kServer
                            : role == "worker"    ? PsLiteRole::kWorker
                            : role == "scheduler" ? PsLiteRole::kScheduler
                                                  : PsLiteRole::kUnknown;
-  return {found, FromEnvironmentOr0("DMLC_NUM_WORKER"), FromEnvironmentOr0("DMLC_NUM_SERVER"),
-          has_customer};
+  return {found,
+          NumberOfEnvironment("DMLC_NUM_WORKER"),
+          NumberOfEnvironment("DMLC_NUM_SERVER"),
+          has_customer,
+          {TextOfEnvironment("DMLC_PS_ROOT_URI"), NumberOfEnvironment("DMLC_PS_ROOT_PORT")}};
 }
 
-const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) const {
+const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) {
   const int32_t sender = PsLiteId(frames.name);
   // ps-lite takes "ps08" for 8, and ZeroMQ does not know that as the name of who is connected.
   if (sender == kPsLiteNone && BeginsAsANumbers(frames.name)) return "no process has such a name";
@@ -117,13 +125,13 @@ const char* ExpectedMessages::WhyNobodys(const PsLiteMeta& meta) const {
   return has_customer_(meta.app, worker ? meta.customer : meta.app) ? nullptr : "it is for nobody";
 }
 
-const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sender,
-                                           int32_t own) const {
+const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sender, int32_t own) {
   const bool schedules = role_ == PsLiteRole::kScheduler || role_ == PsLiteRole::kUnknown;
   if (meta.command == PsLiteCommand::kAddNode) {
     const bool tells = sender == kScheduler;
     if (tells && role_ == PsLiteRole::kScheduler) return "the scheduler is there already";
-    return tells || schedules ? WhyNoNodes(meta, sender) : "only the scheduler adds processes";
+    return tells || schedules ? WhyNoNodes(meta.nodes, sender)
+                              : "only the scheduler adds processes";
   }
   if (sender == kPsLiteNone) return "its sender has no number";
   switch (meta.command) {
@@ -148,15 +156,32 @@ const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sende
 }
 
 // A process without a number asks the scheduler for one, which tells everybody of everybody.
-const char* ExpectedMessages::WhyNoNodes(const PsLiteMeta& meta, int32_t sender) const {
-  for (const PsLiteNode& node : meta.nodes) {
+const char* ExpectedMessages::WhyNoNodes(const std::vector<PsLiteNode>& nodes, int32_t sender) {
+  for (const PsLiteNode& node : nodes) {
     if (!HasAddress(node)) return "a process without an address";
     if (sender == kScheduler && !IsOfJob(node.id)) return "there is no such process";
   }
-  if (sender == kScheduler) return meta.nodes.empty() ? "it adds nobody" : nullptr;
-  if (meta.nodes.size() != 1 || meta.nodes.front().id != sender) {
-    return "a process can add itself alone";
-  }
+  if (sender == kScheduler) return WhyNotTold(nodes);
+  if (nodes.size() != 1 || nodes.front().id != sender) return "a process can add itself alone";
+  return sender == kPsLiteNone ? WhyNotAdded(nodes.front()) : nullptr;
+}
+
+// ps-lite gives up its connection to a process that has another address now. It may be told the
+// same again, where messages are sent again (PS_RESEND).
+const char* ExpectedMessages::WhyNotTold(const std::vector<PsLiteNode>& nodes) {
+  if (nodes.empty()) return "it adds nobody";
+  if (told_.empty()) told_ = nodes;
+  return nodes == told_ ? nullptr : "the scheduler has told who there is";
+}
+
+// A scheduler takes a process at its own address for itself, and then has no number any more.
+const char* ExpectedMessages::WhyNotAdded(const PsLiteNode& node) {
+  if (node.role != kServerRole && node.role != kWorkerRole) return "it has no role";
+  Address address(node.hostname, node.port);
+  if (address == scheduler_) return "it has the scheduler's address";
+  const size_t all = workers_ == 0 || servers_ == 0 ? SIZE_MAX : workers_ + servers_;
+  if (asked_.size() == all && asked_.count(address) == 0) return "all have a number";
+  asked_.insert(std::move(address));
   return nullptr;
 }
 

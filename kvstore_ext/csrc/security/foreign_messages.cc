@@ -121,7 +121,7 @@ class Inbox {
                  count, count == 1 ? "" : "s", Printable(TextOf(&frames_[0])).c_str(), why);
   }
 
-  const ExpectedMessages expected_ = ExpectedMessages::FromEnvironment(&HasCustomer);
+  ExpectedMessages expected_ = ExpectedMessages::FromEnvironment(&HasCustomer);
   EarlyBarriers early_ = EarlyBarriers::FromEnvironment();
   std::array<ZmqMessage, kMostFrames> frames_;
   size_t count_ = 0;

@@ -6,6 +6,7 @@ namespace {
 constexpr unsigned kNumber = 0;  // kinds of fields
 constexpr unsigned kBytes = 2;
 constexpr size_t kLongestNumber = 10;  // bytes, of 7 bits each
+constexpr size_t kMostNodes = 65536;
 
 // The fields of one protocol buffer, from its front.
 class Fields {
@@ -76,7 +77,7 @@ bool ReadNode(std::string_view text, PsLiteNode* node) {
     switch (fields.field()) {
       case 1: node->role = fields.Int32(); break;
       case 2: node->id = fields.Int32(); break;
-      case 3: node->hostname_bytes = fields.text().size(); break;
+      case 3: node->hostname = fields.text(); break;
       case 4: node->port = fields.Int32(); break;
       case 5:   // whether it comes again
       case 10:  // its customer
@@ -91,9 +92,8 @@ bool ReadControl(std::string_view text, PsLiteMeta* meta) {
   Fields fields(text);
   while (fields.Next()) {
     if (fields.field() == 2) {
-      if (fields.kind() != kBytes || !ReadNode(fields.text(), &meta->nodes.emplace_back())) {
-        return false;
-      }
+      if (fields.kind() != kBytes || meta->nodes.size() == kMostNodes) return false;
+      if (!ReadNode(fields.text(), &meta->nodes.emplace_back())) return false;
       continue;
     }
     if (!fields.Is(kNumber)) return false;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +27,11 @@ struct PsLiteNode {
   int32_t role = 0;
   int32_t id = 0;
   int32_t port = 0;
-  size_t hostname_bytes = 0;
+  std::string hostname;
+
+  bool operator==(const PsLiteNode& other) const {
+    return role == other.role && id == other.id && port == other.port && hostname == other.hostname;
+  }
 };
 
 // As much of it as tells what ps-lite will do.
@@ -41,8 +46,9 @@ struct PsLiteMeta {
   size_t data_types = 0;  // one of each of the parts that follow
 
   // Whether `frame` is what ps-lite writes: each field of meta.proto once at most, of its own kind,
-  // the required ones there, and nothing else. Protocol buffers may be written in more ways, which
-  // no process of a job uses.
+  // the required ones there, and nothing else; and no more processes than a job has, since each
+  // takes more memory here than bytes there. Protocol buffers may be written in more ways, which no
+  // process of a job uses.
   bool Read(std::string_view frame);
 };
 
