@@ -29,13 +29,14 @@ class AutomaticSnapshots:
     Parameters
     ----------
     directory
-        That of a process's first store; one that takes its place has its own in there.
+        That of a process's first store; one that takes its place has its own in there. It stays
+        the same when the script changes into another.
     every
         Steps from one to the next.
     """
 
     def __init__(self, directory: str, every: int) -> None:
-        self._directory = Path(directory)
+        self._directory = Path(directory).absolute()
         self._every = every
         self._first: Callable[[], Optional[P3Worker]] = lambda: None
         self._others: Any = weakref.WeakSet()

@@ -58,7 +58,10 @@ IN_TWO = """trainer.allreduce_grads()
                      if parameter.grad_req != "null"):
         gradient.clip(-0.5, 0.5, out=gradient)
     trainer.update(4)"""
+# Its own output has a new directory each time.
 BY_UPDATE = f"""{HEAD}{NETWORK}
+import tempfile
+os.chdir(tempfile.mkdtemp(dir="."))
 store = mx.kv.create("p3")
 trainer = gluon.Trainer(parameters, "sgd", options, kvstore=store, update_on_kvstore=False)
 {LOOP.replace("<step>", IN_TWO)}"""
@@ -139,7 +142,7 @@ def run(directory: Path, script: str, snapshots: str, name: str, last: int) -> s
     """Runs the script, which is killed after a step unless that is -1; returns what it says."""
     file = directory / "script.py"
     file.write_text(script)
-    command = ("--snapshot", directory / snapshots, "--every", 4, file, directory / name, last)
+    command = ("--snapshot", snapshots, "--every", 4, file, directory / name, last)
     status = 0 if last < 0 else None
     ended = run_python("-m", "kvstore_run", *command, status=status, directory=directory, fork=True)
     return ended.stderr
