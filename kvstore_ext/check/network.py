@@ -35,7 +35,7 @@ def address() -> Finding:
     names = [name for name, each in addresses.items() if each == found]
     given = ["by DMLC_NODE_HOST"] if os.environ.get("DMLC_NODE_HOST") else []
     text = f"{found} ({', '.join([*names, *given])})"
-    if not names and not _is_own(found):
+    if not names and not network.is_own(found):
         remedy = f"set DMLC_NODE_HOST to one of this host's: {', '.join(addresses.values())}"
         return wrong("address", f"{text}, which is not one of this host's", remedy)
     if ipaddress.ip_address(socket.gethostbyname(found)).is_loopback:
@@ -66,13 +66,3 @@ def ports() -> Finding:
         remedy = f"sysctl -w net.ipv4.ip_local_port_range='{last + 1} 60999'"
         return note("ports", f"{found}, and outgoing connections take some, from {lowest}", remedy)
     return Finding("ports", found)
-
-
-def _is_own(found: str) -> bool:
-    """Whether a process here could listen at this address or name."""
-    with socket.socket() as probe:
-        try:
-            probe.bind((found, 0))
-        except OSError:
-            return False
-    return True

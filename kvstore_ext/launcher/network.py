@@ -79,13 +79,30 @@ def own_address(ssh_connection: str | None = None) -> str:
     """Returns the one address to tell the other hosts.
 
     `ssh_connection` is the variable SSH_CONNECTION, "client port server port": the address by
-    which the launcher reached this host is the best there is, unless it came from the host itself.
+    which the launcher reached this host is the best there is, unless it came from the host itself,
+    or the variable from another host: srun hands on that of the one where somebody has logged in.
     """
-    if ssh_connection:
-        address = ipaddress.ip_address(ssh_connection.split()[2].partition("%")[0])
-        if address.version == 4 and not address.is_loopback:
-            return str(address)
-    return outward_addresses()[0]
+    reached_at = _reached_at(ssh_connection or "")
+    return outward_addresses()[0] if reached_at is None else reached_at
+
+
+def _reached_at(ssh_connection: str) -> str | None:
+    """Returns the address at which sshd was reached; None where that is none for other hosts."""
+    try:
+        address = ipaddress.IPv4Address("".join(ssh_connection.split()[2:3]))
+    except ValueError:  # IPv6, or UNKNOWN, where sshd was given something else than a connection
+        return None
+    return str(address) if not address.is_loopback and is_own(str(address)) else None
+
+
+def is_own(address: str) -> bool:
+    """Returns whether a process here can listen at this address or name."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
 
 
 def address_towards(other: str) -> str:
