@@ -45,9 +45,14 @@ class Attempts:
         return "" if self._ended_well or not self._failures else str(self._failures[-1])
 
     async def run(self) -> int:
-        """Returns 0 when an attempt has ended well, the status of the last failure otherwise."""
+        """Returns 0 when an attempt has ended well, the status of the last failure otherwise.
+
+        A hangup, or Ctrl-C, that was ignored before stays so: nohup has it, and a shell's `&`.
+        """
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        unless_ignored = (signal.SIGINT, signal.SIGHUP)
+        ended_by = [each for each in unless_ignored if signal.getsignal(each) != signal.SIG_IGN]
+        for number in (signal.SIGTERM, *ended_by):
             loop.add_signal_handler(number, self._stop, number)
         while True:
             self._job = self._make(self._next_options())

@@ -78,7 +78,7 @@ class Job:
             stderr=stderr,
             universal_newlines=True,
             start_new_session=True,
-            preexec_fn=ending.with_parent(),
+            preexec_fn=_as_in_a_terminal(),
         )
         for stream, take in (
             (self._launcher.stdout, self._output.put),
@@ -208,6 +208,20 @@ def _clean() -> dict[str, str]:
     """Returns the environment without what the tests' own process or user has set for MXNet."""
     prefixes = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_")
     return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+
+
+def _as_in_a_terminal() -> Callable[[], None]:
+    """Returns what the launcher's process does first: tests may run under nohup, or behind &,
+    where the launcher would ignore what a terminal sends, as they do."""
+    end_with_parent = ending.with_parent()
+
+    def begin() -> None:
+        if end_with_parent is not None:
+            end_with_parent()
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
+    return begin
 
 
 def _read(stream: IO[str], take: Callable[[str], None]) -> None:

@@ -157,6 +157,19 @@ def test_nothing_outlives_the_launcher(job: Job, number: signal.Signals, status:
     job.assert_gone()
 
 
+@pytest.mark.parametrize("name", ["HUP", "INT"])
+def test_a_signal_that_was_ignored_before_ends_no_job(job: Job, name: str) -> None:
+    """nohup has a launcher begin so, and a shell's script one behind which it has put `&`."""
+    job.entry = ["sh", "-c", f"trap '' {name}; exec \"$@\"", "sh", *job.entry]
+    worker = "echo up; until [ -e go ]; do sleep 0.1; done; echo went on"
+    job.start("-n", "1", "--server-command", "true", "sh", "-c", worker)
+    job.wait_for_line("[worker 0] up")
+    job.signal(signal.Signals[f"SIG{name}"])
+    (job.directory / "go").touch()
+    assert job.wait() == 0, job.errors
+    assert "[worker 0] went on" in job.lines
+
+
 def test_descendants_do_not_outlive_their_worker(job: Job) -> None:
     worker = "setsid sleep 1000 & sleep 1000 & echo done"
     assert job.run("-n", "2", "--server-command", "true", "sh", "-c", worker) == 0
