@@ -80,7 +80,8 @@ class Attempts:
             self._job.fail(failure)
 
     def _next_options(self) -> Options:
-        options, attempt = self._options, len(self._failures)
+        hosts = self._hosts()[: self._options.hosts_needed]
+        options, attempt = replace(self._options, hosts=tuple(hosts)), len(self._failures)
         if not options.restarts:
             return options
         environment = {**options.environment, NAME: str(attempt)}
@@ -88,8 +89,7 @@ class Attempts:
             environment[TRACE] = os.path.join(environment[TRACE], f"attempt-{attempt}")
         logs = os.path.join(options.log_dir, f"attempt-{attempt}") if attempt else options.log_dir
         os.makedirs(logs, exist_ok=True)
-        hosts = self._hosts()[: options.hosts_needed]
-        return replace(options, environment=environment, log_dir=logs, hosts=tuple(hosts))
+        return replace(options, environment=environment, log_dir=logs)
 
     def _hosts(self) -> list[Host]:
         """Returns the hosts that can be used: without those that are gone, where there are spare

@@ -260,6 +260,15 @@ def test_a_host_that_never_answers_is_replaced(job: Job, tmp_path: Path, sync: l
     assert sorted(line for line in job.lines if "up" in line) == ["[worker 0] up", "[worker 1] up"]
 
 
+def test_no_more_hosts_are_used_than_are_needed(job: Job, tmp_path: Path) -> None:
+    """Without --restarts, too: what --dry-run shows is what is started."""
+    (job.directory / "some").write_text("first\ngone\n")
+    arguments = ["-H", "some", "--interface", "lo", "-n", "2", "-s", "1", *SERVE, "--no-secure"]
+    arguments += ["--hosts-needed", "1", "echo", "up"]
+    assert job.run(*arguments, environment=stand_ins(tmp_path / "programs")) == 0, job.errors
+    assert sorted(job.lines) == ["[worker 0] up", "[worker 1] up"]
+
+
 def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
     """Its connection ends, and a worker that waits for it has said whom it waits for."""
     hostfile = job.directory / "some"
