@@ -121,12 +121,15 @@ def address_towards(other: str) -> str:
 def notice_silence(connection: Connection) -> None:
     """Has the kernel ask after a silent other end, and end the connection after a minute of it.
 
-    The other host may have lost its power without a word.
+    The other host may have lost its power without a word. An end that has let nothing more come for
+    that minute, while there is more to come than buffers hold, counts as gone as well.
     """
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    # While something sent is not acknowledged Linux asks nothing, and sends again for 15 minutes.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
 
 
 def free_port(address: str, wanted: int = 0, share: int = 0, shares: int = 1) -> int:
