@@ -74,11 +74,15 @@ class Link:
     async def greeting(self, stray: Callable[[bytes], None]) -> Message | None:
         """Waits for the supervisor and returns its first message, None when it never came.
 
-        Whatever else arrives before goes to `stray`.
+        Whatever else arrives before goes to `stray`. Its last line may have no end, as of a login
+        shell that has run `echo -n`.
         """
         while True:
             line = await self._line()
-            if line == GREETING:
+            if line.endswith(GREETING):
+                before = line[: -len(GREETING)]
+                if before:
+                    stray(before + b"\n")
                 break
             stray(line)
             if not line.endswith(b"\n"):

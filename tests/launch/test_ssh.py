@@ -6,11 +6,13 @@ import re
 import signal
 import socket
 import sys
+from pathlib import Path
 
 import pytest
 
 from .jobs import STAY, STOCK, STUBBORN, Job
 from .sshd import HOSTS, Sshd
+from .stand_ins import stand_ins
 
 
 def options(sshd: Sshd) -> list[str]:
@@ -124,6 +126,18 @@ def test_host_that_does_not_answer(job: Job, limit: str, status: int, message: s
     assert f"on {HOSTS[0]} " in error
     assert message in error
     assert job.processes() == {}
+
+
+def test_a_login_shell_that_does_not_end_its_line(job: Job, tmp_path: Path) -> None:
+    """What it says stands in the log, on a line of its own."""
+    environment = stand_ins(tmp_path / "programs")
+    ssh = tmp_path / "programs" / "ssh"
+    ssh.write_text(ssh.read_text().replace("exec sh", "printf 'one\\nhello'; exec sh"))
+    (job.directory / "hosts").write_text("there\n")
+    arguments = ["-n", "1", "-H", "hosts", "--interface", "lo", "--server-command", "true"]
+    arguments += ["--no-secure", "echo", "up"]
+    assert job.run(*arguments, environment=environment) == 0, job.errors
+    assert job.log("worker-0") == "one\nhello\nup\n"
 
 
 def test_interpreter_that_is_not_there(job: Job, sshd: Sshd) -> None:
