@@ -97,7 +97,7 @@ def _lost_host(suspects: Sequence[Running]) -> Host | None:
     """Returns the host of the first of these whose connection has ended."""
     for each in suspects:
         if each.ended.done() and each.ended.result().lost:
-            return each.process.host
+            return each.place
     return None
 
 

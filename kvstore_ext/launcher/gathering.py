@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import secrets
 from collections import defaultdict
-from typing import Callable
+from typing import Callable, Sequence
 
 from . import network, proof
 from .agent import TOKEN_NAME
 from .direct import END_LIMIT, DirectStarter
 from .far_ends import supervisor_command
-from .hosts import Host
+from .hosts import Host, host_called
 from .orders import Orders
 from .output import Sink
 from .processes import Process
@@ -36,6 +36,7 @@ class GatheringStarter:
     """Starts `name` once for all processes, for the launchers mpi and slurm.
 
     `command_for` makes its command from the addresses, "host:port", that the tasks may try.
+    `hosts` are those of the hostfile.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class GatheringStarter:
         interface: str | None,
         python: str,
         sink: Sink,
+        hosts: Sequence[Host],
     ) -> None:
         self._name = name
         self._command_for = command_for
         self._interface = interface
         self._sink = sink
+        self._hosts = hosts
         self._direct = DirectStarter(lambda host: supervisor_command(python))
         # Only this job's tasks know it: from their environment, which ps does not show.
         self._token = secrets.token_hex(32)
@@ -92,7 +95,8 @@ class GatheringStarter:
         if hello is None:
             text = f"{process.name} could not be started: its supervisor has gone"
             raise StartError(text, 1, sink)
-        return Running(process, hello["host"], link, sink)
+        told = hello["host"]
+        return Running(process, told, link, sink, place=host_called(told, self._hosts))
 
     async def close(self) -> None:
         if self._server:

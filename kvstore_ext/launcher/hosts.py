@@ -81,3 +81,16 @@ def deal_workers(hosts: Sequence[Host], count: int) -> list[Host]:
 def deal_servers(hosts: Sequence[Host], count: int) -> list[Host]:
     """Deals `count` servers to the hosts in turn; slots are for workers."""
     return list(itertools.islice(itertools.cycle(hosts), count))
+
+
+def host_called(name: str, hosts: Sequence[Host]) -> Host | None:
+    """Returns the one of these hosts that calls itself so, with its domain or without; None where
+    no host does, or more than one."""
+    found = [host for host in hosts if host.name == name]
+    found = found or [host for host in hosts if _short(host.name) == _short(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _short(name: str) -> str:
+    """Returns the name of a host without a user before it, and without a domain."""
+    return name.rpartition("@")[2].partition(".")[0].lower()

@@ -158,7 +158,9 @@ class Job:
         except asyncio.TimeoutError:
             title = f"{process.name} on {process.host.name}"
             text = f"{title} did not start within {limit:g} s"
-            raise StartError(text, 1, sink, process.host) from None
+            # mpirun and srun start all processes or none, and do not say whose host is to blame.
+            gone = process.host if self._options.launcher == "ssh" else None
+            raise JobError(text, 1, sink, host=gone) from None
         running.ended.add_done_callback(lambda ended: self._process_ended(running, ended))
         self._running.append(running)
 

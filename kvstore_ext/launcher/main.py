@@ -169,4 +169,4 @@ def make_starter(
 
     name = "srun" if options.launcher == "slurm" else "mpirun"
     sink = Sink(name, options.log_dir, terminal)
-    return GatheringStarter(name, command_for, options.interface, python, sink)
+    return GatheringStarter(name, command_for, options.interface, python, sink, options.hosts)

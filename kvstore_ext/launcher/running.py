@@ -40,13 +40,21 @@ class Running:
     `was_stopped`: the launcher had it end. `gone` is done when nothing it started is left either.
     `account` is what it tells of itself.
     `silence`: seconds after which its supervisor gives up a launcher that gives no sign of life.
+    `place` is the host of the hostfile that it runs on: the planned one unless srun chose another.
     """
 
     def __init__(
-        self, process: Process, host: str, link: Link, sink: Sink, silence: float | None = None
+        self,
+        process: Process,
+        host: str,
+        link: Link,
+        sink: Sink,
+        silence: float | None = None,
+        place: Host | None = None,
     ) -> None:
         self.process = process
         self.host = host
+        self.place = place or process.host
         self.link = link
         self.sink = sink
         self._silence = silence
@@ -89,11 +97,11 @@ class Running:
         try:
             received = await asyncio.wait_for(self.link.receive(), limit)
         except asyncio.TimeoutError:
-            text, host = f"{self.title} does not answer", self.process.host
+            text, host = f"{self.title} does not answer", self.place
             raise StartError(text, 1, self.sink, host) from None
         if received is None:
             text = f"{self.title}: its supervisor has gone"
-            raise StartError(text, 1, self.sink, self.process.host)
+            raise StartError(text, 1, self.sink, self.place)
         if "error" in received[0]:
             message = received[0]
             raise StartError(f"{self.title}: {message['error']}", message["status"])

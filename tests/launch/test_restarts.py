@@ -269,6 +269,20 @@ def test_no_more_hosts_are_used_than_are_needed(job: Job, tmp_path: Path) -> Non
     assert sorted(job.lines) == ["[worker 0] up", "[worker 1] up"]
 
 
+def test_an_srun_that_starts_nothing_has_no_host_replaced(job: Job, tmp_path: Path) -> None:
+    """It waits in a queue, say, and nobody knows which of the hosts it waits for."""
+    environment = stand_ins(tmp_path / "programs")
+    srun = tmp_path / "programs" / "srun"
+    srun.write_text('#!/bin/sh\necho "$@" >>calls\nexec sleep 1000\n')
+    srun.chmod(0o755)
+    (job.directory / "some").write_text("first\nsecond\n")
+    arguments = ["--launcher", "slurm", "-H", "some", "--interface", "lo", "-n", "1", *SERVE]
+    arguments += ["--no-secure", "--start-timeout", "1", "--restarts", "1", "--hosts-needed", "1"]
+    assert job.run(*arguments, "true", environment=environment) == 1
+    calls = (job.directory / "calls").read_text()
+    assert re.findall(r"--nodelist=(\S+)", calls) == ["first", "first"]
+
+
 def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
     """Its connection ends, and a worker that waits for it has said whom it waits for."""
     hostfile = job.directory / "some"
