@@ -24,8 +24,8 @@ class JobError(Exception):
 
     `status` is what the launcher exits with, `sink` has the last lines of the process to blame,
     and `whose` says whose they are. `final`: another attempt is not wanted, or would end likewise.
-    `host` is the one that is gone, if that is the failure. `step` is the one after which a script
-    has failed, None where that is not known.
+    `suspect` is a process that others miss, and that has not ended. `step` is the one after which a
+    script has failed, None where that is not known.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class JobError(Exception):
         *,
         final: bool = False,
         host: Host | None = None,
+        suspect: Running | None = None,
         step: int | None = None,
     ) -> None:
         super().__init__(text)
@@ -44,8 +45,18 @@ class JobError(Exception):
         self.sink = sink
         self.whose = whose
         self.final = final
-        self.host = host
+        self._host = host
+        self._suspect = suspect
         self.step = step
+
+    @property
+    def host(self) -> Host | None:
+        """The host that is gone, if that is the failure: known once the job has ended. That of the
+        suspect is, unless the suspect has ended by then, as it does on a host that is just slow."""
+        suspect = self._suspect
+        if suspect is None or (suspect.ended.done() and not suspect.ended.result().lost):
+            return self._host
+        return self._host or suspect.place
 
 
 def say_failure(failure: JobError, say: Callable[[str], None]) -> None:
@@ -90,7 +101,7 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
     if culprit.ended.done():
         return JobError(text, ending.status, first.sink, host=host)
     whose = f"the last lines of {culprit.process.name}"
-    return JobError(text, ending.status, culprit.sink, whose, host=host)
+    return JobError(text, ending.status, culprit.sink, whose, host=host, suspect=culprit)
 
 
 def _lost_host(suspects: Sequence[Running]) -> Host | None:

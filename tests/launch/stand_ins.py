@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 # A host whose name begins with "gone" cannot be reached, as ssh says it.
+# What runs on one of the others finds its name in $host.
 _REFUSED = 'echo "ssh: connect to host $host port 22: Connection refused" >&2; exit 255'
 _SSH = f"""#!/bin/sh
 while [ "$1" != -- ]; do shift; done
-host=$2
+export host=$2
 case $host in gone*) {_REFUSED};; esac
 exec sh -c "$3"
 """

@@ -304,6 +304,49 @@ def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
     assert sorted(file.name for file in third)
 
 
+# The launcher, but for how long it waits for the end of what does not answer.
+IMPATIENT = """
+import sys
+from kvstore_ext.launcher import direct, job, main
+
+direct.END_LIMIT = job.END_LIMIT = 2.0
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_missed", "then"),
+    [(False, True, "third"), (True, True, "second"), (False, False, "second")],
+    ids=["without power", "hangs", "busy"],
+)
+def test_a_host_that_others_miss_and_that_does_not_answer_is_replaced(
+    job: Job, tmp_path: Path, answers: bool, is_missed: bool, then: str
+) -> None:
+    """As one without power, of which ssh hears later than others do. Either alone is not enough."""
+    if not answers:
+        job.entry = [sys.executable, "-c", IMPATIENT]
+    (job.directory / "some").write_text("first\nsecond\nthird\n")
+    reason = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no sign of life from worker 1\\"}'
+    stop = "true" if answers else "kill -STOP $PPID"
+    tell = f'{REPORT} "{reason}"' if is_missed else "true"
+    worker = f"""
+        if [ $KVSTORE_EXT_ATTEMPT = 1 ]
+        then echo on $host
+        elif [ $KVSTORE_EXT_LAUNCH_RANK = 1 ]
+        then {stop}; touch there; exec sleep 1000
+        else
+            until [ -e there ]; do sleep 0.1; done
+            {tell}
+            exit 1
+        fi
+    """
+    arguments = ["-H", "some", "--interface", "lo", "-n", "2", "-s", "1", *SERVE, "--no-secure"]
+    arguments += ["--restarts", "1", "--hosts-needed", "2", "sh", "-c", worker]
+    assert job.run(*arguments, environment=stand_ins(tmp_path / "programs")) == 0, job.errors
+    shown = sorted(line for line in job.lines if line.startswith("[worker"))
+    assert shown == ["[worker 0] on first", f"[worker 1] on {then}"]
+
+
 @pytest.mark.parametrize(
     ("needed", "found"),
     [("3", "--hosts-needed: found 3, and a hostfile of 2 hosts"), ("1", "slots for only 1")],
