@@ -18,6 +18,8 @@ def srun_command(
     command = ["srun", f"--ntasks={tasks}"]
     # In turn over the hosts; a server and a worker share a processor, and neither is tied to it;
     # a task that ends is no reason to end the others, which is for the launcher to say.
+    # Outside of an allocation Slurm counts one task a node then. How many processors that has is
+    # for `options` to say: any number from here would be too low in an allocation that has more.
     command += ["--distribution=cyclic", "--overcommit", "--cpu-bind=none"]
     command += ["--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--input=none"]
     if hosts:
