@@ -8,9 +8,9 @@ from xdist.workermanage import WorkerController
 # Of 25 s and more, the longest first, as `make test PYTEST_FLAGS=--durations=0` tells.
 _NAMES = """
 predict/simulation launch/restarts docs/commands training/slim_dp install/places
-launch/secure models/image_models failures/chaos training/equality examples/train_image
-benchmarks/figures training/overlap training/memory launch/told_to_end soak/soak
-training/drop_in security/secure_job launch/entries launch/watching
+launch/secure launch/hosts_needed models/image_models failures/chaos training/equality
+examples/train_image benchmarks/figures training/overlap training/memory launch/told_to_end
+soak/soak training/drop_in security/secure_job launch/entries launch/watching
 examples/train_sockeye check/hosts launch/local launch/ssh failures/training
 models/every_model benchmarks/training parts/codecs training/slim_dp_stores
 benchmarks/replay training/new_method launch/lost launch/unmodified training/api
