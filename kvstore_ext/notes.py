@@ -1,8 +1,15 @@
-"""What a process says of itself on standard error: a line at a time, with the package's name."""
+"""What a process says on standard error: a line at a time of itself, and warnings of its script."""
 from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
+from types import FrameType
+from typing import Optional
+
+# Whose frames lie between a script's line and what is to be said of it: Trainer and Module call
+# stores, too.
+_BETWEEN = ("kvstore_ext", "mxnet")
 
 
 def say(text: str) -> None:
@@ -10,3 +17,16 @@ def say(text: str) -> None:
     reader or a connection by ssh, is not to keep the caller from what it has to do next."""
     with contextlib.suppress(OSError, ValueError):
         print(f"kvstore_ext: {text}", file=sys.stderr, flush=True)
+
+
+def warn_script(text: str) -> None:
+    """Warns with the line of the script, however many calls of ours and of MXNet it is away."""
+    level = 1
+    frame: Optional[FrameType] = sys._getframe()
+    while frame is not None and _package_of(frame) in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
+
+
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

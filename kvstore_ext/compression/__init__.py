@@ -17,8 +17,8 @@ which method a store has, only what `Compression` and `StoreMethod` say of it. I
     in_words.py         how a snapshot's compression differs from a run's
 
 To add a method: its file here, its codec in the core with an entry in csrc/codecs/codec_list.cc,
-and its class in ../methods.py, which registers all. This package imports errors, spelling, config,
-keys, protocol and _core, and nothing else of kvstore_ext.
+and its class in ../methods.py, which registers all. This package imports errors, notes, spelling,
+config, keys, protocol and _core, and nothing else of kvstore_ext.
 """
 from .in_words import differing
 from .method import Compression, GradientCompression

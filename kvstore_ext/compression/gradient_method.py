@@ -1,7 +1,6 @@
 """A store that compresses gradients: which, when, and whose momentum it applies."""
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, List, Optional
 
 import mxnet as mx
@@ -11,6 +10,7 @@ from .. import _core
 from ..errors import ArrayMismatch
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key, storage, stype_of
+from ..notes import warn_script
 from .last_layer import last_declared
 from .momentum import take_momentum
 from .store_context import StoreContext
@@ -80,7 +80,7 @@ class GradientMethod(StoreMethod):
             self._last = self._last_layer()
             if not self._last and not self._warned:
                 self._warned = True
-                warnings.warn(self._no_last_layer(), stacklevel=6)  # the script's line
+                warn_script(self._no_last_layer())
         return self.excludes(name) or name in (self._last or ())
 
     def excluded(self) -> List[Key]:

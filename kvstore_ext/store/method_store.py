@@ -1,7 +1,6 @@
 """What a script may set, ask and tell of its store's method (StoreMethod)."""
 from __future__ import annotations
 
-import warnings
 from typing import Any, ContextManager, Mapping, Optional, Union
 
 import mxnet as mx
@@ -16,6 +15,7 @@ from ..compression import (
 from ..compression.store_method import StoreMethod
 from ..config import Options
 from ..errors import KVStoreError
+from ..notes import warn_script
 from .key_router import KeyRouter
 from .lane_store import LaneStore
 
@@ -146,17 +146,15 @@ class MethodStore(LaneStore):
                 "for sums to travel back, compressed, leave set_optimizer out: call "
                 "adopt_optimizer, and update by mx.optimizer.get_updater"
             )
-        warnings.warn(
+        warn_script(
             "the optimizer runs on the servers, so that parameters travel back, uncompressed; "
-            + why,
-            stacklevel=3,
+            + why
         )
 
     def _warn_of_unused_options(self) -> None:
         unused = [name for name in options_of_environment() if name not in OF_STORES]
         if unused and self.compression is None:
-            warnings.warn(
+            warn_script(
                 f"KVSTORE_EXT_OPTIONS has options of a compression, {', '.join(unused)}, but the "
-                f"store {self.type} compresses nothing; mx.kv.create('terngrad'), say, does",
-                stacklevel=3,
+                f"store {self.type} compresses nothing; mx.kv.create('terngrad'), say, does"
             )

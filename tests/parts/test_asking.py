@@ -94,3 +94,17 @@ def test_no_advice_is_given_that_was_followed_already() -> None:
     with pytest.warns(UserWarning, match="leave set_optimizer out: call adopt_optimizer"):
         store.set_optimizer(mx.optimizer.SGD())
     store.close()
+
+
+def test_a_warning_has_the_scripts_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which calls the store itself, or has Trainer do so."""
+    with pytest.warns(UserWarning, match="so that parameters travel back") as by_trainer:
+        trainer_of(kvstore="p3", compression_params="terngrad")._kvstore.close()
+    monkeypatch.setenv("KVSTORE_EXT_OPTIONS", '{"clip_sigma": 1}')
+    store = mx.kv.create("p3")
+    with pytest.warns(UserWarning, match="has options of a compression") as by_script:
+        store.init("key", mx.nd.zeros((3,)))
+    store.close()
+    given = [*by_trainer, *by_script]
+    ours = [warning.filename for warning in given if "compress" in str(warning.message)]
+    assert ours == [__file__] * 2
