@@ -68,8 +68,10 @@ class GradientCodec : public KeyCodec {
   SharedScaler shared_;
   // Made by Attach. Prepare's thread's, then under mutex_ while slices are encoded, then Discard's.
   std::unique_ptr<KeyEncoder> encoder_;
-  std::vector<float> wide_;      // a gradient that is not float32; of Prepare's thread
-  uint64_t round_ = 0;           // the last that was prepared; of Prepare's thread
+  std::vector<float> wide_;  // a gradient that is not float32; of Prepare's thread
+  // The last that was prepared or skipped. Of Prepare's thread, or the script's while no round is
+  // under way.
+  uint64_t round_ = 0;
   uint64_t earlier_rounds_ = 0;  // of earlier runs, whose random numbers have been used; likewise
   float round_scaler_ = 0;       // of the round: set before it is admitted, then only read
   std::mutex mutex_;             // of encoded_; and of the encoder, while slices are encoded

@@ -71,10 +71,11 @@ struct NotFinite : std::runtime_error {
 // and receives every slice's result; the next round comes after that. Round 0, the key's first
 // value, is only received, and so are results that are read once more.
 //
-// Encode and Receive may run for several slices at a time, on any threads; OnMessage runs on the
-// receiving thread, and awaited on the watchdog's, whatever else runs. Keep, Receive, Discard and
-// awaited are called under the key's lock: of KeyLane they use what describes the key, WriteInTurn
-// and RunLast, and nothing else.
+// Encode may run for several slices at a time, on any threads, also while others are received.
+// Keep, Receive, Discard, Skip and awaited are called under the key's lock, one at a time: of
+// KeyLane they use what describes the key, WriteInTurn and RunLast, and nothing else. Without that
+// lock the receiving thread calls CheckMessage and OnMessage. These two and awaited, which is the
+// watchdog's, may come while the round is prepared or encoded.
 class KeyCodec {
  public:
   virtual ~KeyCodec() = default;

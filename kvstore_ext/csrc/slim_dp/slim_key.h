@@ -89,7 +89,8 @@ class SlimKey : public KeyCodec {
   // round is admitted; then only read.
   const float* local_ = nullptr;
   float scaler_ = 0;
-  std::atomic<uint64_t> round_{0};  // the last that was prepared; the receiving thread asks
+  // The last that was prepared, or skipped by the script's thread; the receiving thread asks.
+  std::atomic<uint64_t> round_{0};
 };
 
 }  // namespace kvstore_ext
