@@ -90,20 +90,20 @@ class CoreKeeper:
 @server_half
 def make_half(options: Options) -> ServerHalf:
     """Has a server take part in selections, and go on from what another run has saved."""
-    slices = _core.SlimServer(silence=options.silence, patience=options.longest_wait)
-    keeper = CoreKeeper(slices)
+    slim_server = _core.SlimServer(silence=options.silence, patience=options.longest_wait)
+    keeper = CoreKeeper(slim_server)
 
     def answer_on(_server: _core.Server, desk: QuestionDesk) -> None:
         # It waits for rounds that wait for the answer to another question.
         desk.register(_STEP, keeper.answer, waits=True)
         desk.register(RESUME, keeper.resume)
 
-    return ServerHalf(answer_on, {"slim_dp": slices})
+    return ServerHalf(answer_on, {"slim_dp": slim_server})
 
 
 class CoreSelector:
-    """Rank 0's part, on a thread of its own for each selection, which changes nothing here; `begin`
-    and `join` are the script's thread's.
+    """Rank 0's part, on a thread of its own: one for each selection, or one for all that are due
+    while rank 0 is idle, which counts them here. The public calls are the script's thread's.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class CoreSelector:
         self._method = method
         self._thread = threading.Thread()
         self._resumed = threading.Event()
-        self._last = -1  # of those that were made while rank 0 was idle
+        self._last = -1  # selection that was made; of the thread of begin_idle, until that has ended
 
     def begin(self, selection: int, size: int, keys: List[int]) -> None:
         """Begins a selection of `size` parameters among keys in the model's order, once the last
