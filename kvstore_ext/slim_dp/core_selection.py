@@ -9,6 +9,7 @@ equal to the last one belongs to the core as far as there is room, in the order 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
 
 import numpy as np
@@ -168,10 +169,7 @@ class CoreSelector:
 
     def _await_round(self, round_: int, keys: List[int]) -> bool:
         """Whether it is complete; returns once it is, or will not be before all go on together."""
-        counts: Dict[int, int] = {}
-        for key in keys:
-            for _, _, _, server in self._worker.slices(key):
-                counts[server] = counts.get(server, 0) + 1
+        counts = self._slices_by_server(keys)
         while True:
             over = self._resumed.is_set()  # then no round is under way
             answers = self._ask_each(
@@ -188,9 +186,7 @@ class CoreSelector:
             for index, _, _, server in self._worker.slices(key)
         ]
         places = {name: place for place, (name, _) in enumerate(slices)}
-        counts: Dict[int, int] = {}
-        for _, server in slices:
-            counts[server] = counts.get(server, 0) + 1
+        counts = self._slices_by_server(keys)
         self._ask_each(
             counts,
             lambda server: {"round": selection * self._method.q, "slices": counts[server]},
@@ -215,6 +211,10 @@ class CoreSelector:
             counts,
             lambda server: {"least": least, "allowed": allowed[server], "selection": selection},
         )
+
+    def _slices_by_server(self, keys: List[int]) -> Dict[int, int]:
+        """How many of the keys' slices each server has, of those that have any."""
+        return Counter(server for key in keys for _, _, _, server in self._worker.slices(key))
 
     def _scale(self, servers: Dict[int, int], places: Dict[Tuple[int, int], int]) -> float:
         """The sum of |w| over that of |g|; 0 without updates."""
