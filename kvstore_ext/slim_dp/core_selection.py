@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, List, Tuple
 
 import numpy as np
 
@@ -58,34 +58,61 @@ class CoreKeeper:
         return {}, b""
 
     def answer(self, asked: Dict[str, Any], _data: bytes) -> Answer:
-        """A question has the store, and one of the steps below."""
-        store = asked["store"]
-        if "awaited" in asked:
-            round_, slices = asked["awaited"], asked["slices"]
-            return {"complete": self._server.await_round(store, round_, slices, _MOMENT)}, b""
-        if "round" in asked:
-            wanted = (store, asked["round"], asked["slices"])
-            self._selections[store] = self._server.await_selection(*wanted)
-            return {}, b""
-        selection = self._selections[store]
-        if "sums" in asked:
-            sums = [[*name, *both] for name, both in selection.sums().items()]
-            return {"sums": sums}, b""
-        if "c" in asked:
-            return {}, selection.sample(asked["c"], asked["step"]).tobytes()
-        if "bracket" in asked:
-            above = selection.divide(*asked["bracket"])
-            return {"above": above}, _packed(selection.count_upper())
-        if "upper" in asked:
-            return {}, _packed(selection.count_lower(asked["upper"]))
-        if "equal" in asked:
-            equal = selection.count_equal(asked["equal"])
-            return {"equal": [[*name, count] for name, count in equal.items() if count]}, b""
-        allowed = {(key, index): count for key, index, count in asked["allowed"]}
-        cores = selection.choose(asked["least"], allowed)
-        self._server.set_cores(asked["selection"], cores)
-        del self._selections[store]
+        """A question has the store, and what one of the steps at the end is called by."""
+        for name, step in self._STEPS.items():
+            if name in asked:
+                return step(self, asked)
+        raise LookupError(f"a selection has no step of {', '.join(asked)}")
+
+    def _of(self, asked: Dict[str, Any]) -> _core.CoreSelection:
+        return self._selections[asked["store"]]
+
+    def _await_round(self, asked: Dict[str, Any]) -> Answer:
+        wanted = (asked["store"], asked["awaited"], asked["slices"])
+        return {"complete": self._server.await_round(*wanted, _MOMENT)}, b""
+
+    def _begin(self, asked: Dict[str, Any]) -> Answer:
+        wanted = (asked["store"], asked["round"], asked["slices"])
+        self._selections[asked["store"]] = self._server.await_selection(*wanted)
         return {}, b""
+
+    def _sum_up(self, asked: Dict[str, Any]) -> Answer:
+        sums = self._of(asked).sums()
+        return {"sums": [[*name, *both] for name, both in sums.items()]}, b""
+
+    def _sample(self, asked: Dict[str, Any]) -> Answer:
+        return {}, self._of(asked).sample(asked["c"], asked["step"]).tobytes()
+
+    def _count_upper(self, asked: Dict[str, Any]) -> Answer:
+        selection = self._of(asked)
+        above = selection.divide(*asked["bracket"])
+        return {"above": above}, _packed(selection.count_upper())
+
+    def _count_lower(self, asked: Dict[str, Any]) -> Answer:
+        return {}, _packed(self._of(asked).count_lower(asked["upper"]))
+
+    def _count_equal(self, asked: Dict[str, Any]) -> Answer:
+        equal = self._of(asked).count_equal(asked["equal"])
+        return {"equal": [[*name, count] for name, count in equal.items() if count]}, b""
+
+    def _choose(self, asked: Dict[str, Any]) -> Answer:
+        allowed = {(key, index): count for key, index, count in asked["allowed"]}
+        cores = self._of(asked).choose(asked["least"], allowed)
+        self._server.set_cores(asked["selection"], cores)
+        del self._selections[asked["store"]]
+        return {}, b""
+
+    # By what a question has of its own, in the order of a selection.
+    _STEPS: ClassVar[Dict[str, Callable[[CoreKeeper, Dict[str, Any]], Answer]]] = {
+        "awaited": _await_round,
+        "round": _begin,
+        "sums": _sum_up,
+        "c": _sample,
+        "bracket": _count_upper,
+        "upper": _count_lower,
+        "equal": _count_equal,
+        "least": _choose,
+    }
 
 
 @server_half
@@ -120,7 +147,7 @@ class CoreSelector:
         self._method = method
         self._thread = threading.Thread()
         self._resumed = threading.Event()
-        self._last = -1  # selection that was made; of the thread of begin_idle, until that has ended
+        self._last = -1  # selection; changed by the thread of begin_idle, until that has ended
 
     def begin(self, selection: int, size: int, keys: List[int]) -> None:
         """Begins a selection of `size` parameters among keys in the model's order, once the last
