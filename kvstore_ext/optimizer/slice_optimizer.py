@@ -45,7 +45,8 @@ class SliceOptimizer:
     Not thread-safe: the loop's lock guards it.
 
     The result is that of one process which updates whole parameters: a slice's update count is its
-    own, and `num_update` what rank 0's most updated key had reached when the gradient was pushed.
+    own, and `num_update` what the most updated key had reached when the gradient was pushed, of the
+    lowest rank that takes part.
 
     Parameters
     ----------

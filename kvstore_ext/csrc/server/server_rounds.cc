@@ -81,6 +81,7 @@ void Server::Contribute(Key* key, const Message& message) {
     progress_[worker].late += Now() - slice.since;
   }
   slice.priority = message.priority;
+  // At last it is that of the lowest rank which takes part, in whatever order they come.
   if (worker == *heard.begin()) slice.step = message.header.workers_step;
   if (message.header.round > 0 && !message.text.empty()) slice.settings[worker] = message.text;
   CheckNotIdle(*key, slice);
