@@ -92,10 +92,6 @@ class UpdatedOnWorkers(SummedKey):
             self._sum /= self._method.gradient_divisor
         self._updater.function(self.name, self._sum, self._value)
 
-    def pushpull(self, values: Values, outs: Values, priority: int) -> None:
-        self.push(values, priority)
-        self.pull(outs, priority)
-
     def pull(self, outs: Values, priority: int) -> None:
         for out in outs:
             self._value.copyto(out)
