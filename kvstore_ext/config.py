@@ -1,4 +1,5 @@
-"""A store's options and its job: the only reader of what users set in the environment."""
+"""A store's options and its job: what stores and servers read of the environment. The launcher,
+check/ and security/ read what is theirs themselves."""
 from __future__ import annotations
 
 import json
@@ -16,7 +17,7 @@ MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 MAX_SECONDS = 86400
 MAX_TRACE_EVENTS = 1 << 30
-_MOST_NUMBER = (1 << 28) - 1  # ps-lite carries it in four bytes
+_MOST_NUMBER = (1 << 28) - 1  # so that it takes ps-lite, which puts 7 bits in a byte, four bytes
 NON_FINITE = ("keep", "skip", "raise")
 FOR_EVER = 1e9  # seconds, as the core has it (csrc/support/limits.h)
 

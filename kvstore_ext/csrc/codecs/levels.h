@@ -37,10 +37,10 @@ class Levels {
   const int workers_;
   size_t word_bytes_ = 0;
   size_t word_digits_ = 0;
-  // Words too long for a floating-point number are split at this digit, whose place has this value;
-  // 0 for others.
-  size_t low_digits_ = 0;
-  uint64_t low_span_ = 0;
+  // A word too long for a floating-point number is low + high * low_span_, each with digits of its
+  // own.
+  size_t low_digits_ = 0;  // how many `low` has: all of a word that is not split
+  uint64_t low_span_ = 0;  // the value of the first digit's place in `high`; 0 where there is none
 };
 
 }  // namespace kvstore_ext

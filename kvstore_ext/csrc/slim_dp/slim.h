@@ -72,7 +72,8 @@ struct CoreMessage {
   bool refused = false;  // a push was not counted
   Buffer members;        // see Subset::ToBuffer; nothing where the server asks for them
 
-  // As a message of type kMethod, in which key and slice are filled in later; and back.
+  // As a message of type kMethod, in which key and slice are filled in later; and back. Its
+  // encoding is kSkipped where a push was refused, and its round the selection.
   Message Pack() const;
   static CoreMessage Unpack(const Message& message);
 };

@@ -64,7 +64,8 @@ enum class Encoding : uint8_t {
   kPlain,    // numbers of the key's type
   kEncoded,  // by the key's codec
   kSkipped,  // a worker's gradient is not finite, so that the round does not count: nothing, or,
-             // for a value that the server updates, the value as it was
+             // for a value that the server updates, the value as it was. With a message of type
+             // kMethod it means what the method says
 };
 
 // Fixed part of every message, little endian as every machine that MXNet runs on.
