@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -183,6 +182,7 @@ class Server {
     bool starting = false;           // so that it has another limit
     bool uneven = false;             // whether different numbers of batches may be the reason
   };
+  class Longest;  // of several waits
 
   // server_joins.cc has how workers come; server_gate.cc, what messages must fit; server_rounds.cc,
   // the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_idle.cc, how they go without
@@ -236,7 +236,7 @@ class Server {
   std::string Overdue();
   Wait LongestWait(const std::set<int>& missing, const std::set<int>& present = {}) const;
   std::string InTurn(const Wait& wait) const;
-  void LookAt(const Key& key, const Wait& longest, const std::function<void(Wait)>& consider) const;
+  void LookAt(const Key& key, Longest* longest) const;
   std::set<int> MissingIn(const std::set<int>& heard) const;
   std::string Suspicion(const std::set<int>& late) const;
   void TellWaiting(const Wait& wait, const std::string& why);

@@ -22,6 +22,32 @@ std::string WhichDid(const std::set<int>& present) {
 
 }  // namespace
 
+// The wait that began first, of those for any of some workers by any of others, or of all where
+// those are none.
+class Server::Longest {
+ public:
+  Longest(const std::set<int>& missing, const std::set<int>& present)
+      : missing_(missing), present_(present) {
+    wait_.since = Now();
+  }
+
+  // Whether one that began then is to be considered.
+  bool IsAfter(double since) const { return since < wait_.since; }
+
+  void Consider(Wait wait) {
+    if (!AnyAmong(missing_, wait.missing) || !AnyAmong(present_, wait.present)) return;
+    wait_ = std::move(wait);
+  }
+
+  // Without `what` where nothing waits.
+  Wait Take() { return std::move(wait_); }
+
+ private:
+  const std::set<int>& missing_;
+  const std::set<int>& present_;
+  Wait wait_;
+};
+
 void Server::CheckDeadlines() {
   std::string failure;
   {
@@ -110,56 +136,56 @@ void Server::Tell(int worker, const Message& message) {
   links_[worker]->SendControl(message);
 }
 
-// The one that began first, of those for any of these workers by any of these, or of all; without
-// `what` where nothing waits.
 Server::Wait Server::LongestWait(const std::set<int>& missing, const std::set<int>& present) const {
-  Wait longest;
-  longest.since = Now();
-  const auto consider = [&](Wait wait) {
-    if (AnyAmong(missing, wait.missing) && AnyAmong(present, wait.present)) {
-      longest = std::move(wait);
-    }
-  };
-  if (!hosts_.empty() && joined_.size() < links_.size() && greeted_since_ < longest.since) {
+  Longest longest(missing, present);
+  if (!hosts_.empty() && joined_.size() < links_.size() && longest.IsAfter(greeted_since_)) {
     const std::set<int> joined = RanksOf(joined_);
     const std::set<int> others = Missing(joined, options_.workers);
-    const std::string what = others.size() == 1 ? "opened its store" : "opened their store";
-    consider({greeted_since_, others, joined, what, true, false});
+    Wait wait{greeted_since_, others, joined,
+              others.size() == 1 ? "opened its store" : "opened their store"};
+    wait.starting = true;
+    longest.Consider(std::move(wait));
   }
-  for (const auto& key : keys_) LookAt(key.second, longest, consider);
+  for (const auto& key : keys_) LookAt(key.second, &longest);
   for (const auto& open : meetings_.open()) {
     const Meetings::Meeting& meeting = open.second;
-    if (meeting.since >= longest.since) continue;
+    if (!longest.IsAfter(meeting.since)) continue;
     // Idle workers included, which come to those that go on meanwhile.
-    consider({meeting.since, Missing(meeting.present, options_.workers), meeting.present,
-              open.first.second, false, true});
+    Wait wait{meeting.since, Missing(meeting.present, options_.workers), meeting.present,
+              open.first.second};
+    wait.uneven = true;
+    longest.Consider(std::move(wait));
   }
-  if (!left_.empty() && left_since_ < longest.since) {
-    consider({left_since_, Missing(left_, options_.workers), left_, "closed its last store"});
+  if (!left_.empty() && longest.IsAfter(left_since_)) {
+    longest.Consider(
+        {left_since_, Missing(left_, options_.workers), left_, "closed its last store"});
   }
-  return longest;
+  return longest.Take();
 }
 
-void Server::LookAt(const Key& key, const Wait& longest,
-                    const std::function<void(Wait)>& consider) const {
+void Server::LookAt(const Key& key, Longest* longest) const {
   const std::set<int> senders = key.scalers.senders();
-  if (!senders.empty() && key.scalers.since() < longest.since) {
+  if (!senders.empty() && longest->IsAfter(key.scalers.since())) {
     const std::string round = std::to_string(key.scalers.round());
-    consider({key.scalers.since(), MissingIn(senders), senders,
-              "sent the scaler of key " + key.name + ", round " + round, false, true});
+    Wait wait{key.scalers.since(), MissingIn(senders), senders,
+              "sent the scaler of key " + key.name + ", round " + round};
+    wait.uneven = true;
+    longest->Consider(std::move(wait));
   }
   for (const auto& numbered : key.slices) {
     const SliceState& slice = numbered.second;
     const std::set<int>& heard = slice.reduction->heard();
-    if ((heard.empty() && !slice.updating) || slice.since >= longest.since) continue;
+    if ((heard.empty() && !slice.updating) || !longest->IsAfter(slice.since)) continue;
     const std::string round = "key " + key.name + ", round " + std::to_string(slice.round);
     if (slice.updating) {
-      consider({slice.since, {}, {}, "updated " + round});
+      longest->Consider({slice.since, {}, {}, "updated " + round});
       continue;
     }
     const bool in_training = slice.round > 0;
-    consider({slice.since, MissingIn(heard), heard,
-              (in_training ? "pushed " : "initialised ") + round, false, in_training});
+    Wait wait{slice.since, MissingIn(heard), heard,
+              (in_training ? "pushed " : "initialised ") + round};
+    wait.uneven = in_training;
+    longest->Consider(std::move(wait));
   }
 }
 
