@@ -184,63 +184,73 @@ class Server {
   };
   class Longest;  // of several waits
 
-  // server_joins.cc has how workers come; server_gate.cc, what messages must fit; server_rounds.cc,
-  // the rounds, from OnInit, OnPush, OnPull and OnScaler on; server_idle.cc, how they go without
-  // workers; server_limits.cc, CheckDeadlines and what says who is late; server.cc, how a job fails
-  // and ends.
+  // server_joins.cc: how workers come.
+  void RefuseGreeting(int worker, const std::string& host, const std::string& job_name);
+  void OnJoin(const Message& message);
+  void Share(const Message& join);
+
+  // server_gate.cc: what messages must fit.
   void CheckFits(const Message& message);
   void CheckPause(const Message& message);
   void CheckInit(const Message& message);
   void CheckPush(const Message& message);
-  void RefuseGreeting(int worker, const std::string& host, const std::string& job_name);
-  void OnMessage(const Message& message);
   void TakeIn(const Message& whole);
   std::string Unread();
-  void OnDamage(const Damaged& damage);
-  void OnJoin(const Message& message);
-  void Share(const Message& join);
+
+  // server_rounds.cc: what workers send of a slice comes together, and goes out again.
+  void DeclareSlice(Key* key, const Message& message);
+  std::unique_ptr<Reduction> ReductionFor(const SliceName& name,
+                                          const SliceDeclaration& declaration);
   void OnInit(const Message& message);
   void OnPush(const Message& message);
   void OnPull(const Message& message);
   void OnScaler(const Message& message);
-  void OnSparse(const Message& meet);
+  void Contribute(Key* key, const Message& message);
+  // Throws std::runtime_error for a worker that is idle, and so takes part in no round.
+  void CheckWorks(int worker, const Key& key) const;
+  void CompareSettings(const Key& key, const SliceState& slice) const;
+  void CompleteIfAllHaveCome(const SliceName& name, Key* key, SliceState* slice);
+  void Complete(const SliceName& name, Key* key, SliceState* slice);
+  void QueueUpdate(const SliceName& name, const Key& key, SliceState* slice, Buffer gradient);
+  void AnswerScalers(uint64_t id, Key* key);
+  void Publish(const SliceName& name, SliceState* slice);
+  void SendResult(int worker, const SliceName& name, uint64_t round, int priority,
+                  SliceAnswer answer);
+
+  // server_idle.cc: how rounds go without workers.
   void OnIdle(const Message& message);
+  void OnSparse(const Message& meet);
+  void CheckNotLeftBehind(int worker) const;
+  void TellBehind();
+  void CheckNotIdle(const Key& key, const SliceState& slice) const;
+  void CheckNotIdle(const std::set<int>& present, const std::string& what) const;
+  void Resume();
+  std::set<int> MissingIn(const std::set<int>& heard) const;
+
+  // server_limits.cc: what waits how long, and who is late.
+  void CheckDeadlines();
+  bool LosesWorkers(std::string* which);
+  std::string Overdue();
+  std::string InTurn(const Wait& wait) const;
+  void TellWaiting(const Wait& wait, const std::string& why);
+  void Tell(int worker, const Message& message);
+  // The one that began first, of those for any of `missing` by any of `present`, or of all where
+  // these are none; without `what` where nothing waits.
+  Wait LongestWait(const std::set<int>& missing, const std::set<int>& present = {}) const;
+  void LookAt(const Key& key, Longest* longest) const;
+  std::string Suspicion(const std::set<int>& late) const;
+
+  // server.cc: what messages do, and how a job fails and ends.
+  void OnMessage(const Message& message);
+  void OnDamage(const Damaged& damage);
   void Forward(const Message& message);
   void OnMeet(const Message& message);
   void CheckMeetings() const;
   void OnLeave(const Message& message);
   void SayFarewell();
-  void Describe(Key* key, const Message& message);
-  std::unique_ptr<Reduction> Reduce(const SliceName& name, const SliceDeclaration& declaration);
-  void Contribute(Key* key, const Message& message);
-  // Throws std::runtime_error for a worker that is idle, and so takes part in no round.
-  void CheckWorks(int worker, const Key& key) const;
   void CheckNotLeft(const std::set<int>& present, const std::string& what) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
-  void CompareSettings(const Key& key, const SliceState& slice) const;
-  void CheckNotLeftBehind(int worker) const;
-  void CheckNotIdle(const std::set<int>& present, const std::string& what) const;
-  void CheckNotIdle(const Key& key, const SliceState& slice) const;
-  void AnswerScalers(uint64_t id, Key* key);
-  void CompleteIfAllHaveCome(const SliceName& name, Key* key, SliceState* slice);
-  void Complete(const SliceName& name, Key* key, SliceState* slice);
-  void TellBehind();
-  void Resume();
-  void QueueUpdate(const SliceName& name, const Key& key, SliceState* slice, Buffer gradient);
-  void Publish(const SliceName& name, SliceState* slice);
-  void SendResult(int worker, const SliceName& name, uint64_t round, int priority,
-                  SliceAnswer answer);
   void ToAll(MessageType type, const std::string& text = "");
-  void CheckDeadlines();
-  bool LosesWorkers(std::string* which);
-  std::string Overdue();
-  Wait LongestWait(const std::set<int>& missing, const std::set<int>& present = {}) const;
-  std::string InTurn(const Wait& wait) const;
-  void LookAt(const Key& key, Longest* longest) const;
-  std::set<int> MissingIn(const std::set<int>& heard) const;
-  std::string Suspicion(const std::set<int>& late) const;
-  void TellWaiting(const Wait& wait, const std::string& why);
-  void Tell(int worker, const Message& message);
   Key& KeyOf(uint64_t id);
   SliceState& SliceOf(const SliceName& name);
 

@@ -9,7 +9,7 @@
 namespace kvstore_ext {
 
 // Compares what the workers say of a key, slice by slice as they say it.
-void Server::Describe(Key* key, const Message& message) {
+void Server::DeclareSlice(Key* key, const Message& message) {
   const auto declaration = SliceDeclaration::Unpack(message.text);
   key->declarations[message.peer] = declaration;
   for (const auto& worker : key->declarations) {
@@ -30,15 +30,15 @@ void Server::Describe(Key* key, const Message& message) {
     if (other.offset == declaration.offset && other.elements == declaration.elements) return;
     throw std::runtime_error("workers cut key " + declaration.name + " differently");
   }
-  // Whatever Reduce throws, no slice is ever without a reduction.
+  // Whatever ReductionFor throws, no slice is ever without a reduction.
   SliceState slice;
   slice.elements = declaration.elements;
-  slice.reduction = Reduce({message.header.key, message.header.slice}, declaration);
+  slice.reduction = ReductionFor({message.header.key, message.header.slice}, declaration);
   key->slices.emplace(message.header.slice, std::move(slice));
 }
 
-std::unique_ptr<Reduction> Server::Reduce(const SliceName& name,
-                                          const SliceDeclaration& declaration) {
+std::unique_ptr<Reduction> Server::ReductionFor(const SliceName& name,
+                                                const SliceDeclaration& declaration) {
   SliceContext context;
   context.name = name;
   context.declaration = declaration;
@@ -57,7 +57,7 @@ std::unique_ptr<Reduction> Server::Reduce(const SliceName& name,
 
 void Server::OnInit(const Message& message) {
   Key& key = keys_[message.header.key];
-  Describe(&key, message);
+  DeclareSlice(&key, message);
   Contribute(&key, message);
 }
 

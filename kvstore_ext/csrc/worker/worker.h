@@ -245,7 +245,7 @@ class Worker {
 
   uint64_t HandInMemory(int server);  // worker_joins.cc: how it comes to its servers
 
-  // worker.cc: how a job fails and ends.
+  // worker.cc: what messages do, and how a job fails and ends.
   void OnMessage(Message message);
   void OnDamage(const Damaged& damage);
   void ActUpon(const Message& message);
