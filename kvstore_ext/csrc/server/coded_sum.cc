@@ -1,7 +1,6 @@
 #include "server/coded_sum.h"
 
-#include <cmath>
-
+#include "codecs/finite.h"
 #include "keys/gradient_codec.h"
 
 namespace kvstore_ext {
@@ -60,7 +59,7 @@ void CodedSum::Encode(uint64_t round) {
   value_ = Buffer();
   // Finite gradients may have a sum that is not, which says so as it does without compression.
   // Multiplied sums are none of those that codecs encode: levels, say, would not be whole.
-  if (all_encoded && factor == 1 && !std::isnan(codec_->Codec::Scaler(values, slice.elements))) {
+  if (all_encoded && factor == 1 && AllFinite(DType::kFloat32, sum.data.get(), slice.elements)) {
     value_ = codec_->EncodeSum(values, slice.elements, scaler_, draws.From(slice.offset));
   }
   if (value_.data == nullptr) return SetPlain(sum);
