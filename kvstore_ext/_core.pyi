@@ -175,8 +175,6 @@ class Update:
     literal: str
     name: str
     dtype: int
-    elements: int
-    round: int
     step: int
     settings: str
     failed: bool

@@ -37,8 +37,6 @@ void BindUpdates(py::module_* module, ServerClass* server) {
       .def_readonly("name", &Update::name)
       .def_property_readonly("dtype",
                              [](const Update& update) { return static_cast<int>(update.dtype); })
-      .def_readonly("elements", &Update::elements)
-      .def_readonly("round", &Update::round)
       .def_readonly("step", &Update::step)
       .def_readonly("settings", &Update::settings)
       .def_readonly("failed", &Update::failed)
