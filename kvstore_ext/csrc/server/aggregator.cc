@@ -4,7 +4,7 @@
 
 namespace kvstore_ext {
 
-void Aggregator::Take(int rank, Contribution contribution) {
+void Aggregator::Note(int rank, Contribution contribution) {
   heard_.insert(rank);
   if (non_finite_) return;
   if (!deterministic_) return AddNow(contribution);
@@ -28,11 +28,7 @@ void Aggregator::AddNow(const Contribution& contribution) {
     // The first worker's values become the sum where that is possible: most slices are never
     // copied.
     const Buffer& values = contribution.values;
-    sum_ = values;
-    if (!contribution.disposable && values.size > 0) {
-      sum_ = Buffer::Allocate(values.size);
-      std::memcpy(sum_.data.get(), values.data.get(), values.size);
-    }
+    sum_ = contribution.disposable || values.size == 0 ? values : values.Copy();
     wide_ = SumTypeOf(dtype_) == dtype_;
   } else {
     if (!wide_) WidenFirst();

@@ -36,15 +36,15 @@ class Aggregator {
   // Adds a worker's values. Those that are `disposable` may be overwritten.
   // Precondition: !heard().count(rank) and values.size == elements * SizeOf(dtype).
   void Add(int rank, const Buffer& values, bool disposable) {
-    Take(rank, {values, disposable, false, false});
+    Note(rank, {values, disposable, false, false});
   }
 
   // Adds a worker's encoded values; throws std::invalid_argument where they are none.
   // Precondition: there is an AddEncoded.
-  void AddBytes(int rank, const Buffer& bytes) { Take(rank, {bytes, false, true, false}); }
+  void AddBytes(int rank, const Buffer& bytes) { Note(rank, {bytes, false, true, false}); }
 
   // Notes a worker that has nothing to add.
-  void AddNothing(int rank) { Take(rank, {Buffer(), false, false, true}); }
+  void AddNothing(int rank) { Note(rank, {Buffer(), false, false, true}); }
 
   // Notes a worker whose values are not finite: the round's sum has no meaning.
   void AddNonFinite(int rank);
@@ -77,7 +77,7 @@ class Aggregator {
     bool nothing = false;
   };
 
-  void Take(int rank, Contribution contribution);
+  void Note(int rank, Contribution contribution);
   void AddNow(const Contribution& contribution);
   void AddWide(const Contribution& contribution);
   void WidenFirst();

@@ -17,12 +17,6 @@ UpdateHeader HeaderOf(const Buffer& bytes) {
   return Load<UpdateHeader>(bytes.data.get());
 }
 
-Buffer Copy(const Buffer& values) {
-  Buffer copy = Buffer::Allocate(values.size);
-  if (values.size > 0) std::memcpy(copy.data.get(), values.data.get(), values.size);
-  return copy;
-}
-
 double SumOfMagnitudes(const Buffer& values) {
   return kernels().magnitudes(reinterpret_cast<const float*>(values.data.get()),
                               values.size / sizeof(float));
@@ -118,7 +112,7 @@ void SlimSlice::Finish(uint64_t round) {
         cores_[0] = std::make_shared<Core>(Subset(elements_, options_.core_share == 1));
       }
       if (!options_.fixed()) {
-        snapshot_ = std::make_shared<Snapshot>(0, Copy(value_), Buffer());
+        snapshot_ = std::make_shared<Snapshot>(0, value_.Copy(), Buffer());
       }
     }
   }
@@ -216,7 +210,7 @@ void SlimSlice::Apply() {
   }
   zeros_ = 0;
   if (!full_ || options_.fixed()) return;
-  snapshot_ = std::make_shared<Snapshot>(pushed_, Copy(value_), sum);
+  snapshot_ = std::make_shared<Snapshot>(pushed_, value_.Copy(), sum);
 }
 
 // By element, how many workers have pushed it in this round.
