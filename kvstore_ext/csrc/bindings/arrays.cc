@@ -20,10 +20,9 @@ bool IsDenseLike(uintptr_t address, const std::vector<int64_t>& shape, int dtype
 }
 
 bool IsOnCpu(uintptr_t address) {
-  constexpr int kCpu = 1;  // memory that is pinned for a GPU is another device
   int device = 0, number = 0;
   LibMXNet::Check(LibMXNet::Get().array_context(ToHandle(address), &device, &number));
-  return device == kCpu;
+  return device == kCpuDevice;
 }
 
 }  // namespace

@@ -88,9 +88,7 @@ float* ToFloats(uintptr_t address, size_t elements) {
   }
   void* tensor = nullptr;
   LibMXNet::Check(mx.to_dlpack(array, &tensor));
-  float* data = *static_cast<float**>(tensor);  // DLTensor's first member
-  mx.free_dlpack(tensor);
-  return data;
+  return static_cast<float*>(TakeAddress(tensor));
 }
 
 void BindKernelUpdates(ServerClass* server) {

@@ -1,10 +1,12 @@
-// DLPack's structures, by which MXNet takes memory of ours as an NDArray without a copy.
+// DLPack's structures, by which MXNet takes memory of ours as an NDArray without a copy, and tells
+// where its own lies.
 #pragma once
 
 #include <cstdint>
 
 #include "support/buffer.h"
 #include "support/dtype.h"
+#include "transport/libmxnet.h"
 
 namespace kvstore_ext {
 
@@ -32,10 +34,9 @@ inline DLManagedTensor* ToDLPack(const Buffer& buffer, DType dtype) {
     int64_t shape;
   };
   auto* holder = new Holder{{}, buffer, static_cast<int64_t>(buffer.size / SizeOf(dtype))};
-  constexpr int kCpu = 1;
   constexpr uint8_t kFloat = 2;
   holder->tensor = {holder->buffer.data.get(),
-                    kCpu,
+                    kCpuDevice,
                     0,
                     1,
                     kFloat,
@@ -47,6 +48,13 @@ inline DLManagedTensor* ToDLPack(const Buffer& buffer, DType dtype) {
                     holder,
                     [](DLManagedTensor* tensor) { delete static_cast<Holder*>(tensor->manager); }};
   return &holder->tensor;
+}
+
+// Where the elements lie of the array of which MXNet has made a tensor; frees that.
+inline void* TakeAddress(void* tensor) {
+  void* address = static_cast<DLManagedTensor*>(tensor)->data;
+  LibMXNet::Get().free_dlpack(tensor);
+  return address;
 }
 
 }  // namespace kvstore_ext

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "engine/dlpack.h"
 #include "support/clock.h"
 
 namespace kvstore_ext {
@@ -14,7 +15,7 @@ struct Context {
   int device_type;
   int device_id;
 };
-constexpr Context kCpu = {1, 0};
+constexpr Context kCpu = {kCpuDevice, 0};
 constexpr int kCpuPrioritized = 3;
 // Has an operation that need not wait run on the thread that asks for it.
 constexpr int kAsync = 4;
@@ -57,9 +58,7 @@ class Array {
       status = mx.to_dlpack(handle_, &tensor);
     }
     LibMXNet::Check(status);
-    char* data = *static_cast<char**>(tensor);  // DLTensor's first member
-    mx.free_dlpack(tensor);
-    return data;
+    return static_cast<char*>(TakeAddress(tensor));
   }
 
  private:

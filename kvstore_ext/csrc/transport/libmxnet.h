@@ -18,6 +18,10 @@ namespace kvstore_ext {
 
 using NDArrayHandle = void*;
 
+// MXNet's number of the CPU among devices, and DLPack's; memory that is pinned for a GPU has
+// another one.
+constexpr int kCpuDevice = 1;
+
 // An engine operation's way to say that it has ended; laid out as mxnet's CallbackOnComplete.
 struct OnComplete {
   void (*callback)(void* engine, void* param, const void* dmlc_error);
