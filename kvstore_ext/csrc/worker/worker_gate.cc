@@ -95,7 +95,7 @@ std::string Worker::Unread() {
     std::lock_guard<std::mutex> lock(key.mutex);
     if (!key.busy || header.slice >= key.arrived.size()) return false;
     const bool is_result = header.type == MessageType::kResult;
-    if (is_result && header.round + 1 != key.rounds) return false;
+    if (is_result && !key.IsLast(header.round)) return false;
     // A core is waited for before the round can leave; or after that, where it came with a refusal.
     const bool before = !is_result && header.encoding != Encoding::kSkipped;
     return before ? !key.admitted : !key.arrived[header.slice];

@@ -36,7 +36,7 @@ void Worker::Key::SendAgain(const Slice& slice) {
   worker->tasks_.Run(priority, [this, again = round, &slice] {
     if (IsMissing(slice)) worker->TrySendSlice(*again, slice);
     std::unique_lock<std::mutex> own(mutex);
-    if (busy && again->number + 1 == rounds) worker->Arrived(this, again->encoding, &own);
+    if (busy && IsLast(again->number)) worker->Arrived(this, again->encoding, &own);
   });
 }
 
@@ -50,7 +50,7 @@ void Worker::Key::WriteInTurn(uint64_t number, Encoding encoding, std::function<
     }
     worker->statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
     std::unique_lock<std::mutex> lock(mutex);
-    if (busy && number + 1 == rounds) worker->Arrived(this, encoding, &lock);
+    if (busy && IsLast(number)) worker->Arrived(this, encoding, &lock);
   });
 }
 

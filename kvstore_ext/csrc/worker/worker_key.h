@@ -31,8 +31,13 @@ class Worker::Key : public KeyLane {
   void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) override;
   void RunLast(std::function<void()> task) override;
 
-  // The servers from which something must come before the operation ends. Under the mutex.
+  // The servers from which something must come before the operation ends. Under the mutex, as the
+  // two below.
   std::set<int> AwaitedServers() const;
+
+  // The round that was begun last, which an operation is about: with kPull that is its result.
+  uint64_t last_round() const { return rounds - 1; }
+  bool IsLast(uint64_t number) const { return number == last_round(); }
 
   Worker* const worker;
   const uint64_t id;

@@ -77,7 +77,7 @@ std::string Worker::WhatOf(const std::set<int>& lost) {
     for (int server : key->AwaitedServers()) {
       if (lost.count(server) == 0) continue;
       return "no answer from " + Who("server", lost) + " for key " + key->declared.name +
-             ", round " + std::to_string(key->rounds - 1);
+             ", round " + std::to_string(key->last_round());
     }
   }
   return "no sign of life from " + Who("server", lost);
@@ -90,7 +90,7 @@ std::string Worker::Overdue(Key* key) {
   if (!key->busy || Now() - key->since < Limits::Later(limit)) return "";
   const std::set<int> servers = key->AwaitedServers();
   const std::string what = "key " + key->declared.name + ", round " +
-                           std::to_string(key->rounds - 1) + ", within " + Seconds(limit);
+                           std::to_string(key->last_round()) + ", within " + Seconds(limit);
   if (servers.empty()) return Named("this worker has not written the results of " + what);
   return Named("no answer from " + Who("server", servers) + " for " + what);
 }
@@ -103,7 +103,7 @@ std::string Worker::Unanswered(Key* key, double seconds, std::set<int>* servers)
   *servers = key->AwaitedServers();
   if (servers->empty()) return "";
   return WhoHave("server", *servers) + " not answered for key " + key->declared.name + ", round " +
-         std::to_string(key->rounds - 1);
+         std::to_string(key->last_round());
 }
 
 // What no server tells of, since it is busy: who has not answered for so many seconds.

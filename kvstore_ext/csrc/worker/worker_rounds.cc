@@ -36,7 +36,7 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
     }
     ++key->rounds;
     key->kept.clear();
-    if (recorder_.Reach(key->rounds - 1)) MeasureClocks();
+    if (recorder_.Reach(key->last_round())) MeasureClocks();
   }
   {
     std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
@@ -51,7 +51,7 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
   auto round = std::make_shared<Round>();
   round->key = key;
   round->kind = operation.kind;
-  round->number = key->rounds - 1;
+  round->number = key->last_round();
   round->input = operation.input;
   round->root = operation.root;
   round->step = operation.step;
@@ -82,7 +82,7 @@ void Worker::Admit(Key* key, uint64_t number, Encoding encoding) {
   std::shared_ptr<Round> round;
   {
     std::lock_guard<std::mutex> lock(key->mutex);
-    if (!key->busy || key->admitted || number + 1 != key->rounds) return;
+    if (!key->busy || key->admitted || !key->IsLast(number)) return;
     key->admitted = true;
     round = key->round;
     round->encoding = encoding;
@@ -157,7 +157,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
 // not end while its input is being read.
 void Worker::NoteLeft(const Round& round, const Slice& slice) {
   std::lock_guard<std::mutex> lock(round.key->mutex);
-  if (round.number + 1 == round.key->rounds) round.key->left[slice.index] = true;
+  if (round.key->IsLast(round.number)) round.key->left[slice.index] = true;
 }
 
 Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
@@ -200,7 +200,7 @@ void Worker::OnResult(const Message& message) {
 
 // Under the key's lock.
 bool Worker::Awaits(const Key& key, const Header& header) {
-  return key.busy && header.round + 1 == key.rounds && header.slice < key.left.size() &&
+  return key.busy && key.IsLast(header.round) && header.slice < key.left.size() &&
          key.left[header.slice] && !key.arrived[header.slice];
 }
 
@@ -222,7 +222,7 @@ bool Worker::Take(Key* key, const Slice& slice, const Result& result) {
 bool Worker::Receive(Key* key, const Slice& slice, const Result& result) {
   const double begun = Now();
   const int64_t recorded_since = recorder_.Begin();
-  const bool written = key->codec->Receive(slice, key->rounds - 1, result, key->operation.output);
+  const bool written = key->codec->Receive(slice, key->last_round(), result, key->operation.output);
   statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
   if (recorder_.on() && key->operation.output != nullptr) {
     Event event = EventOfKey(EventKind::kWritten, *key);

@@ -16,10 +16,10 @@ Event Worker::EventOfKey(EventKind kind, const Key& key) {
   Event event;
   event.kind = kind;
   event.key = key.id;
-  event.round = static_cast<uint32_t>(key.rounds - 1);
+  event.round = static_cast<uint32_t>(key.last_round());
   event.priority = key.priority;
   event.message = static_cast<uint8_t>(!key.operation.opens_round() ? MessageType::kPull
-                                       : key.rounds == 1            ? MessageType::kInit
+                                       : key.IsLast(0)              ? MessageType::kInit
                                                                     : MessageType::kPush);
   return event;
 }
