@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 
 namespace kvstore_ext {
@@ -26,6 +27,12 @@ class Failure {
   std::string reason() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return reason_;
+  }
+
+  // Throws std::runtime_error with the reason, if there is one.
+  void ThrowIfSet() const {
+    const std::string known = reason();
+    if (!known.empty()) throw std::runtime_error(known);
   }
 
   // Waits for a failure; returns the reason, or an empty string once the time is over or nobody

@@ -66,7 +66,7 @@ void Worker::Await(const std::set<int>& servers, size_t least, const char* what,
     lock.unlock();
     Abort(Named("within " + Seconds(limit) + " " + WhoHave("server", missing) + " not " + what));
   }
-  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  failure_.ThrowIfSet();
 }
 
 void Worker::Meet(const std::string& what, bool waits) {
@@ -77,7 +77,7 @@ bool Worker::AwaitMeeting(const std::string& what, double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(seconds),
                     [&] { return met_.count(what) != 0 || !failure_.reason().empty(); });
-  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  failure_.ThrowIfSet();
   return met_.erase(what) > 0;
 }
 
@@ -121,7 +121,7 @@ Answer Worker::AwaitAnswer(uint64_t question) {
   const double later = Limits::Later(Limits::Later(limit));
   changed_.wait_for(lock, std::chrono::duration<double>(later),
                     [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
-  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  failure_.ThrowIfSet();
   const int server = asked_.at(question).server;
   asked_.erase(question);
   auto found = answers_.find(question);

@@ -1,6 +1,5 @@
 // A worker that has run out of work: store.join (worker.h, server/server_idle.cc).
 #include <chrono>
-#include <stdexcept>
 
 #include "worker/worker_key.h"
 
@@ -31,7 +30,7 @@ void Worker::NotifyWhenDone(MessageType type, IdleNotice notice) {
     changed_.wait(lock, [this] { return open_operations_ == 0; });
     notice.sparse = sparse_;
   }
-  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  failure_.ThrowIfSet();
   for (auto& link : links_) {
     link->SendControl(ControlMessage(type, notice.Pack()));
     notice.sparse.clear();
@@ -44,7 +43,7 @@ std::optional<uint64_t> Worker::AwaitDemand(double seconds) {
   changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] {
     return !demands_.empty() || resumptions_.size() == links_.size() || !failure_.reason().empty();
   });
-  if (!failure_.reason().empty()) throw std::runtime_error(failure_.reason());
+  failure_.ThrowIfSet();
   if (demands_.empty()) return std::nullopt;
   Demand& first = demands_.front();
   const uint64_t number = first.number;
