@@ -40,7 +40,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
     } catch (const Damaged& damage) {
       OnDamage(damage);
     } catch (const std::exception& error) {
-      Abort("server " + std::to_string(rank_) + ": " + error.what());
+      Abort(Named(error.what()));
     }
   });
   watchdog_.Start(options_.limits.Interval(), [this] { CheckDeadlines(); });
@@ -78,7 +78,7 @@ void Server::OnDamage(const Damaged& damage) {
   std::unique_lock<std::mutex> lock(mutex_);
   const std::string text = damage.Told("worker", hosts_);
   lock.unlock();
-  Abort("server " + std::to_string(rank_) + ": " + text);
+  Abort(Named(text));
 }
 
 void Server::UseOptimizer(int32_t store) {
@@ -303,6 +303,10 @@ void Server::Stop() {
   for (auto& link : links_) link->Close();
   sender_.Stop();
   transport_->Stop();
+}
+
+std::string Server::Named(const std::string& what) const {
+  return "server " + std::to_string(rank_) + ": " + what;
 }
 
 Server::Key& Server::KeyOf(uint64_t id) {

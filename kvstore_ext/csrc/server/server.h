@@ -251,6 +251,7 @@ class Server {
   void CheckNotLeft(const std::set<int>& present, const std::string& what) const;
   void CheckNotLeft(const Key& key, const std::set<int>& heard, uint64_t round) const;
   void ToAll(MessageType type, const std::string& text = "");
+  std::string Named(const std::string& what) const;
   Key& KeyOf(uint64_t id);
   SliceState& SliceOf(const SliceName& name);
 

@@ -60,7 +60,7 @@ void Server::CheckDeadlines() {
       if (failure.empty()) failure = Overdue();
     }
   }
-  if (!failure.empty()) Abort("server " + std::to_string(rank_) + ": " + failure);
+  if (!failure.empty()) Abort(Named(failure));
 }
 
 // Whether workers give no sign of life any more. Says which once that is settled, and what others
