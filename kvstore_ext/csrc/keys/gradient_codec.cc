@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "keys/payload_sizes.h"
 #include "transport/gate.h"
 
 namespace kvstore_ext {
@@ -86,7 +87,7 @@ Buffer GradientCodec::TakeAll(const Slice& slice) {
   Buffer values = Buffer::Allocate(slice.length * sizeof(float));
   encoder_->TakeAll(slice.offset, slice.length, reinterpret_cast<float*>(values.data.get()));
   if (dtype == DType::kFloat32) return values;
-  Buffer narrow = Buffer::Allocate(slice.length * SizeOf(dtype));
+  Buffer narrow = Buffer::Allocate(PlainBytes(dtype, slice.length));
   Narrow(dtype, narrow.data.get(), values.data.get(), slice.length);
   return narrow;
 }
@@ -112,7 +113,7 @@ bool GradientCodec::Receive(const Slice& slice, uint64_t, const Result& result, 
 // Decoded, so that whatever is wrong with it shows while another one may still come.
 Result GradientCodec::Keep(const Slice& slice, const Result& result) const {
   if (result.encoding != Encoding::kEncoded) return KeyCodec::Keep(slice, result);
-  Buffer values = Buffer::Allocate(slice.length * SizeOf(lane().declaration().dtype));
+  Buffer values = Buffer::Allocate(PlainBytes(lane().declaration().dtype, slice.length));
   Decode(slice, result.payload, values.data.get());
   return {values, Encoding::kPlain};
 }

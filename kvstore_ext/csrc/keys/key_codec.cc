@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "keys/payload_sizes.h"
 #include "transport/gate.h"
 
 namespace kvstore_ext {
@@ -43,7 +44,7 @@ void KeyCodec::WritePlain(const Slice& slice, const Result& result, char* output
 
 void KeyCodec::CheckPlain(const Slice& slice, const Result& result) const {
   const SliceDeclaration& key = lane().declaration();
-  const size_t bytes = slice.length * SizeOf(key.dtype);
+  const size_t bytes = PlainBytes(key.dtype, slice.length);
   if (result.encoding == Encoding::kSkipped && result.payload.size == 0) return;
   if (result.encoding != Encoding::kEncoded && result.payload.size == bytes) return;
   throw std::runtime_error("key " + key.name + ": a server sent " +

@@ -15,7 +15,7 @@ bool Broadcast::Accept(const Message& message) {
                              " for the array of worker " + std::to_string(root));
   }
   const bool is_root = message.peer == root;
-  CheckBytes(message, is_root ? slice.elements * SizeOf(slice.dtype) : 0);
+  CheckBytes(message, is_root ? PlainBytes(slice.dtype, slice.elements) : 0);
   if (is_root) value_ = Kept(message);
   root_ = root;
   heard_.insert(message.peer);

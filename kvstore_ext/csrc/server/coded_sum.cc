@@ -76,7 +76,7 @@ void CodedSum::SetPlain(const Buffer& wide) {
   encoding_ = Encoding::kPlain;
   value_ = wide;
   if (slice.dtype == DType::kFloat32) return;
-  value_ = Buffer::Allocate(slice.elements * SizeOf(slice.dtype));
+  value_ = Buffer::Allocate(PlainBytes(slice.dtype, slice.elements));
   Narrow(slice.dtype, value_.data.get(), wide.data.get(), slice.elements);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "keys/payload_sizes.h"
 #include "keys/slice_declaration.h"
 #include "server/aggregator.h"
 #include "transport/gate.h"
@@ -123,7 +124,7 @@ class Reduction {
   void AddPlain(const Message& message, Aggregator* sum) const {
     const SliceDeclaration& slice = context_.declaration;
     const bool has_values = message.header.round > 0 || message.peer == 0;
-    CheckBytes(message, has_values ? slice.elements * SizeOf(slice.dtype) : 0);
+    CheckBytes(message, has_values ? PlainBytes(slice.dtype, slice.elements) : 0);
     if (has_values) {
       sum->Add(message.peer, message.payload, message.payload_is_ours);
     } else {

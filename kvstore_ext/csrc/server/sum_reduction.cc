@@ -38,7 +38,7 @@ bool SumReduction::TakeGradient(Buffer* gradient) {
 
 void SumReduction::MakePlain() {
   const SliceDeclaration& slice = context().declaration;
-  if (value_.size == slice.elements * SizeOf(slice.dtype)) return;
+  if (value_.size == PlainBytes(slice.dtype, slice.elements)) return;
   throw std::runtime_error(
       "an optimizer is to update key " + slice.name +
       ", of which there is no value: its last round, without one, did not count, because a "

@@ -1,4 +1,5 @@
 // What a worker tells a trace beside its slices (worker.h).
+#include "keys/payload_sizes.h"
 #include "support/clock.h"
 #include "worker/worker_key.h"
 
@@ -29,7 +30,7 @@ void Worker::RecordReady(const Key& key) {
   Event event = EventOfKey(EventKind::kReady, key);
   event.begin = InNanoseconds(key.operation.pushed);
   event.end = InNanoseconds(key.since);
-  event.bytes = static_cast<uint32_t>(key.declared.elements * SizeOf(key.declared.dtype));
+  event.bytes = static_cast<uint32_t>(PlainBytes(key.declared.dtype, key.declared.elements));
   recorder_.Record(event);
 }
 
