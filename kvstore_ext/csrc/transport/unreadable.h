@@ -40,13 +40,13 @@ class Unreadable {
     std::string why;
     double since = 0;
   };
-  using Place = std::tuple<int, MessageType, uint64_t, uint32_t>;  // peer, type, key, slice
+  using Origin = std::tuple<int, MessageType, uint64_t, uint32_t>;  // peer, type, key, slice
 
   void Note(const Message& message, const std::string& why);
 
   Gate* const gate_;
   std::mutex mutex_;  // of all below
-  std::map<Place, Entry> entries_;
+  std::map<Origin, Entry> entries_;
 };
 
 }  // namespace kvstore_ext
