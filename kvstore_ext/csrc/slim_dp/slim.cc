@@ -32,7 +32,7 @@ SlimOptions SlimOptions::Parse(const std::string& specification) {
   SlimOptions options;
   options.share = values.Number("alpha");
   options.core_share = values.Number("beta");
-  options.selection = values.Whole("q");
+  options.rounds_per_selection = values.Whole("q");
   options.delay = values.Whole("core_delay");
   options.server_rate = values.Number("server_lr");
   options.seed = values.Whole("seed");

@@ -18,12 +18,12 @@ namespace kvstore_ext {
 constexpr size_t kCoresKept = 2;
 
 struct SlimOptions {
-  double share = 1;             // of the elements that travel in a round: alpha
-  double core_share = 1;        // of those that always do: beta
-  uint64_t selection = 1;       // rounds from one choice of the core to the next: q
-  uint64_t delay = 0;           // rounds until a chosen core takes effect
-  double server_rate = 1;       // by which the servers multiply the mean of the updates
-  uint64_t seed = 0;            // of the explorers
+  double share = 1;                   // of the elements that travel in a round: alpha
+  double core_share = 1;              // of those that always do: beta
+  uint64_t rounds_per_selection = 1;  // from one choice of the core to the next: q
+  uint64_t delay = 0;                 // rounds until a chosen core takes effect
+  double server_rate = 1;             // by which the servers multiply the mean of the updates
+  uint64_t seed = 0;                  // of the explorers
   bool sends_indices = false;   // of the explorer, as the paper does; or the server draws it again
   bool mean_of_pushed = false;  // an element's mean is over who has pushed it; or over all workers
   std::string values;           // the compression of updates (see codec.h); empty for none
@@ -33,11 +33,11 @@ struct SlimOptions {
 
   // The selection whose core holds in a round: the first, 0, is of the initial parameters.
   uint64_t SelectionOf(uint64_t round) const {
-    return round <= delay + 1 ? 0 : (round - 1 - delay) / selection;
+    return round <= delay + 1 ? 0 : (round - 1 - delay) / rounds_per_selection;
   }
 
   // Whether all elements of the updates are pushed, for the next selection.
-  bool IsFull(uint64_t round) const { return round % selection == 0; }
+  bool IsFull(uint64_t round) const { return round % rounds_per_selection == 0; }
 
   // What its specification says: all of these, then, if values are compressed, the word "values:"
   // and the specification of their codec.

@@ -101,7 +101,7 @@ uint64_t SlimModel::SelectionIn(uint64_t round) const {
 
 // A core is selected from what a full round has made.
 uint64_t SlimModel::LastSelectionBy(uint64_t round) const {
-  return RoundOf(round) / options_.selection;
+  return RoundOf(round) / options_.rounds_per_selection;
 }
 
 const std::shared_ptr<const Core>& SlimModel::Find(Place place, uint64_t round) const {
