@@ -39,6 +39,11 @@ struct SlimOptions {
   // Whether all elements of the updates are pushed, for the next selection.
   bool IsFull(uint64_t round) const { return round % rounds_per_selection == 0; }
 
+  // How many bytes of an update are the indices of so many explored elements.
+  size_t IndexBytes(uint32_t explorers) const {
+    return sends_indices ? size_t{explorers} * sizeof(uint32_t) : 0;
+  }
+
   // What its specification says: all of these, then, if values are compressed, the word "values:"
   // and the specification of their codec.
   static const std::vector<MethodOption>& Table();

@@ -85,7 +85,6 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
   std::lock_guard<std::mutex> lock(part.mutex);
   DrawOnce(&part, slice, round);
   const UpdateHeader header = HeaderOf(part);
-  const bool sends_indices = model_->options().sends_indices;
   const Subset all = header.full != 0 ? Subset(slice.length, true) : Subset();
   const Subset& members = header.full != 0 ? all : part.together;
   Buffer encoded;
@@ -96,7 +95,7 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
     encoded = values_->Encode(values.data(), values.size(), scaler_, draws.From(slice.offset));
   }
   const size_t value_bytes = values_ != nullptr ? encoded.size : members.count() * sizeof(float);
-  const size_t index_bytes = sends_indices ? header.explorers * sizeof(uint32_t) : 0;
+  const size_t index_bytes = model_->options().IndexBytes(header.explorers);
   Buffer bytes = Buffer::Allocate(sizeof header + value_bytes + index_bytes);
   char* to = bytes.data.get();
   std::memcpy(to, &header, sizeof header);
@@ -107,7 +106,7 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
     std::memcpy(to, encoded.data.get(), encoded.size);
   }
   to += value_bytes;
-  if (sends_indices) {
+  if (index_bytes > 0) {
     part.together.ForEach([&](size_t i) {
       if (part.core->members.Has(i)) return;
       Store(to, static_cast<uint32_t>(i));

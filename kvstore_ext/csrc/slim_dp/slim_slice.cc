@@ -130,7 +130,7 @@ Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
                        declaration().offset);
     return Explore(core.members, header.explorers, stream);
   }
-  const size_t index_bytes = size_t{header.explorers} * sizeof(uint32_t);
+  const size_t index_bytes = options_.IndexBytes(header.explorers);
   Expect(bytes.size >= sizeof header + index_bytes, "it is shorter than its explorer's indices");
   const char* from = bytes.data.get() + bytes.size - index_bytes;
   Subset together = core.members;
@@ -146,7 +146,7 @@ Subset SlimSlice::Explored(const UpdateHeader& header, const Core& core,
 // Before anything is changed: what is added later has passed. Throws Unfit.
 void SlimSlice::CheckValues(const UpdateHeader& header, const Subset& together,
                             const Buffer& bytes) const {
-  const size_t count = header.full != 0 ? elements_ : together.count();
+  const size_t count = CountOf(header, together);
   const Buffer values = ValuesOf(header, bytes);
   try {
     if (values_ != nullptr) return values_->Check(count, values);
@@ -157,14 +157,18 @@ void SlimSlice::CheckValues(const UpdateHeader& header, const Subset& together,
 }
 
 Buffer SlimSlice::ValuesOf(const UpdateHeader& header, const Buffer& bytes) const {
-  const size_t indices = options_.sends_indices ? size_t{header.explorers} * sizeof(uint32_t) : 0;
-  return bytes.Range(sizeof header, bytes.size - sizeof header - indices);
+  const size_t behind = options_.IndexBytes(header.explorers);
+  return bytes.Range(sizeof header, bytes.size - sizeof header - behind);
+}
+
+size_t SlimSlice::CountOf(const UpdateHeader& header, const Subset& together) const {
+  return header.full != 0 ? elements_ : together.count();
 }
 
 void SlimSlice::AddTo(float* sum, const Buffer& bytes) const {
   const UpdateHeader header = HeaderOf(bytes);
   const Subset& together = together_[header.rank];
-  const size_t count = header.full != 0 ? elements_ : together.count();
+  const size_t count = CountOf(header, together);
   const Buffer encoded = ValuesOf(header, bytes);
   std::vector<float> decoded;
   const auto* values = reinterpret_cast<const float*>(encoded.data.get());

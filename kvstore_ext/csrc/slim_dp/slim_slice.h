@@ -72,7 +72,9 @@ class SlimSlice : public Reduction {
   void SetCore(uint64_t selection, Subset members);
   std::shared_ptr<const Core> CoreOf(uint64_t selection) const;
   Subset Explored(const UpdateHeader& header, const Core& core, const Buffer& bytes) const;
+  // An update's values as they travel, and how many they are.
   Buffer ValuesOf(const UpdateHeader& header, const Buffer& bytes) const;
+  size_t CountOf(const UpdateHeader& header, const Subset& together) const;
   void CheckValues(const UpdateHeader& header, const Subset& together, const Buffer& bytes) const;
 
   const SlimOptions options_;
