@@ -75,16 +75,20 @@ class GradientMethod(StoreMethod):
         return super().excludes(name) or (self._options.exclude_last and self._is_last(name))
 
     def plain(self, name: Key) -> bool:
-        """Whether it is excluded, or with exclude_last the last layer's; warns where no key is."""
+        """Whether it is excluded, or with exclude_last the last layer's; warns where no key is.
+
+        More than `excludes`, by which a key is declared: which keys were declared last is known
+        once all are. They have codecs then, so that each of their pushes is to travel plain.
+        """
         if self._options.exclude_last and self._last is None:
-            self._last = self._last_layer()
+            self._last = self._find_last_layer()
             if not self._last and not self._warned:
                 self._warned = True
                 warn_script(self._no_last_layer())
         return self.excludes(name) or name in (self._last or ())
 
     def excluded(self) -> List[Key]:
-        last = self._last_layer() if self._options.exclude_last else []
+        last = self._find_last_layer() if self._options.exclude_last else []
         return [name for name in self._context.keys if self.excludes(name) or name in last]
 
     def learn_last_layer(self, keys: List[Key]) -> None:
@@ -105,7 +109,7 @@ class GradientMethod(StoreMethod):
             return self._options.is_last(name, adopted.names.get(name))
         return name in (adopted.last_layer or ())
 
-    def _last_layer(self) -> List[Key]:
+    def _find_last_layer(self) -> List[Key]:
         """All of these keys; or, where a script has told its optimizer without a network, those
         that were declared last. Nothing where neither is known."""
         keys, adopted = self._context.keys, self._context.adopted
