@@ -58,20 +58,20 @@ class CarryOver:
     def __init__(
         self, context: StoreContext, method: str, codecs: Mapping[Key, Any]
     ) -> None:
+        self._context = context
         self._worker = context.worker
-        self._keys = context.keys
         self._rank = context.rank
         self._method = method
         self._codecs = codecs
 
     def fetch(self, whole: bool = True) -> Dict[str, Any]:
         """An entry for a dictionary of states; none where nothing is compressed."""
-        names = self._names()
-        if not names:
+        keys = self._context.keys_of_method()
+        if not keys:
             return {}
         mx.nd.waitall()
-        here = {name: self._here(name) for name in names}
-        there = {name: self._on_servers(self._keys[name]) for name in names if whole}
+        here = {name: self._here(name) for name in keys}
+        there = {name: self._on_servers(key) for name, key in keys.items() if whole}
         return entry(method=self._method, rank=self._rank, worker=here, servers=there)
 
     def put_back(self, states: Dict[Any, Any]) -> None:
@@ -91,20 +91,17 @@ class CarryOver:
             )
         mx.nd.waitall()
         nothing = (0, np.zeros(0, np.float32))
-        for name in self._names():
+        for name, key in self._context.keys_of_method().items():
             drawn, state = nothing if saved is None else saved["worker"].get(name, nothing)
             own = saved is not None and saved["rank"] == self._rank
             self._codecs[name].set_state(drawn, state if own else nothing[1])
             if self._rank == 0:
                 whole = nothing[1] if saved is None else saved["servers"].get(name, nothing[1])
-                self._put_on_servers(self._keys[name], drawn, whole)
+                self._put_on_servers(key, drawn, whole)
 
     def _here(self, name: Key) -> Tuple[int, np.ndarray]:
         codec = self._codecs[name]
         return codec.rounds(), codec.state()
-
-    def _names(self) -> List[Key]:
-        return [name for name, key in self._keys.items() if key.compressed]
 
     def _on_servers(self, key: KeyArrays) -> np.ndarray:
         """Of the whole key; empty where servers carry nothing over."""

@@ -58,3 +58,7 @@ class StoreContext:
     non_finite: _core.NonFinite
     push_details: Callable[[Key, int, bool], PushDetails]
     adopted: Adopted = field(default_factory=Adopted)
+
+    def keys_of_method(self) -> Dict[Key, KeyArrays]:
+        """Those of the dense keys that were declared with the method's codec."""
+        return {name: key for name, key in self.keys.items() if key.compressed}

@@ -138,8 +138,8 @@ class StoreMethod:
         self._context.adopted.learn(optimizer)
 
     def compressed_keys(self) -> List[Key]:
-        """The keys that are."""
-        return [key.name for key in self._keys()]
+        """The keys that were declared with the method's codec."""
+        return list(self._context.keys_of_method())
 
     def fetch(self, whole: bool = True) -> Dict[str, Any]:
         """What is carried over: an entry for a dictionary of states, or none; unless `whole`,
@@ -182,7 +182,7 @@ class StoreMethod:
         return {name: scaler for name, scaler in scalers.items() if scaler > 0}
 
     def _keys(self) -> List[KeyArrays]:
-        return [key for key in self._context.keys.values() if key.compressed]
+        return list(self._context.keys_of_method().values())
 
     def global_parameters(self) -> ContextManager[None]:
         """Has the script's parameters be the global ones for the block."""

@@ -40,6 +40,7 @@ class LocalTraining:
         self.chosen = -1  # the last selection that was begun
         self.model = _core.SlimModel(method.specification(()), context.rank)
         self._decides = context.rank == 0
+        self._context = context
         self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
@@ -50,7 +51,7 @@ class LocalTraining:
     def keys(self) -> Dict[Key, KeyArrays]:
         """Those that are trained locally, in the order of the model."""
         if not self._sized:
-            self._local = {name: key for name, key in self._keys.items() if key.compressed}
+            self._local = self._context.keys_of_method()
         return self._local
 
     @property
