@@ -161,7 +161,8 @@ class StoreMethod:
         """It takes part again; so many rounds of each dense key have gone without it."""
 
     def catch_up(self) -> None:
-        """Some have, and the script's arrays have the servers' values again."""
+        """Called after `end_idle` where rounds have gone without this worker, once the script's
+        arrays have the servers' values again."""
 
     def zeros(self) -> float:
         """The share of compressed elements that came out as 0."""

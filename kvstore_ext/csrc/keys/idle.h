@@ -11,8 +11,8 @@ namespace kvstore_ext {
 // How far keys have come, by key or by a sparse key's number in MXNet's own store.
 using Rounds = std::map<uint64_t, uint64_t>;
 
-// In the text of kIdle, rounds go without the worker from now on, and of kLeave. It has no
-// operation under way.
+// The text of kIdle, by which a worker asks that rounds go without it, and of kLeave. A worker that
+// sends either has no operation under way.
 struct IdleNotice {
   bool mean = false;  // see IdleWorkers::factor
   Rounds sparse;      // to server 0: begun in MXNet's own store, by number
@@ -22,7 +22,7 @@ struct IdleNotice {
   static IdleNotice Unpack(const std::string& text);
 };
 
-// In the text of kResume: all workers are idle, hence none is any more.
+// The text of kResume, by which a server answers once all workers are idle: none is any more.
 struct Resumption {
   std::set<int> missed;  // workers without which a round has gone here
   Rounds rounds;         // that are open here, by key; nothing where nobody has missed one

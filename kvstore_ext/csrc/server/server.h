@@ -36,8 +36,8 @@ namespace kvstore_ext {
 struct ServerOptions {
   int workers = 1;
   Limits limits;
-  uint32_t job = 0;      // a number, which what workers send has to carry
-  std::string job_name;  // that a launcher has given the job; without one the scheduler knows none
+  uint32_t job = 0;      // the job's number; workers' messages that have another one are refused
+  std::string job_name;  // the launcher's; without one the scheduler does not know the number
   bool shared_memory = false;  // takes memory from workers of this host for payloads
   // Methods that are more than a codec, by the first word of a declaration's method.
   std::map<std::string, std::shared_ptr<ServerMethod>> methods;
