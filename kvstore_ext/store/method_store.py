@@ -27,13 +27,13 @@ class MethodStore(LaneStore):
     method_name: Optional[str] = None
 
     def __init__(self, options: Optional[Options] = None) -> None:
-        method = None
+        compression = None
         if self.method_name is not None:
-            method = parse(self.method_name, **options_of_environment())
+            compression = parse(self.method_name, **options_of_environment())
         super().__init__(options or Options.from_environment(option_names()))
         self._router = KeyRouter(self._lane)
-        if method is not None:
-            self._router.compress(method)
+        if compression is not None:
+            self._router.compress(compression)
 
     def _finish(self) -> None:
         self._router.method.close()
@@ -79,13 +79,13 @@ class MethodStore(LaneStore):
         """
         self._check_open()
         of_name = {} if self.method_name is None else {"type": self.method_name}
-        method = parse(compression_params, **of_name, **options_of_environment())
-        if self.method_name not in (None, method.name):
+        compression = parse(compression_params, **of_name, **options_of_environment())
+        if self.method_name not in (None, compression.name):
             raise KVStoreError(
-                f"the store {self.method_name!r} cannot have the compression {method.name!r}; "
+                f"the store {self.method_name!r} cannot have the compression {compression.name!r}; "
                 f"mx.kv.create('p3') can, or leave out compression_params"
             )
-        self._router.compress(method)
+        self._router.compress(compression)
 
     def adopt_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Tells a compressing store of the optimizer with which the script updates parameters.
