@@ -1,8 +1,6 @@
 #include "transport/link.h"
 
 #include <algorithm>
-#include <cstring>
-#include <iterator>
 #include <limits>
 #include <stdexcept>
 
@@ -41,11 +39,6 @@ bool IsData(const Message& message) {
          type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kMethod;
 }
 
-// Of a round: it is read before the round ends.
-bool IsSlice(const Message& message) {
-  return message.header.type == MessageType::kPush || message.header.type == MessageType::kResult;
-}
-
 }  // namespace
 
 Link::Link(std::shared_ptr<Transport> transport, int peer,
@@ -58,6 +51,7 @@ Link::Link(std::shared_ptr<Transport> transport, int peer,
       gate_(gate),
       recorder_(recorder),
       signs_(Now()),
+      assemblies_(peer),
       estimator_(std::move(estimator)) {
   SetWindow(Window());
 }
@@ -219,7 +213,7 @@ bool Link::IsWhole(Message* message) {
   if (header.type == MessageType::kPing) SendControl(PongMessage(*message, NowInNanoseconds()));
   if (header.type == MessageType::kPong) OnPong(*message);
   if (header.credit > 0) TakeCredit(header.credit);
-  return message->payload.size == header.whole || Assemble(message);
+  return message->payload.size == header.whole || assemblies_.Add(message);
 }
 
 void Link::TakeCredit(size_t told) {
@@ -235,48 +229,6 @@ void Link::TakeCredit(size_t told) {
   if (estimator_) estimator_->Acknowledged(peer_, credit, Now());
   queue_.Release(credit);
   SendWhatFits();
-}
-
-bool Link::Assembly::HasRoomFor(const Message& part) const {
-  const size_t begin = part.header.offset, end = begin + part.payload.size;
-  const auto next = parts.lower_bound(part.header.offset);
-  if (part.header.whole != whole || end > whole) return false;
-  if (next != parts.end() && next->first < end) return false;
-  if (next == parts.begin()) return true;
-  const auto& before = *std::prev(next);
-  return before.first + before.second.size <= begin;
-}
-
-Buffer Link::Assembly::PutTogether() const {
-  Buffer payload = Buffer::Allocate(whole);
-  for (const auto& part : parts) {
-    std::memcpy(payload.data.get() + part.first, part.second.data.get(), part.second.size);
-  }
-  return payload;
-}
-
-bool Link::Assemble(Message* part) {
-  const Header& header = part->header;
-  const auto id = std::make_tuple(header.type, header.key, header.slice, header.round);
-  Assembly& assembly = assemblies_[id];
-  if (assembly.parts.empty()) assembly.whole = assembly.missing = header.whole;
-  if (!assembly.HasRoomFor(*part)) {
-    const std::string why =
-        "peer " + std::to_string(peer_) + " sent bytes " + std::to_string(header.offset) + " to " +
-        std::to_string(header.offset + part->payload.size) + " of " + std::to_string(header.whole) +
-        ", of which others have come, or of another number";
-    if (IsSlice(*part)) throw UnfitPart(why, *part);
-    throw Unfit(why);
-  }
-  if (!part->text.empty()) assembly.text = std::move(part->text);
-  assembly.missing -= part->payload.size;
-  assembly.parts[header.offset] = std::move(part->payload);
-  if (assembly.missing > 0) return false;
-  part->text = std::move(assembly.text);
-  part->payload = assembly.PutTogether();
-  part->payload_is_ours = true;
-  assemblies_.erase(id);
-  return true;
 }
 
 void Link::Acknowledge() {

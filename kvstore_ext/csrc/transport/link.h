@@ -3,15 +3,14 @@
 
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
 #include <vector>
 
 #include "support/send_queue.h"
 #include "support/task_threads.h"
 #include "trace/recorder.h"
+#include "transport/assembly.h"
 #include "transport/batch.h"
 #include "transport/gate.h"
 #include "transport/signs_of_life.h"
@@ -127,16 +126,6 @@ class Link {
  private:
   using Counts = std::array<std::atomic<uint64_t>, kMessageTypes>;  // by type of message
 
-  // What has come of a message. Memory is taken for that, and not for what it says is to come.
-  struct Assembly {
-    std::string text;
-    std::map<uint32_t, Buffer> parts;  // by offset
-    size_t whole = 0, missing = 0;     // bytes
-
-    bool HasRoomFor(const Message& part) const;
-    Buffer PutTogether() const;
-  };
-
   bool IsWhole(Message* message);
   void Owe(const Message& message);
   void Acknowledge();
@@ -145,7 +134,6 @@ class Link {
   void DispatchAll(Batch* batch);
   void SendSoon();
   void TakeCredit(size_t told);
-  bool Assemble(Message* part);
   bool PutsPayloads() const { return shares_ && !checks_; }
   bool Put(Message* message);
   void Fetch(Message* message);
@@ -171,8 +159,7 @@ class Link {
   Counts sent_{}, received_{};             // bytes
   Counts messages_sent_{}, messages_received_{};
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
-  // By type, key, slice and round; only the receiving thread's.
-  std::map<std::tuple<MessageType, uint64_t, uint32_t, uint64_t>, Assembly> assemblies_;
+  Assemblies assemblies_;          // the receiving thread's
   const std::shared_ptr<WindowEstimator> estimator_;
   std::atomic<bool> shares_{false};
   std::atomic<size_t> part_bytes_{0};

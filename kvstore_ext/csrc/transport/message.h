@@ -128,6 +128,11 @@ inline Buffer Kept(const Message& message) {
                                                               : message.payload.Copy();
 }
 
+// Whether it is of a round: it is read before the round ends.
+inline bool IsSlice(const Message& message) {
+  return message.header.type == MessageType::kPush || message.header.type == MessageType::kResult;
+}
+
 // Without what ps-lite and the network add.
 inline size_t BytesOf(const Message& message) {
   return sizeof(Header) + message.text.size() + message.payload.size;
