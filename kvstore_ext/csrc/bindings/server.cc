@@ -146,6 +146,56 @@ void BindQuestions(py::module_* module, ServerClass* server) {
       });
 }
 
+// What is saved of slices, and put back.
+void BindStates(ServerClass* server) {
+  server
+      ->def(
+          "carried_over",
+          [](const Server& self, uint64_t key, uint32_t slice) {
+            return ToArray(self.CarriedOver({key, slice}));
+          },
+          py::arg("key"), py::arg("slice"))
+      .def(
+          "carry_over",
+          [](Server& self, uint64_t key, uint32_t slice, uint64_t rounds, const Floats& values) {
+            self.CarryOver({key, slice}, rounds, ToVector(values));
+          },
+          py::arg("key"), py::arg("slice"), py::arg("rounds"), py::arg("values"))
+      .def(
+          "set_value",
+          [](Server& self, uint64_t key, uint32_t slice, const py::bytes& value) {
+            const Buffer buffer = ToBuffer(value);
+            py::gil_scoped_release without_gil;
+            self.SetValue({key, slice}, buffer);
+          },
+          py::arg("key"), py::arg("slice"), py::arg("value"));
+}
+
+// What a server tells of itself.
+void BindStatus(ServerClass* server) {
+  server->def("held_bytes", &Server::held_bytes, WithoutGil())
+      .def("progress",
+           [](const Server& self) {
+             std::vector<WorkerProgress> progress;
+             {
+               py::gil_scoped_release without_gil;
+               progress = self.progress();
+             }
+             py::list workers;
+             for (const WorkerProgress& each : progress) {
+               workers.append(py::make_tuple(each.pushes, each.late, each.missing));
+             }
+             return workers;
+           })
+      .def("traffic", [](const Server& self) {
+        const Traffic traffic = self.traffic();
+        const auto sum = [](const auto& bytes) {
+          return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+        };
+        return py::make_tuple(sum(traffic.sent), sum(traffic.received));
+      });
+}
+
 }  // namespace
 
 void BindServer(py::module_* module) {
@@ -171,55 +221,15 @@ void BindServer(py::module_* module) {
       .def("set_rank", &Server::SetRank)
       .def("greet", &Server::Greet, py::arg("worker"), py::arg("host"), py::arg("job_name"),
            WithoutGil())
-      .def(
-          "carried_over",
-          [](const Server& self, uint64_t key, uint32_t slice) {
-            return ToArray(self.CarriedOver({key, slice}));
-          },
-          py::arg("key"), py::arg("slice"))
-      .def(
-          "carry_over",
-          [](Server& self, uint64_t key, uint32_t slice, uint64_t rounds, const Floats& values) {
-            self.CarryOver({key, slice}, rounds, ToVector(values));
-          },
-          py::arg("key"), py::arg("slice"), py::arg("rounds"), py::arg("values"))
-      .def(
-          "set_value",
-          [](Server& self, uint64_t key, uint32_t slice, const py::bytes& value) {
-            const Buffer buffer = ToBuffer(value);
-            py::gil_scoped_release without_gil;
-            self.SetValue({key, slice}, buffer);
-          },
-          py::arg("key"), py::arg("slice"), py::arg("value"))
       .def("abort", &Server::Abort, WithoutGil())
       .def("await_failure", &Server::AwaitFailure, WithoutGil())
       .def("end_waits", &Server::EndWaits, WithoutGil())
       .def("over", &Server::Over, WithoutGil())
       .def("scheduler", &Server::scheduler, py::return_value_policy::reference_internal)
       .def("recorder", &Server::recorder, py::return_value_policy::reference_internal)
-      .def("held_bytes", &Server::held_bytes, WithoutGil())
-      .def("progress",
-           [](const Server& self) {
-             std::vector<WorkerProgress> progress;
-             {
-               py::gil_scoped_release without_gil;
-               progress = self.progress();
-             }
-             py::list workers;
-             for (const WorkerProgress& each : progress) {
-               workers.append(py::make_tuple(each.pushes, each.late, each.missing));
-             }
-             return workers;
-           })
-      .def("traffic",
-           [](const Server& self) {
-             const Traffic traffic = self.traffic();
-             const auto sum = [](const auto& bytes) {
-               return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
-             };
-             return py::make_tuple(sum(traffic.sent), sum(traffic.received));
-           })
       .def("stop", &Server::Stop, WithoutGil());
+  BindStates(&server);
+  BindStatus(&server);
   BindUpdates(module, &server);
   BindKernelUpdates(&server);
   BindQuestions(module, &server);
