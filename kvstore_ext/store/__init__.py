@@ -5,7 +5,8 @@ method is named here. One thread calls a store at a time, the script's; what oth
 core, or says so. In reading order:
 
     p3_worker.py       the KVStore: takes keys and arrays, and hands them to the router
-    key_router.py      the store's keys: finds each one's policy, and calls it
+    store_keys.py      the store's keys, and how far each has come
+    key_router.py      finds each one's policy, and calls it
     summed_key.py      policies of dense keys: updated on the servers, or on the workers
     pushes.py          what accompanies a push
     unrecorded.py      calls within mx.autograd.record()
