@@ -12,6 +12,7 @@ _SSH = f"""#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 export host=$2
 case $host in gone*) {_REFUSED};; esac
+echo "$host" >>"${{0%/*}}/reached"
 exec sh -c "$3"
 """
 _RSYNC = f"""#!/bin/sh
@@ -23,7 +24,10 @@ echo "$@" >>copies
 
 
 def stand_ins(directory: Path) -> dict[str, str]:
-    """Makes both in a directory, and returns the environment in which they are found first."""
+    """Makes both in a directory, and returns the environment in which they are found first.
+
+    The file `reached` beside them gets a line for each supervisor: the name of its host.
+    """
     directory.mkdir()
     for name, script in (("ssh", _SSH), ("rsync", _RSYNC)):
         (directory / name).write_text(script)
