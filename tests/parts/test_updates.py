@@ -11,6 +11,7 @@ import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
+from kvstore_ext.optimizer.native_updater import NativeUpdater
 from kvstore_ext.optimizer.updates_slices import updates_slices
 
 WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
@@ -210,3 +211,21 @@ def test_an_optimizer_that_fails_on_a_sparse_key_ends_the_job() -> None:
         store.push(3, mx.nd.ones((4, 3)).tostype("row_sparse"))
     with pytest.raises(kvstore_ext.ClusterError):
         store.close()
+
+
+def test_float32_weights_stay_when_another_store_gets_an_optimizer() -> None:
+    """Without them each step is lost, being less than half of a float16's last digit."""
+    failures: list[str] = []
+    updater = NativeUpdater(failures.append)
+
+    def set_optimizer(store: int) -> None:
+        optimizer = mx.optimizer.SGD(learning_rate=1e-4, multi_precision=True)
+        updater.set_optimizer(store, optimizer, {})
+
+    set_optimizer(0)
+    value, ones = (mx.nd.ones((3,), dtype="float16") for _ in range(2))
+    for _ in range(8):
+        updater(5, ones, value)
+        set_optimizer(1)
+    assert failures == []
+    np.testing.assert_array_equal(value.asnumpy(), np.full(3, 1 - 8e-4, dtype=np.float16))
