@@ -13,7 +13,7 @@ from tests.support.results import assert_same_bits, load
 from tests.support.tasks.snapshots import RUNS
 
 OPTIONS = {"slice_bytes": 400, "deterministic": True}
-ALONE = ("servers", "workers", "residuals", "slim")  # each in a job that is killed
+ALONE = ("servers", "workers", "residuals", "slim", "two")  # each in a job that is killed
 TOGETHER = tuple(kind for kind in RUNS if kind not in ALONE)  # all but the last are left alone
 
 

@@ -178,6 +178,30 @@ class SlimRun(Run):
         return {**self.script.values(), **everywhere}
 
 
+class TwoRuns(Run):
+    """Of two stores, in the snapshots of one."""
+
+    def __init__(self) -> None:
+        self.runs = (GluonRun("adam", True), BareRun("adam"))
+        self.store = self.runs[0].store
+        self.store.include_run_of(self.runs[1].store)
+
+    def begin(self) -> None:
+        for run in self.runs:
+            run.begin()
+
+    def step(self) -> None:
+        for run in self.runs:
+            run.step()
+
+    def values(self) -> dict[str, np.ndarray]:
+        return {
+            f"{number} {name}": value
+            for number, run in enumerate(self.runs)
+            for name, value in run.values().items()
+        }
+
+
 RUNS: dict[str, Callable[[], Run]] = {
     "servers": lambda: GluonRun("adam", True),
     "workers": lambda: GluonRun("sgd", False),
@@ -193,6 +217,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "whole": lambda: BareRun("lamb"),  # whose updates need whole parameters
     "sparse": SparseRun,
     "slim": lambda: SlimRun(core_delay=1),
+    "two": TwoRuns,  # behind all others, whose stores' numbers it would change
 }
 
 
