@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from typing import Any, Iterator
 
+import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext import KVStoreError, OptionError, Options, _core, compression
+from kvstore_ext import KVStoreError, OptionError, Options, P3Worker, _core, compression
 from kvstore_ext.compression import TYPES
 from kvstore_ext.compression.options import specification
 from kvstore_ext.methods import OneBit, SlimDP, TernGrad
@@ -113,6 +115,22 @@ def test_options_of_the_environment_are_shared_out(monkeypatch: pytest.MonkeyPat
         Options.from_environment()
     with pytest.raises(OptionError, match=r"'zoo'; the .*a compression's exclude, .*clip_sigma"):
         Options.from_dict({"zoo": 1}, compression.option_names())
+
+
+def test_options_of_a_compression_that_a_store_does_not_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KVSTORE_EXT_OPTIONS", '{"slice_bytes": 100, "clip_sigma": 3}')
+    plain, compressed = P3Worker(), P3Worker()
+    unused = "has options of a compression, clip_sigma, but the store .* compresses nothing"
+    with pytest.warns(UserWarning, match=unused):
+        plain.init(0, mx.nd.ones((3,)))
+    compressed.set_gradient_compression({"type": "terngrad"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        compressed.init(0, mx.nd.ones((3,)))
+    plain.close()
+    compressed.close()
 
 
 def test_a_misspelt_option_is_answered_with_the_right_one() -> None:

@@ -25,7 +25,7 @@ def job(module_cluster: Cluster) -> Job:
     )
 
 
-@pytest.mark.parametrize("name", [*CHECKS, "closing_is_final"])
+@pytest.mark.parametrize("name", [*CHECKS, "stores_share_their_options", "closing_is_final"])
 def test_in_a_cluster(job: Job, name: str) -> None:
     assert_kept(job, name)
 

@@ -22,10 +22,16 @@ def closing_is_final(store: mx.kvstore.KVStore) -> None:
             call(0, mx.nd.ones((1,)))
 
 
+def stores_share_their_options(_: mx.kvstore.KVStore) -> None:
+    with pytest.raises(kvstore_ext.OptionError, match="the stores of a process share their opt"):
+        kvstore_ext.P3Worker(kvstore_ext.Options(slice_bytes=1000))
+
+
 def main(module: str) -> None:
     store = mx.kv.create("p3")
     for promise, check in importlib.import_module(module).CHECKS.items():
         attempt(promise, check, store)
+    attempt("stores_share_their_options", stores_share_their_options, store)
     attempt("closing_is_final", closing_is_final, store)
 
 
