@@ -74,18 +74,20 @@ def test_workers_get_the_same_bits_through_memory_and_through_the_network(
 
 
 def test_what_finds_no_room_takes_the_network(cluster: Cluster) -> None:
-    # Worker 2's slices wait for the others', in more blocks than there are; and a slice is longer
-    # than all blocks together.
+    # Worker 2's slices wait for the others', in more blocks than there are; or the only slice is
+    # longer than all blocks together, whose parts lie there until the last has come.
     elements = 2_000_003
     how = {"workers": 3, "servers": 1}
     jobs = [
         cluster.run(train, "", elements, options={"deterministic": True, **options}, **how)
-        for options in ({"slice_bytes": 100_000}, {"slice_bytes": 4_000_000},
+        for options in ({"slice_bytes": 100_000}, {"slice_bytes": 10_000_000},
                         {"shared_memory": False})
     ]
     totals = {total for job in jobs for total in found(r"got (\d+, 0) refused", job)}
     assert len(totals) == 1
     assert min(shared(jobs[0]) + shared(jobs[1])) > 0
+    # Eleven pushes and their results; the first value and the array of one worker come on top.
+    assert max(shared(jobs[1])) < 2 * 11 * 4 * elements
 
 
 def test_most_slices_of_one_host_lie_in_memory(cluster: Cluster) -> None:
