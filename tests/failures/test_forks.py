@@ -1,6 +1,8 @@
 """A process with stores that forks amid its rounds: it goes on, and its child ends by itself."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.cluster import Cluster
@@ -12,6 +14,7 @@ import ctypes, os, sys
 
 import kvstore_ext
 import mxnet as mx
+import numpy as np
 
 # As what forks by itself in C, and holds Python's lock, like subprocess before Python 3.10.
 fork = {"os": os.fork, "C": ctypes.PyDLL(None).fork}[sys.argv[1]]
@@ -23,15 +26,22 @@ for _ in range(20):
     store.pushpull(0, mx.nd.ones((300_000,)), out=weight)
     child = fork()
     if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
+        os._exit(5)
+    assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5
+expected = mx.nd.zeros((300_000,))
+update = mx.optimizer.get_updater(mx.optimizer.AdaGrad())
+for _ in range(20):
+    update(0, mx.nd.ones((300_000,)), expected)
+np.testing.assert_allclose(weight.asnumpy(), expected.asnumpy(), rtol=1e-6)
 store.close()
 """
 
 
 @pytest.mark.parametrize("how", ["os", "C"])
-def test_updates_that_are_under_way_come_to_their_end(how: str) -> None:
-    run_python("-c", ALONE, how, seconds=90)
+def test_updates_that_are_under_way_come_to_their_end(how: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ALONE)
+    run_python(script, how, seconds=90, fork=True)
 
 
 def train(store_name: str) -> None:
@@ -41,6 +51,7 @@ def train(store_name: str) -> None:
 
     import kvstore_ext
     import mxnet as mx
+    import numpy as np
     import pytest
 
     from tests.support.checks.slim_dp import open_store
@@ -57,7 +68,8 @@ def train(store_name: str) -> None:
                 store.push(0, weight)
             sys.exit(5)
         assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5, step
-    weight.wait_to_read()
+    # By the sum of both workers' gradients, or the mean of their updates.
+    np.testing.assert_array_equal(weight.asnumpy(), -6 if store_name == "p3" else -3)
     print("trained on")
 
 
