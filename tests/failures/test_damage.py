@@ -1,6 +1,7 @@
 """What is damaged on its way ends the job, where the option checksum looks for it."""
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -80,7 +81,7 @@ def test_a_bit_that_changes_on_its_way(
     )
     if not checksum:  # nobody notices
         job.wait()
-        assert any(worker.output.count(",") for worker in job.workers)
+        assert any(re.search(r"got \{[^}]+, ", worker.output) for worker in job.workers)
         return
     await_failure(*job.workers, *job.servers, *job.scheduler, seconds=LIMIT)  # no forks
     for process in job.processes:
