@@ -5,19 +5,23 @@ The points are those of tests/failures/test_matrix.py, which loses processes of 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 import pytest
 
 from benchmarks.cluster import Cluster as Network
 from tests.failures.losses import SIGNALS
 from tests.failures.matrix import CELLS, Cell, expected
+from tests.support import forked
+from tests.support.fork_desk import ForkDesk
 from tests.support.paths import python_path
 from tests.support.system_packages import need, needs_root
 
@@ -30,18 +34,44 @@ CUT_OFF = [cell for cell in CELLS if cell.how == "cut off"]
 TIMEOUT = 30  # seconds: the stores' option, for interpreters that a busy machine starts one by one
 
 
-def start(job: Job, cell: Cell, *arguments: str) -> None:
+@contextlib.contextmanager
+def desk_of(job: Job) -> Iterator[ForkDesk | None]:
+    """Which starts the job's processes as forks; none where all is to be started as users do."""
+    if forked.as_users_do:
+        yield None
+        return
+    with ForkDesk(job.directory / "desk").serve() as desk:
+        yield desk
+
+
+def start(job: Job, cell: Cell, *arguments: str, desk: ForkDesk | None = None) -> None:
     """A job of three workers and two servers, which comes to where the cell loses a process."""
     (job.directory / "points").mkdir()
-    train = [sys.executable, str(TRAIN), str(job.directory / "points"), cell.role, cell.phase]
+    python, serve = [sys.executable], []
+    if desk is not None:
+        python = desk.command
+        serve = ["--server-command", shlex.join([*python, "-m", "kvstore_ext.server"])]
+    train = [*python, str(TRAIN), str(job.directory / "points"), cell.role, cell.phase]
     job.start(
-        *arguments, "-n", "3", "-s", "2", *train,
+        *arguments, "-n", "3", "-s", "2", *serve, *train,
         environment={
             "KVSTORE_EXT_OPTIONS": json.dumps(cell.options(TIMEOUT)),
             "PYTHONPATH": python_path(),
             "OMP_NUM_THREADS": "1",
         },
     )
+
+
+def lose(job: Job, victim: str, number: int, desk: ForkDesk | None) -> None:
+    """Sends a process a signal; where it stands for a fork, that gets it as well."""
+    role, rank = victim.split()
+    wanted = {"DMLC_ROLE": role, "KVSTORE_EXT_LAUNCH_RANK": rank}
+    forks = desk.environments if desk is not None else {}
+    own = [fork for fork, variables in forks.items() if wanted.items() <= variables.items()]
+    assert len(own) == (desk is not None)
+    for process in (job.process(victim), *own):
+        with contextlib.suppress(ProcessLookupError):  # a fork that has ended with the first
+            os.kill(process, number)
 
 
 def go_on(job: Job, cell: Cell) -> None:
@@ -77,11 +107,13 @@ def _parameters(cells: list[Cell]) -> list[Any]:
 
 @pytest.mark.parametrize("cell", _parameters([cell for cell in CELLS if cell.how in SIGNALS]))
 def test_a_process_is_lost(job: Job, cell: Cell) -> None:
-    start(job, cell)
-    victim = come_to(job, cell)
-    os.kill(job.process(victim), SIGNALS[cell.how])
-    go_on(job, cell)
-    status, said = job.wait(), "\n".join(job.errors[1:])
+    with desk_of(job) as desk:
+        start(job, cell, desk=desk)
+        victim = come_to(job, cell)
+        lose(job, victim, SIGNALS[cell.how], desk)
+        go_on(job, cell)
+        status = job.wait()
+    said = "\n".join(job.errors[1:])
     killed = f"launch: {victim} on localhost was killed by signal 9 (SIGKILL)"
     promise = expected(cell, TIMEOUT)
     if cell.how == "killed" and not (cell.role == "scheduler" and promise.well):
