@@ -1,8 +1,11 @@
 """kvstore-launch with kvstore-ext --join: scripts that know nothing of uneven batches have them."""
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
+
+from tests.support.fork_desk import ForkDesk
 
 from .jobs import LAUNCH, Job
 
@@ -67,7 +70,10 @@ def test_an_unmodified_script_with_uneven_batches_trains(job: Job, tmp_path: Pat
     script.write_text(TRAIN)
     runner = [sys.executable, "-m", "kvstore_run", "--join", str(script)]
     environment = {"PYTHONPATH": str(LAUNCH.parents[1])}
-    assert job.run("-n", "3", "-s", "1", *runner, environment=environment) == 0, job.errors
+    with ForkDesk(tmp_path / "desk").serve() as desk:  # the workers' runner is what is tested
+        serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
+        jobs = ["-n", "3", "-s", "1", "--server-command", serve]
+        assert job.run(*jobs, *runner, environment=environment) == 0, job.errors
     ends = [f"epoch ends at {1.0 - 9 * epoch}" for epoch in (1, 2)]  # 2 + 3 + 4 batches
     for rank in range(3):
         said = [line.partition("] ")[2] for line in job.lines if f"[worker {rank}]" in line]

@@ -28,6 +28,7 @@ from kvstore_ext.launcher.account import is_status
 from kvstore_ext.launcher.metrics import METRICS, UP
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.fork_desk import ForkDesk
 from tests.support.paths import ROOT
 
 from .jobs import LAUNCH, LIMIT, REPORT, Job
@@ -208,18 +209,21 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
 
 
 def test_a_slow_worker_of_a_real_store_is_named(job: Job) -> None:
-    arguments = ["-n", "2", "-s", "1", "--quiet", "--status", sys.executable, "-c", TRAIN]
-    job.start(*arguments)
-    found = wait_until_late(job)
+    (job.directory / "train.py").write_text(TRAIN)
+    with ForkDesk(job.directory / "desk").serve() as desk:
+        serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
+        arguments = ["-n", "2", "-s", "1", "--quiet", "--status", "--server-command", serve]
+        job.start(*arguments, *desk.command, "train.py")
+        found = wait_until_late(job)
+        job.signal(signal.SIGKILL)
+        job.wait()
+        job.assert_gone()
     late = {row["rank"]: row["late"] for row in found["processes"] if row["role"] == "worker"}
     assert found["slowest"] == "worker 1"
     assert late[0] < late[1]
     [server] = [row for row in found["processes"] if row["role"] == "server"]
     assert server["held"] >= 4000
-    job.signal(signal.SIGKILL)
-    job.wait()
     assert not any("steps/s" in line for line in job.errors), job.errors  # --quiet
-    job.assert_gone()
     limit = time.monotonic() + LIMIT
     while (killed := top(job.log_dir)).returncode == 0:
         assert time.monotonic() < limit, killed.stdout
