@@ -14,6 +14,7 @@ from benchmarks.cluster import Cluster
 from tests.support.system_packages import need, needs_root
 
 from .jobs import STAY, Job
+from .patched import launcher_with
 from .sshd import Sshd
 from .test_ssh import IMPATIENT
 
@@ -53,7 +54,7 @@ def options(job: Job, network: Cluster) -> Iterator[list[str]]:
     """With which a launcher, on its host from now on, starts two workers on two others."""
     launchers, *others = network.hosts
     sshd = Sshd(job.directory, job.mark, ["0.0.0.0"])
-    job.entry = [*launchers.within, sys.executable, "-c", IMPATIENT]
+    job.entry = [*launchers.within, *launcher_with(IMPATIENT)]
     addresses = [host.address for host in others[:2]]
     with sshd.serve_on(others):
         yield ["-n", "2", "-H", sshd.hostfile(addresses), f"--launcher-options=-F {sshd.config}"]

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from .jobs import REPORT, Job
+from .patched import IMPATIENT, QUICK, launcher_with
 from .sshd import HOSTS, Sshd
 from .stand_ins import stand_ins
 from .test_restarts import ATTEMPT, SERVE
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
     hostfile = job.directory / "some"
     gone = f"127.0.0.3:{sshd.port}"
@@ -52,6 +54,7 @@ def test_no_more_hosts_are_used_than_are_needed(job: Job, tmp_path: Path) -> Non
 
 def test_an_srun_that_starts_nothing_has_no_host_replaced(job: Job, tmp_path: Path) -> None:
     """It waits in a queue, say, and nobody knows which of the hosts it waits for."""
+    job.entry = launcher_with(QUICK, IMPATIENT)
     environment = stand_ins(tmp_path / "programs")
     srun = tmp_path / "programs" / "srun"
     srun.write_text('#!/bin/sh\necho "$@" >>calls\nexec sleep 1000\n')
@@ -64,6 +67,7 @@ def test_an_srun_that_starts_nothing_has_no_host_replaced(job: Job, tmp_path: Pa
     assert re.findall(r"--nodelist=(\S+)", calls) == ["first", "first"]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
     """Its connection ends, and a worker that waits for it has said whom it waits for."""
     hostfile = job.directory / "some"
@@ -84,16 +88,6 @@ def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
     assert reached.count("third") == reached.count("second") > 0, reached
 
 
-# The launcher, but for how long it waits for the end of what does not answer.
-IMPATIENT = """
-import sys
-from kvstore_ext.launcher import direct, job, main
-
-direct.END_LIMIT = job.END_LIMIT = 2.0
-sys.exit(main.main(sys.argv[1:]))
-"""
-
-
 @pytest.mark.parametrize(
     ("answers", "is_missed", "then"),
     [(False, True, "third"), (True, True, "second"), (False, False, "second")],
@@ -103,8 +97,7 @@ def test_a_host_that_others_miss_and_that_does_not_answer_is_replaced(
     job: Job, tmp_path: Path, answers: bool, is_missed: bool, then: str
 ) -> None:
     """As one without power, of which ssh hears later than others do. Either alone is not enough."""
-    if not answers:
-        job.entry = [sys.executable, "-c", IMPATIENT]
+    job.entry = launcher_with(QUICK, *([] if answers else [IMPATIENT]))
     (job.directory / "some").write_text("first\nsecond\nthird\n")
     reason = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no sign of life from worker 1\\"}'
     stop = "true" if answers else "kill -STOP $PPID"

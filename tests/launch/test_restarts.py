@@ -16,6 +16,7 @@ from kvstore_ext.trace.reading import TraceError, read
 from tests.support.fork_desk import ForkDesk
 
 from .jobs import REPORT, Job
+from .patched import launcher_with
 
 SERVE = ["--server-command", "true"]
 # Appends its attempt to a file, and fails in those that come before the last argument.
@@ -43,6 +44,7 @@ def test_an_attempt_that_goes_well_ends_the_job_well(job: Job) -> None:
         assert job.errors[said + 2] == f"launch: restart {failed + 1} of 3 in {failed + 1} s"
 
 
+@pytest.mark.usefixtures("quick")
 def test_each_attempt_has_a_trace_of_its_own(job: Job) -> None:
     script = "echo $KVSTORE_EXT_TRACE $KVSTORE_EXT_TRACE_STEPS >>traces; exit 1"
     asked = ["--trace", "t", "--trace-steps", "5:6", "--restarts", "1"]
@@ -54,6 +56,7 @@ def test_each_attempt_has_a_trace_of_its_own(job: Job) -> None:
     ]
 
 
+@pytest.mark.usefixtures("quick")
 def test_all_causes_are_told_at_the_end(job: Job) -> None:
     why = "exit $((3 + KVSTORE_EXT_ATTEMPT))"
     assert job.run("-n", "1", *SERVE, "--restarts", "1", *fail_until(9, why)) == 4
@@ -65,6 +68,7 @@ def test_all_causes_are_told_at_the_end(job: Job) -> None:
     ]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_script_that_fails_at_the_same_step_twice_is_not_started_again(job: Job) -> None:
     report = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no\\", \\"step\\": $step}'
     why = f'step=1; [ $KVSTORE_EXT_ATTEMPT = 0 ] || step=2; {REPORT} "{report}"; exit 1'
@@ -89,6 +93,7 @@ store.barrier()
 """
 
 
+@pytest.mark.usefixtures("quick")
 def test_so_it_is_with_the_steps_of_a_real_store(job: Job) -> None:
     (job.directory / "train.py").write_text(FAIL)
     with ForkDesk(job.directory / "desk").serve() as desk:
@@ -144,11 +149,15 @@ def test_the_worker_that_has_refused_the_snapshots_is_named(job: Job) -> None:
     damaged.mkdir(parents=True)
     (damaged / "manifest.json").write_text("{}")
     (job.directory / "train.py").write_text(REFUSING)
-    assert job.run("-n", "2", "-s", "1", sys.executable, "train.py") == 1
+    with ForkDesk(job.directory / "desk").serve() as desk:
+        serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
+        jobs = ["-n", "2", "-s", "1", "--server-command", serve]
+        assert job.run(*jobs, *desk.command, "train.py") == 1
     assert "launch: worker 0 on localhost ended with exit status 1" in job.errors
     assert f"snapshot snapshots/{damaged.name} is not taken: manifest.json is no" in job.errors[-1]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_training_goes_on_from_its_snapshot(job: Job) -> None:
     (job.directory / "train.py").write_text(TRAIN)
     with ForkDesk(job.directory / "desk").serve() as desk:
@@ -216,6 +225,7 @@ def test_a_job_of_scripts_that_open_no_store_is_not_started_again(job: Job) -> N
     assert ": no worker has opened a store" in job.errors[1]
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_status_above_those_of_signals_is_the_scripts_own(job: Job) -> None:
     """sys.exit(-1) is 255: a script that fails so at the same step does so twice at most."""
     report = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no\\", \\"step\\": 7}'

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from .jobs import STAY, STOCK, STUBBORN, Job
+from .patched import launcher_with
 from .sshd import HOSTS, Sshd
 from .stand_ins import stand_ins
 
@@ -65,19 +66,13 @@ def test_nothing_outlives_the_launcher(
     job.assert_gone()
 
 
-# The launcher, but for the patience of its supervisors.
-IMPATIENT = """
-import sys
-from kvstore_ext.launcher import main
-
-main.SILENCE = 3.0
-sys.exit(main.main(sys.argv[1:]))
-"""
+# Of supervisors.
+IMPATIENT = "main.SILENCE = 3.0"
 
 
 def test_nothing_outlives_the_launchers_host(job: Job, sshd: Sshd) -> None:
     """A host without power says nothing and takes nothing, and no connection ends."""
-    job.entry = [sys.executable, "-c", IMPATIENT]
+    job.entry = launcher_with(IMPATIENT)
     worker = "sleep 5; echo still up; while [ ! -e stopped ]; do sleep 0.1; done; "
     worker += "[ $KVSTORE_EXT_LAUNCH_RANK = 0 ] || yes | head -c 30000000; sleep 1000"
     job.start(*options(sshd), "-n", "2", "-s", "1", "--server-command", STAY, "sh", "-c", worker)
