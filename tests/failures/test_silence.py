@@ -80,19 +80,7 @@ def late(module_cluster: Cluster) -> dict[str, Job]:
     }
 
 
-@pytest.mark.parametrize("where", WAITED_FOR)
-def test_a_worker_that_holds_the_gil_is_waited_for_and_named(
-    late: dict[str, Job], where: str
-) -> None:
-    late[where].wait()
-    said = (
-        rf"kvstore_ext worker 0 waits: worker 1 has not {WAITED_FOR[where]}, which worker 0 did, "
-        rf"for \d+ s \(worker 1 on {re.escape(socket.gethostname())}\); there are signs of life, "
-        "and the option patience sets no limit"
-    )
-    late[where].await_output(said)
-
-
+@pytest.mark.usefixtures("late")  # which waits meanwhile
 def test_a_job_that_is_stopped_as_a_whole_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     job = cluster.start(train_until, tmp_path, options=OPTIONS)
     for worker in job.workers:
@@ -104,3 +92,16 @@ def test_a_job_that_is_stopped_as_a_whole_goes_on(cluster: Cluster, tmp_path: Pa
         process.send(signal.SIGCONT)
     (tmp_path / "stop").touch()
     job.wait()
+
+
+@pytest.mark.parametrize("where", WAITED_FOR)
+def test_a_worker_that_holds_the_gil_is_waited_for_and_named(
+    late: dict[str, Job], where: str
+) -> None:
+    late[where].wait()
+    said = (
+        rf"kvstore_ext worker 0 waits: worker 1 has not {WAITED_FOR[where]}, which worker 0 did, "
+        rf"for \d+ s \(worker 1 on {re.escape(socket.gethostname())}\); there are signs of life, "
+        "and the option patience sets no limit"
+    )
+    late[where].await_output(said)
