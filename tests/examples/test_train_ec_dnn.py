@@ -109,7 +109,7 @@ def test_the_picture_says_what_it_shows(trained: Trained) -> None:
 
 
 def test_a_single_worker_is_s_dnn() -> None:
-    output = run_python(SCRIPT, "--method", "s_dnn", "--epochs", 2).stdout
+    output = run_python(SCRIPT, "--method", "s_dnn", "--epochs", 2, fork=True).stdout
     local, together = final_errors(output)
     assert local == together
     assert share(local) < 0.5

@@ -35,7 +35,8 @@ def test_a_folder_of_images(tmp_path: Path, digits: tuple[np.ndarray, np.ndarray
         (tmp_path / f"class {label}").mkdir(exist_ok=True)
         Image.fromarray(image[..., 0]).save(tmp_path / f"class {label}" / f"{number}.png")
     (tmp_path / "class 1" / "notes.txt").write_text("no image")
-    output = run_python(SCRIPT, tmp_path, *FLAGS, "--size", 8, "--save", tmp_path / "found").stdout
+    command = [SCRIPT, tmp_path, *FLAGS, "--size", 8, "--save", tmp_path / "found"]
+    output = run_python(*command, fork=True).stdout
     assert final_accuracy(output) > 0.95
     assert len(parameters_of(tmp_path / "found")) == 14
 
@@ -54,6 +55,6 @@ def test_a_folder_of_arrays_on_two_workers(
 
 def test_a_folder_with_a_single_class_is_refused(tmp_path: Path) -> None:
     (tmp_path / "daisy").mkdir()
-    errors = run_python(SCRIPT, tmp_path, status=1).stderr
+    errors = run_python(SCRIPT, tmp_path, status=1, fork=True).stderr
     assert errors.startswith(f"{tmp_path} has images of 1 classes: it needs a folder for each of")
     assert "Traceback" not in errors

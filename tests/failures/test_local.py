@@ -74,8 +74,12 @@ print("went on")
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_script_goes_on_with_another_store_and_the_same_network(keep: bool) -> None:
-    ended = run_python("-c", GOING_ON.replace("KEEP", str(keep)))
+def test_a_script_goes_on_with_another_store_and_the_same_network(
+    keep: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(GOING_ON.replace("KEEP", str(keep)))
+    ended = run_python(script, fork=True)
     assert ended.stdout.split("\n") == [*["failed: True"] * 3, "went on", ""]
 
 
