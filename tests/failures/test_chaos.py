@@ -21,9 +21,10 @@ def test_a_disturbed_training_has_the_bits_of_an_undisturbed_one(
     """Of `make chaos` three events."""
     need("tc")
     steps = SHORT.steps
-    cluster.run(chaos.TRAIN, tmp_path, "undisturbed", steps, 0, options=chaos.OPTIONS)
+    alone = cluster.start(chaos.TRAIN, tmp_path, "undisturbed", steps, 0, options=chaos.OPTIONS)
     job, found = chaos.run(SHORT, SEED, tmp_path, "disturbed")
     assert job.wait() == 0, job.errors
+    alone.wait()
     assert [event.split(": ")[1] for event in found.events] == HAPPENS
     assert any(line.startswith("launch: restart 3 of") for line in job.errors), job.errors
     for rank in range(SHORT.workers):

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from typing import Iterator
 
 import pytest
 
@@ -86,6 +87,21 @@ print("saved", flush=True)
 """
 
 
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    """A job that was told to end, whose worker takes its time."""
+    job = Job(tmp_path_factory.mktemp("slow"))
+    worker = "trap 'sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    try:
+        job.start("-n", "1", "--server-command", "sleep 1000", "sh", "-c", worker)
+        job.wait_for_line("[worker 0] up")
+        job.signal(signal.SIGTERM)
+        yield job
+    finally:
+        job.end()
+
+
+@pytest.mark.usefixtures("slow")  # which ends meanwhile
 def test_a_script_that_has_a_handler_of_its_own_decides(job: Job) -> None:
     (job.directory / "train.py").write_text(HANDLES)
     job.start("-n", "1", "-s", "1", sys.executable, "train.py")
@@ -96,13 +112,9 @@ def test_a_script_that_has_a_handler_of_its_own_decides(job: Job) -> None:
     job.assert_gone()
 
 
-def test_a_worker_that_takes_its_time_to_end(job: Job) -> None:
+def test_a_worker_that_takes_its_time_to_end(slow: Job) -> None:
     """It has more of it than one of a job that fails."""
-    worker = "trap 'sleep 5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
-    job.start("-n", "1", "--server-command", "sleep 1000", "sh", "-c", worker)
-    job.wait_for_line("[worker 0] up")
-    job.signal(signal.SIGTERM)
-    assert job.wait() == 128 + signal.SIGTERM
-    assert "[worker 0] saved" in job.lines
-    assert job.errors[-1] == "launch: SIGTERM has ended the job"
-    job.assert_gone()
+    assert slow.wait() == 128 + signal.SIGTERM
+    assert "[worker 0] saved" in slow.lines
+    assert slow.errors[-1] == "launch: SIGTERM has ended the job"
+    slow.assert_gone()

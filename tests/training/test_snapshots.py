@@ -49,7 +49,7 @@ def train(directory: str, snapshots: str, name: str, last: str, *kinds: str) -> 
                     break
                 if rank == 0:
                     print("is to be killed", flush=True)
-                    time.sleep(60)
+                    time.sleep(600)
             run.step()
             run.store.snapshot(Path(snapshots) / kind, every=4)
         results.save(directory, f"{name}-{kind}", rank, run.values())
@@ -61,8 +61,11 @@ def killed(module_cluster: Cluster) -> Path:
     """The snapshots of jobs that were killed in the midst of a step."""
     directory = module_cluster.directory
     left = directory / "killed"
-    for kinds in (*([kind] for kind in ALONE), TOGETHER):
-        job = module_cluster.start(train, directory, left, "killed", 10, *kinds, options=OPTIONS)
+    jobs = [
+        module_cluster.start(train, directory, left, "killed", 10, *kinds, options=OPTIONS)
+        for kinds in (*([kind] for kind in ALONE), TOGETHER)
+    ]
+    for job in jobs:
         job.await_output("is to be killed")
         for process in job.processes:
             process.send(signal.SIGKILL)
