@@ -9,7 +9,8 @@ import kvstore_ext
 import mxnet as mx
 import pytest
 
-from tests.support.cluster import AT_ONCE, P3_SERVER, Cluster, await_failure
+from tests.support.cluster import AT_ONCE, P3_SERVER, Cluster, Job, await_failure
+from tests.support.processes import LIMIT
 
 # A module of optimizers beside the script.
 OPTIMIZERS = """
@@ -96,6 +97,24 @@ def trusting(cluster: Cluster) -> dict[str, Any]:
     return {"server": server, "directory": cluster.directory}
 
 
+@pytest.fixture(scope="module")
+def failing(module_cluster: Cluster) -> dict[str, Job]:
+    """Jobs that end by their optimizers, side by side."""
+    (module_cluster.directory / "user_optimizers.py").write_text(OPTIMIZERS)
+    start, trusts = module_cluster.start, trusting(module_cluster)
+    alone = {"servers": 1, "options": AT_ONCE}
+    return {
+        **{
+            name: start(train_with, name, options=AT_ONCE, **trusts)
+            for name in ("Raises", "Exits", "CannotCompute")
+        },
+        **{name: start(train_with, name, **alone) for name in ("Unspeakable", "Guesses")},
+        "Exits on rows": start(train_rows_with, "Exits", **alone, **trusts),
+        "another rate": start(update_differently, 0.5, "lamb", **alone),
+        "another class": start(update_differently, 0.25, "sgd", **alone),
+    }
+
+
 def test_a_class_that_servers_do_not_trust_is_refused(cluster: Cluster) -> None:
     job = cluster.start(train_with, "Ascent", options=AT_ONCE)
     await_failure(*job.workers, *job.servers)
@@ -118,16 +137,18 @@ def test_a_class_of_a_trusted_module_trains(cluster: Cluster) -> None:
         ("CannotCompute", "the optimizer failed on key 'key'"),
     ],
 )
-def test_an_optimizer_that_fails_ends_the_job(cluster: Cluster, name: str, words: str) -> None:
-    job = cluster.start(train_with, name, options=AT_ONCE, **trusting(cluster))
-    await_failure(*job.workers, *job.servers)
+def test_an_optimizer_that_fails_ends_the_job(
+    failing: dict[str, Job], name: str, words: str
+) -> None:
+    job = failing[name]
+    await_failure(*job.workers, *job.servers, seconds=LIMIT)
     for process in [*job.workers, *job.servers]:
         assert words in process.output
 
 
-def test_an_optimizer_that_no_pickle_can_hold_is_refused(cluster: Cluster) -> None:
-    job = cluster.start(train_with, "Unspeakable", servers=1, options=AT_ONCE)
-    await_failure(*job.workers, *job.servers)
+def test_an_optimizer_that_no_pickle_can_hold_is_refused(failing: dict[str, Job]) -> None:
+    job = failing["Unspeakable"]
+    await_failure(*job.workers, *job.servers, seconds=LIMIT)
     assert any(
         "optimizer Unspeakable cannot travel to the servers" in worker.output
         and "update_on_kvstore=False" in worker.output
@@ -135,9 +156,9 @@ def test_an_optimizer_that_no_pickle_can_hold_is_refused(cluster: Cluster) -> No
     )
 
 
-def test_an_optimizer_that_draws_random_numbers_is_refused(cluster: Cluster) -> None:
-    job = cluster.start(train_with, "Guesses", servers=1, options=AT_ONCE)
-    await_failure(*job.workers, *job.servers)
+def test_an_optimizer_that_draws_random_numbers_is_refused(failing: dict[str, Job]) -> None:
+    job = failing["Guesses"]
+    await_failure(*job.workers, *job.servers, seconds=LIMIT)
     assert any("Guesses gives another result each time" in w.output for w in job.workers)
 
 
@@ -165,10 +186,9 @@ def test_an_optimizer_that_hangs_on_sparse_keys_ends_the_job(cluster: Cluster) -
         process.await_output(words)
 
 
-def test_an_optimizer_that_exits_on_sparse_keys_ends_the_job(cluster: Cluster) -> None:
-    how = {"options": AT_ONCE, **trusting(cluster)}
-    job = cluster.start(train_rows_with, "Exits", servers=1, **how)
-    await_failure(*job.processes)
+def test_an_optimizer_that_exits_on_sparse_keys_ends_the_job(failing: dict[str, Job]) -> None:
+    job = failing["Exits on rows"]
+    await_failure(*job.processes, seconds=LIMIT)
     for process in job.processes:
         assert re.search("the optimizer failed on sparse key .*: SystemExit: 3", process.output)
 
@@ -189,14 +209,14 @@ def update_differently(rate_of_1: str, class_of_1: str) -> None:
     value.wait_to_read()
 
 
-@pytest.mark.parametrize(("rate", "name"), [(0.5, "lamb"), (0.25, "sgd")])
-def test_workers_that_update_differently_are_told(cluster: Cluster, rate: float, name: str) -> None:
-    job = cluster.start(update_differently, rate, name, servers=1, options=AT_ONCE)
-    await_failure(*job.workers, *job.servers)
+@pytest.mark.parametrize("differs", ["rate", "class"])
+def test_workers_that_update_differently_are_told(failing: dict[str, Job], differs: str) -> None:
+    job = failing[f"another {differs}"]
+    await_failure(*job.workers, *job.servers, seconds=LIMIT)
     for process in [*job.workers, *job.servers]:
         assert "workers update key 'key' by different optimizers: worker 0 with" in process.output
         assert '"lr": 0.25' in process.output
-        assert name == "sgd" or '"lr": 0.5' in process.output
+        assert differs == "class" or '"lr": 0.5' in process.output
 
 
 def test_another_optimizer_after_training_began_is_refused() -> None:
