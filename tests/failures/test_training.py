@@ -211,10 +211,15 @@ def join_and(then: str) -> None:
         threading.Event().wait()
 
 
+@pytest.fixture(scope="module")
+def killed_after_a_join(module_cluster: Cluster) -> Job:
+    """Whose silence lasts while others fail at once."""
+    return module_cluster.start(join_and, "killed", servers=1, options={"silence": 5})
+
+
 @pytest.mark.parametrize(
     ("then", "words"),
     [
-        ("killed", "worker 1 has not been heard of for 5 s"),
         ("raises", "worker 1: its script failed: LookupError: no more batches"),
         ("leaves", "worker 1 has left, but worker 0 has joined: all workers call"),
         ("broadcasts", "worker 0 has joined, but worker 1 broadcast key"),
@@ -229,14 +234,15 @@ def join_and(then: str) -> None:
             "worker 0 has joined, but worker 1 has come to barrier 1, in which all take",
             marks=pytest.mark.all_only,
         ),
+        ("killed", "worker 1 has not been heard of for 5 s"),
     ],
 )
 def test_a_worker_that_has_joined_hears_of_every_failure(
-    cluster: Cluster, then: str, words: str
+    cluster: Cluster, killed_after_a_join: Job, then: str, words: str
 ) -> None:
-    job = cluster.start(
-        join_and, then, servers=1, options={"silence": 5} if then == "killed" else AT_ONCE
-    )
+    job = killed_after_a_join
+    if then != "killed":
+        job = cluster.start(join_and, then, servers=1, options=AT_ONCE)
     job.await_output(re.escape(words))
     await_failure(*job.servers)
     for process in job.workers:
