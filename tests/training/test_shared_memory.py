@@ -69,7 +69,8 @@ def test_workers_get_the_same_bits_through_memory_and_through_the_network(
     ]
     totals = {total for job in jobs for total in found(r"got (\d+, 0) refused", job)}
     assert len(totals) == 1
-    assert min(shared(jobs[0])) > 0
+    # Most of it: ten pushes and their results; the first value and an array come on top.
+    assert min(shared(jobs[0])) > (0 if method else 2 * 10 * 4 * 300_007)
     assert shared(jobs[1]) == [0, 0]
 
 
@@ -88,12 +89,6 @@ def test_what_finds_no_room_takes_the_network(cluster: Cluster) -> None:
     assert min(shared(jobs[0]) + shared(jobs[1])) > 0
     # Eleven pushes and their results; the first value and the array of one worker come on top.
     assert max(shared(jobs[1])) < 2 * 11 * 4 * elements
-
-
-def test_most_slices_of_one_host_lie_in_memory(cluster: Cluster) -> None:
-    job = cluster.run(train, "")
-    # Ten pushes and their results; the first value and the array of one worker come on top.
-    assert min(shared(job)) > 2 * 10 * 4 * 300_007
 
 
 def test_hosts_share_no_memory(cluster: Cluster) -> None:
