@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from kvstore_ext.trace.reading import TraceError, read
 from tests.support.fork_desk import ForkDesk
 
 from .jobs import REPORT, Job
-from .patched import launcher_with
 
 SERVE = ["--server-command", "true"]
 # Appends its attempt to a file, and fails in those that come before the last argument.
