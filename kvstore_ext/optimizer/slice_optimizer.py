@@ -137,10 +137,12 @@ def _master_position(optimizer: mx.optimizer.Optimizer) -> Optional[int]:
 class OptimizerLoop:
     """A thread that updates slices as their sums complete, the most urgent first.
 
-    Each store of the workers' has an optimizer of its own. Thread-safe.
+    Each store of the workers' has an optimizer of its own. `rank` is the server's, to be set before
+    the first of them. Thread-safe.
     """
 
     def __init__(self, server: _core.Server) -> None:
+        self.rank = 0
         self._server = server
         self._values: Dict[Place, mx.nd.NDArray] = {}  # the thread's own
         self._lock = threading.Lock()
@@ -174,6 +176,8 @@ class OptimizerLoop:
 
     def _run(self) -> None:
         mx.util.set_np_shape(True)  # of this thread: a slice may have no elements
+        # Of this thread as well, and MXNet begins all alike: SGLD's noise is to be a server's own.
+        mx.random.seed(self.rank)
         for updates in iter(self._next, []):
             for update in updates:
                 try:

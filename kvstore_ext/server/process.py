@@ -146,7 +146,7 @@ class P3Server(KVStoreServer):
     def _controller(self) -> Callable[[int, bytes, Optional[ctypes.c_void_p]], None]:
         def control(_head: int, body: bytes, _: Optional[ctypes.c_void_p]) -> None:
             self._lane.set_rank(self.kvstore.rank)
-            self._parts.tracing.rank = self.kvstore.rank
+            self._parts.tracing.rank = self._parts.loop.rank = self.kvstore.rank
             try:
                 if not self._commands.execute(body.decode(errors="replace")):
                     self._refuse_stock_store()
@@ -167,9 +167,6 @@ class P3Server(KVStoreServer):
 
     def _greet(self, arguments: str) -> None:
         rank, host, job_name = [*arguments.split(" "), "", ""][:3]
-        if not self._greeted.is_set():
-            # MXNet begins every process's random numbers alike; SGLD's noise is a server's own.
-            mx.random.seed(self.kvstore.rank)
         self._greeted.set()
         report(joined=True)
         is_number = rank.isdecimal() and len(rank) < 9

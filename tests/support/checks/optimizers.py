@@ -135,13 +135,15 @@ def float16_is_updated_in_float32_with_multi_precision(store: KVStore) -> None:
     as_in_one_process(make, ["half"] * 8, dtype="float16")
 
 
-def the_noise_of_sgld_is_each_elements_own(store: KVStore) -> None:
+def the_noise_of_sgld_is_each_elements_own(_: KVStore) -> None:
+    store = mx.kv.create("p3")
     store.set_optimizer(mx.optimizer.SGLD(learning_rate=1))
     store.init("noise", mx.nd.zeros((100,)))  # on all servers
     store.push("noise", mx.nd.zeros((100,)))
     out = mx.nd.zeros((100,))
     store.pull("noise", out=out)
     assert len(set(out.asnumpy())) == 100
+    store.close()
 
 
 CHECKS = {
