@@ -150,6 +150,7 @@ class Supervisor:
             if self._joined is not None and self._joined not in self._descendants():
                 self._joined = None
                 self._terminate()
+        self._forward_reports()
         self._reports.close()  # by which the process knows that nobody waits for it any more
         left = self._end_descendants()
         self._reap()
@@ -277,6 +278,8 @@ class Supervisor:
                 os.close(self._pipe)
                 self._pipe = -1
             else:
+                # What it has said before it wrote this, such as why it fails, goes first.
+                self._forward_reports()
                 self._say({"output": True}, data)
 
     def _forward_reports(self) -> None:

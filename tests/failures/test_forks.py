@@ -44,6 +44,27 @@ def test_updates_that_are_under_way_come_to_their_end(how: str, tmp_path: Path) 
     run_python(script, how, seconds=90, fork=True)
 
 
+ENDING = """
+import os, sys
+
+import kvstore_ext
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((10,))
+store.broadcast(0, value, out=value)
+child = os.fork()
+if child == 0:
+    sys.exit(5)
+assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5
+store.close()
+"""
+
+
+def test_a_child_without_a_cluster_ends_as_scripts_do() -> None:
+    run_python("-c", ENDING, seconds=60)
+
+
 def train(store_name: str) -> None:
     """Forks after each round's start; children end as scripts do."""
     import os

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Iterator
@@ -13,7 +16,8 @@ from typing import Iterator
 import pytest
 from kvstore_ext.launch_reports import report
 from kvstore_ext.launcher.account import size
-from kvstore_ext.launcher.protocol import encode
+from kvstore_ext.launcher.far_ends import supervisor_command
+from kvstore_ext.launcher.protocol import GREETING, encode
 from kvstore_ext.launcher.report_socket import ReportSocket
 
 from .jobs import REPORT, STAY, Job
@@ -75,6 +79,42 @@ def test_servers_that_report_nothing_are_not_missing(job: Job) -> None:
     job.wait_for_error(rf"launch: after [\d.]+ s the job waits for {missing}")
     job.signal(signal.SIGTERM)
     assert job.wait() == 143
+
+
+# Says each number as a report, and then prints it; a line before that is on its way meanwhile.
+COUNTING = """
+import os, socket
+
+reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+reports.connect(os.environ["KVSTORE_EXT_REPORTS"])
+for number in range(3000):
+    os.write(1, b".\\n")
+    reports.send(b'{"step": %d}' % number)
+    os.write(1, b"%d\\n" % number)
+"""
+
+
+def test_what_is_reported_before_something_is_printed_arrives_before_it(tmp_path: Path) -> None:
+    order = {"command": [sys.executable, "-S", "-c", COUNTING], "environment": {}}
+    run = {"run": {**order, "directory": str(tmp_path)}}
+    command = supervisor_command(sys.executable)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdin
+        assert supervisor.stdout
+        supervisor.stdin.write(encode(run))
+        supervisor.stdin.flush()
+        printed, reported, status = b"", -1, None
+        assert supervisor.stdout.readline() == GREETING
+        while status is None:
+            message = json.loads(supervisor.stdout.readline())
+            printed += supervisor.stdout.read(message.get("size", 0))
+            reported = message.get("report", {}).get("step", reported)
+            *lines, _ = printed.split(b"\n")
+            last = max((int(line) for line in lines if line.isdigit()), default=-1)
+            assert last <= reported
+            printed = printed[printed.rfind(b"\n") + 1 :]
+            status = message.get("ended")
+    assert (status, reported) == ({"status": 0}, 2999)
 
 
 def test_a_reason_of_any_length_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
