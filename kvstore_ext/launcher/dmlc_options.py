@@ -34,7 +34,7 @@ REPLACED = {
     "--files": _FILES,
     "--archives": _FILES,
     "--ship-libcxx": "point to a library of your own with --env LD_LIBRARY_PATH=DIR",
-    "--local-num-attempt": "a job whose process fails ends; start it again from your script",
+    "--local-num-attempt": "--restarts N starts the whole job again after a failure",
     "--slurm-worker-nodes": "say on how many nodes all run: --launcher-options=--nodes=N",
     "--slurm-server-nodes": "say on how many nodes all run: --launcher-options=--nodes=N",
     "--sge-log-dir": "SGE is not supported; logs are in --log-dir DIR",

@@ -78,7 +78,7 @@ def check_version(found: str) -> None:
     if found != NEEDED_MXNET:
         raise _unfit(
             f"kvstore_ext needs mxnet {NEEDED_MXNET}; found mxnet {found}: "
-            f"pip install mxnet=={NEEDED_MXNET}"
+            f"pip install mxnet=={NEEDED_MXNET} (for GPUs mxnet-cu112=={NEEDED_MXNET})"
         )
 
 

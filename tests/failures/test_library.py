@@ -58,7 +58,8 @@ def import_with(directory: Path, version: str, code: str | None) -> str:
 def test_another_version_is_refused(tmp_path: Path) -> None:
     error = import_with(tmp_path, "1.8.0", None)
     found = "kvstore_ext needs mxnet 1.9.1; found mxnet 1.8.0"
-    assert error == f"ImportError: {found}: pip install mxnet==1.9.1"
+    way_out = "pip install mxnet==1.9.1 (for GPUs mxnet-cu112==1.9.1)"
+    assert error == f"ImportError: {found}: {way_out}"
 
 
 def test_a_library_without_ps_lite_is_refused(tmp_path: Path) -> None:
