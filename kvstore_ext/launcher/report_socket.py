@@ -28,7 +28,7 @@ _PREFIX, _NAME = "kvstore_ext-", "socket"  # of the directory, before the host's
 _BOOT = "/proc/sys/kernel/random/boot_id"  # no other host's, and none of this host's before
 _CREDENTIALS = struct.Struct("3i")  # of a sender, as the kernel knows it: process, user, group
 # Taken in a row, so that a process which says too much does not keep its supervisor from the rest.
-_AT_ONCE = 64
+AT_ONCE = 64
 
 
 class ReportSocket:
@@ -60,7 +60,7 @@ class ReportSocket:
         """Returns what has come since the last call; what is no JSON object, or too long, is
         dropped."""
         found = []
-        for _ in range(_AT_ONCE):
+        for _ in range(AT_ONCE):
             try:
                 data, notes, _, _ = self._socket.recvmsg(
                     _LONGEST, socket.CMSG_SPACE(_CREDENTIALS.size)

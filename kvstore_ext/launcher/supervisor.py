@@ -39,6 +39,8 @@ _INPUT, _OUTPUT = 0, 1
 # wrote before its end, and does not go on for ever when its descendants keep writing.
 _PIECE = 65536
 _PIPE_PIECES = 16
+# More than Linux keeps for a socket, of reports that are small and many.
+_REPORT_ROUNDS = 16
 _END_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
@@ -279,14 +281,19 @@ class Supervisor:
                 self._pipe = -1
             else:
                 # What it has said before it wrote this, such as why it fails, goes first.
-                self._forward_reports()
+                for _ in range(_REPORT_ROUNDS):
+                    if self._forward_reports() < report_socket.AT_ONCE:
+                        break
                 self._say({"output": True}, data)
 
-    def _forward_reports(self) -> None:
-        for fact in self._reports.receive():
+    def _forward_reports(self) -> int:
+        """Passes on some of what has come, and returns how many they were."""
+        facts = self._reports.receive()
+        for fact in facts:
             if self._trace is not None:
                 self._trace.note(fact)
             self._say({"report": fact})
+        return len(facts)
 
     def _say(self, message: Message, payload: bytes = b"") -> None:
         """Tells the launcher; a launcher that no longer listens has ended."""

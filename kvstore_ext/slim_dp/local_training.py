@@ -44,6 +44,7 @@ class LocalTraining:
         self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
+        self._shows_global = False  # in the script's arrays, for a while
         self._local: Dict[Key, KeyArrays] = {}
         self.selector = CoreSelector(context.worker, context.store, method)
 
@@ -88,6 +89,10 @@ class LocalTraining:
                 f"key {name!r} is pushed alone; slim_dp trains the parameters that the script has: "
                 "use pushpull(key, gradients, out=parameters)"
             )
+
+    def has_own_model(self, name: Key) -> bool:
+        """Whether the script's arrays have this worker's own parameters of a key by now."""
+        return not self._shows_global and self.steps.get(name, 0) > 0
 
     def communicates(self, name: Key) -> bool:
         """Whether the key's next step ends with a round."""
@@ -168,9 +173,11 @@ class LocalTraining:
         for name, arrays in self.arrays.items():
             saved[name] = arrays[0].copy()
             self._keys[name].pull(arrays, 0)
+        self._shows_global = True
         try:
             yield
         finally:
+            self._shows_global = False
             for name, value in saved.items():
                 for array in self.arrays[name]:
                     value.copyto(array)

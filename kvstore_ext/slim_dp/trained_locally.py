@@ -7,7 +7,7 @@ import mxnet as mx
 
 from ..keys.key_arrays import KeyArrays, PushDetails
 from ..keys.key_policy import DensePolicy, Values
-from ..keys.names import Key
+from ..keys.names import Key, same_memory
 from .local_training import LocalTraining
 
 
@@ -49,7 +49,9 @@ class TrainedLocally(DensePolicy):
     def pull(self, outs: Values, priority: int) -> None:
         trained = self._training.arrays.setdefault(self.name, outs)
         super().pull(outs, priority)
-        if outs[0] is trained[0] and self._training.steps.get(self.name, 0) > 0:
+        if not self._training.has_own_model(self.name):
+            return
+        if any(same_memory(out, trained[0]) for out in outs):
             self._begin_anew(self.name)  # the local model has become the global one
 
     def push(self, values: Values, priority: int) -> None:

@@ -23,7 +23,7 @@ from .forks import prepare_for_forks
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
-left_behind: List[object] = []  # lanes whose ps-lite could not be ended
+left_behind: List[object] = []  # lanes that could not be ended, or are not a child's to end
 _exit_status = ExitStatus()
 
 

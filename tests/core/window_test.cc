@@ -219,6 +219,13 @@ TEST(WindowEstimator, GivesSlowNearLinksBesideOthersOnePart) {
   EXPECT_EQ(AdviceBeside(kNear.round_trip, kPart, kNear.round_trip), one_part);
 }
 
+TEST(WindowEstimator, GivesALinkToAServerOfManyWorkersOnePart) {
+  const Window one_part = {kPart, kPart};
+  WindowEstimator estimator(kSlice, 1, Ignore, 3);
+  estimator.RoundTrip(0, kNear.round_trip);
+  EXPECT_EQ(estimator.advice(), one_part);
+}
+
 TEST(WindowEstimator, DoesNotCountAPeerOnTheSameMachine) {
   for (const double others : {2e-4, 2e-2}) {
     EXPECT_EQ(AdviceBeside(others, kPart, others), AdviceBeside(1e-6, 10 * kPart, others));

@@ -55,9 +55,11 @@ struct Window {
 // fifth of the speed. Thread-safe.
 class WindowEstimator {
  public:
-  // `changed` is called with every new advice, one call at a time.
-  WindowEstimator(size_t slice_bytes, int links, std::function<void(const Window&)> changed)
+  // Of a job of so many workers. `changed` is called with every new advice, one call at a time.
+  WindowEstimator(size_t slice_bytes, int links, std::function<void(const Window&)> changed,
+                  int workers = 2)
       : slice_bytes_(slice_bytes),
+        workers_(workers),
         changed_(std::move(changed)),
         round_trips_(links),
         bytes_(links),
@@ -123,7 +125,8 @@ class WindowEstimator {
     const double bytes = std::min(kGrowth * rate_ * (round_trip_ + kWakeUp),
                                   kMostSlices * static_cast<double>(slice_bytes_));
     const double held = bytes / static_cast<double>(part);
-    const size_t least = Links() == 1 ? 2 : 1;
+    // Of more workers, others share the server's wire.
+    const size_t least = Links() == 1 && workers_ <= 2 ? 2 : 1;
     const size_t parts = std::max(least, 1 + static_cast<size_t>(std::round(held)));
     const Window advice = {part, part * parts};
     // Between two numbers of parts it must not go to and fro.
@@ -168,6 +171,7 @@ class WindowEstimator {
   static constexpr double kMostSlices = 64;
 
   const size_t slice_bytes_;
+  const int workers_;
   const std::function<void(const Window&)> changed_;
   mutable std::mutex mutex_;         // of all below
   std::set<int> left_out_;           // peers

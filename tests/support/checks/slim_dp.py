@@ -78,12 +78,28 @@ def a_pull_between_rounds_begins_anew_with_the_global_model(_: KVStore) -> None:
     value = mx.nd.zeros((100,))
     store.broadcast(0, value, out=value)
     store.pushpull(0, mx.nd.ones((100,)), out=value)
-    store.pull(0, out=value)
+    store.pull(0, out=value.as_np_ndarray())  # the same memory
     first = value.asnumpy()
     assert set(first) == {-1, 0}  # a part was communicated
     store.pushpull(0, mx.nd.ones((100,)), out=value)  # all of which is pushed
     store.pull(0, out=value)
     assert (value.asnumpy() == first - 1).all()
+    store.close()
+
+
+def a_pull_while_the_global_model_is_shown_changes_nothing(_: KVStore) -> None:
+    store = open_store(p=1, q=2, alpha=0.4, beta=0.2)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
+    value = mx.nd.zeros((100,))
+    store.broadcast(0, value, out=value)
+    store.pushpull(0, mx.nd.ones((100,)), out=value)
+    with store.global_parameters():
+        shown = value.asnumpy()
+        store.pull(0, out=value)
+    assert (value.asnumpy() == -1).all()  # its own again
+    store.pushpull(0, mx.nd.ones((100,)), out=value)
+    store.pull(0, out=value)
+    assert (value.asnumpy() == shown - 1).all()
     store.close()
 
 
@@ -316,6 +332,7 @@ CHECKS = {
         a_worker_whose_core_differs_is_given_the_right_one,
         an_update_with_a_wrong_core_counts_in_its_own_round,
         a_pull_between_rounds_begins_anew_with_the_global_model,
+        a_pull_while_the_global_model_is_shown_changes_nothing,
         an_excluded_key_has_the_mean_of_the_gradients_too,
         a_key_without_elements_is_no_trouble,
         a_sparse_gradient_is_refused,
