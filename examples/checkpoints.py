@@ -19,6 +19,9 @@ class Checkpoints:
     def __init__(self, directory: str | None, resume: bool, again: bool = False) -> None:
         self._directory = directory
         self.found: list[str] = []  # folders, in the order of epochs
+        if resume and again:
+            sys.exit("--resume goes on from a checkpoint, --snapshot from a snapshot: give one of "
+                     "them")
         if resume:
             _check_is_there(directory)
         if directory:
@@ -32,6 +35,12 @@ class Checkpoints:
         if resume and not self.found:
             sys.exit(f"--resume: there is no checkpoint in --checkpoint-dir {directory}, no folder "
                      f"named epoch-0001 or the like")
+
+    def begin_anew(self, snapshots: str, log: Callable[[str], None]) -> None:
+        """Says that a run replaces what is there, since it has found no snapshot to go on from."""
+        if self.found:
+            log(f"no snapshot in {snapshots}: begins anew, and replaces the checkpoints in "
+                f"{self._directory}")
 
     def about_last(self, flags: dict[str, Any], equal: tuple[str, ...]) -> dict[str, Any]:
         """What the last one says of its run; ends where one of `equal` is another flag now."""

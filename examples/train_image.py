@@ -166,6 +166,8 @@ done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
     updates = script.restore(kv, args.snapshot, log, *([average] if average else []))
     first_epoch, done = script.place(updates, steps_per_epoch)
+    if not updates:
+        saved.begin_anew(args.snapshot, log)
 
 
 def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:

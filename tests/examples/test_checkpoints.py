@@ -35,3 +35,12 @@ def test_a_workers_own_states_are_whole_and_last_as_long_as_their_checkpoint(
     last = checkpoints.Checkpoints(str(tmp_path), resume=True)
     assert last.states(2, 1) == str(tmp_path / "worker-1-epoch-0002.states")
     assert last.states(4, 1) == str(tmp_path / "epoch-0004" / "optimizer.states")
+
+
+def test_a_run_goes_on_from_a_checkpoint_or_from_a_snapshot(tmp_path: Path) -> None:
+    (tmp_path / "epoch-0001").mkdir()
+    assert checkpoints.Checkpoints(str(tmp_path), resume=True).found
+    assert checkpoints.Checkpoints(str(tmp_path), resume=False, again=True).found
+    both = "--resume goes on from a checkpoint, --snapshot from a snapshot: give one of them"
+    with pytest.raises(SystemExit, match=both):
+        checkpoints.Checkpoints(str(tmp_path), resume=True, again=True)

@@ -130,11 +130,23 @@ def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: 
     train("parts", 2, "of parts")
     output = train("parts", 3, "of parts")
     assert "goes on from the snapshot of step 42 in" in output
+    assert "begins anew" not in output
     assert [row[0] for row in rows_of(output)] == ["2", "3"]
     for values in ("parameters", "averaged"):
         whole, last = (parameters_of(tmp_path / name / "epoch-0003" / values)
                        for name in ("whole", "parts"))
         assert_same_bits(last, whole)
+
+
+def test_a_run_without_a_snapshot_says_that_it_replaces_checkpoints(tmp_path: Path) -> None:
+    checkpoints, snapshots = tmp_path / "checkpoints", tmp_path / "snapshots"
+    (checkpoints / "epoch-0001").mkdir(parents=True)
+    output = run(TRAIN_IMAGE, "--kv-store", "p3", "--epochs", 1, "--checkpoint-dir", checkpoints,
+                 "--snapshot", snapshots)
+    said = (f"no snapshot in {snapshots}: begins anew, and replaces the checkpoints in "
+            f"{checkpoints}")
+    assert said in output.splitlines()
+    assert parameters(checkpoints / "epoch-0001")
 
 
 @pytest.mark.parametrize(("steps", "place"),
