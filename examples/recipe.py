@@ -6,7 +6,8 @@ A field is a flag's name with underscores, and its value the flag's. Besides the
 
 - stands_for: the table or figure of the paper;
 - workers: how many there have to be;
-- store_options: what KVSTORE_EXT_OPTIONS has to hold, if the store is one that servers serve;
+- store_options: what KVSTORE_EXT_OPTIONS has to hold, but for defaults, if the store is one that
+  servers serve; it may hold other options as well;
 - arms: by name, the fields in which the rows of that table differ. --arm names the one that trains.
 
 An arm's fields override those that all share, and flags on the command line override both.
@@ -18,6 +19,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -170,20 +172,25 @@ class _Checker(argparse.ArgumentParser):
 
 
 def _settle_options(options: Any, where: str) -> None:
-    """Servers read the options of stores from their own environment, so it must hold them."""
+    """Servers read the options of stores from their own environment, so it must hold them, or leave
+    out those that are the defaults."""
     from kvstore_ext.compression import option_names
-    from kvstore_ext.config import Options
+    from kvstore_ext.config import Options, environment_options
     from kvstore_ext.errors import OptionError
 
     if not isinstance(options, dict):
         raise ValueError(f"{where}: store_options is {options!r}; it must be an object")
     try:
         Options.from_dict(options, option_names())
+        present = environment_options()
     except OptionError as error:
         raise ValueError(f"{where}: {error}") from None
-    present = os.environ.get("KVSTORE_EXT_OPTIONS")
-    if present is None and "DMLC_ROLE" not in os.environ:
+    text = os.environ.get("KVSTORE_EXT_OPTIONS")
+    if text is None and "DMLC_ROLE" not in os.environ:
         os.environ["KVSTORE_EXT_OPTIONS"] = json.dumps(options)
-    elif json.loads(present or "{}") != options:
+        return
+    held = {**asdict(Options()), **present}
+    if any(held.get(name) != value for name, value in options.items()):
+        needed = json.dumps({**present, **options})
         raise ValueError(f"{where}: servers need the options too; start the job with "
-                         f"KVSTORE_EXT_OPTIONS='{json.dumps(options)}', not {present!r}")
+                         f"KVSTORE_EXT_OPTIONS='{needed}', not {text!r}")

@@ -158,6 +158,40 @@ def test_options_of_the_store_have_to_reach_the_servers(
         arguments(monkeypatch, path)
 
 
+@pytest.mark.parametrize(
+    ("needed", "held"),
+    [
+        (200_000, None),
+        (200_000, '{"timeout": 60, "silence": 10}'),
+        (1000, '{"slice_bytes": 1000, "timeout": 60}'),
+    ],
+)
+def test_a_launched_job_may_have_defaults_and_options_that_a_recipe_leaves_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: int, held: str | None
+) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps({"store_options": {"slice_bytes": needed}}))
+    os.environ["DMLC_ROLE"] = "worker"
+    if held:
+        os.environ["KVSTORE_EXT_OPTIONS"] = held
+    arguments(monkeypatch, path)
+    assert os.environ.get("KVSTORE_EXT_OPTIONS") == held
+
+
+def test_options_that_are_needed_are_named_beside_those_that_are_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text('{"store_options": {"slice_bytes": 1000}}')
+    os.environ["KVSTORE_EXT_OPTIONS"] = '{"timeout": 60}'
+    needed = re.escape("""KVSTORE_EXT_OPTIONS='{"timeout": 60, "slice_bytes": 1000}', not""")
+    with pytest.raises(SystemExit, match=needed):
+        arguments(monkeypatch, path)
+    os.environ["KVSTORE_EXT_OPTIONS"] = "[]"
+    with pytest.raises(SystemExit, match=r"KVSTORE_EXT_OPTIONS is '\[\]'; it must be a JSON obj"):
+        arguments(monkeypatch, path)
+
+
 @pytest.mark.parametrize(("path", "arm"), ARMS)
 def test_every_recipe_of_ours_names_what_there_is(path: Path, arm: str | None) -> None:
     fields = json.loads(path.read_text())
