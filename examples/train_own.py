@@ -9,11 +9,13 @@ to bottom. The data are a folder, either of images in one folder for each class,
     python examples/train_own.py flowers
     python tools/launch.py -n 2 -s 2 python examples/train_own.py flowers
 
-Every worker reads the whole folder, which has to fit into its memory, and trains on its share.
+Every worker reads the whole folder, which has to fit into its memory, and trains on its share, on a
+GPU where MXNet sees one.
 """
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -38,6 +40,10 @@ parser.add_argument("--save", default="own.params", metavar="FILE", help="for th
 args = parser.parse_args()
 if args.batch_size < 1 or not 0 < args.held_out < 1:
     parser.error("--batch-size must be at least 1, and --held-out between 0 and 1")
+
+# The device: a GPU where there are any, of several workers on a host each its own if they suffice.
+own, gpus = int(os.environ.get("KVSTORE_EXT_LOCAL_RANK", "0")), mx.context.num_gpus()
+device = mx.gpu(own % gpus) if gpus else mx.cpu()
 
 
 # The data: images (n, channels, height, width) as uint8, and labels (n,) from 0.
@@ -82,7 +88,7 @@ mean, deviation = images[training].mean(), images[training].std() + 1e-6
 
 def to_batch(numbers: np.ndarray) -> tuple[mx.nd.NDArray, mx.nd.NDArray]:
     scaled = (images[numbers] - mean) / deviation
-    return mx.nd.array(scaled), mx.nd.array(labels[numbers])
+    return mx.nd.array(scaled, ctx=device), mx.nd.array(labels[numbers], ctx=device)
 
 
 # The store. In a launched job this waits until all workers and servers have come.
@@ -109,7 +115,7 @@ for filters in (32, 64):
     net.add(nn.Conv2D(filters, 3, padding=1, use_bias=False), nn.BatchNorm(),
             nn.Activation("relu"), nn.MaxPool2D(2))
 net.add(nn.Dense(128, activation="relu"), nn.Dense(classes))
-net.initialize(mx.init.Xavier())
+net.initialize(mx.init.Xavier(), ctx=device)
 net(to_batch(held_out[:1])[0])  # from which it learns its shapes
 net.hybridize()
 

@@ -58,3 +58,33 @@ def test_a_folder_with_a_single_class_is_refused(tmp_path: Path) -> None:
     errors = run_python(SCRIPT, tmp_path, status=1, fork=True).stderr
     assert errors.startswith(f"{tmp_path} has images of 1 classes: it needs a folder for each of")
     assert "Traceback" not in errors
+
+
+# Runs a script where MXNet seems to have two GPUs; contexts on the CPU stand for them.
+GPUS = """
+import runpy
+import sys
+import kvstore_ext
+import mxnet as mx
+
+mx.context.num_gpus = lambda: 2
+mx.gpu = lambda number: mx.cpu(4 + number)
+del sys.argv[0]
+found = runpy.run_path(sys.argv[0], run_name="__main__")
+arrays = [found["inputs"], found["targets"], found["loss"],
+          *(parameter.data() for parameter in found["net"].collect_params().values())]
+print("all on", *sorted({str(array.context) for array in arrays}))
+"""
+
+
+@pytest.mark.parametrize(("own", "device"), [("1", "cpu(5)"), ("2", "cpu(4)"), (None, "cpu(4)")])
+def test_a_worker_trains_on_the_gpu_of_its_number(
+    tmp_path: Path, digits: tuple[np.ndarray, np.ndarray], own: str | None, device: str
+) -> None:
+    for name, array in zip(("images", "labels"), digits):
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "gpus.py").write_text(GPUS)
+    command = [tmp_path / "gpus.py", SCRIPT, tmp_path, "--epochs", 1, "--save", tmp_path / "found"]
+    output = run_python(
+        *command, environment={"KVSTORE_EXT_LOCAL_RANK": own}, fork=True).stdout
+    assert output.splitlines()[-1] == f"all on {device}"
