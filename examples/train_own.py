@@ -38,8 +38,8 @@ parser.add_argument("--batch-size", type=int, default=64,
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate")
 parser.add_argument("--save", default="own.params", metavar="FILE", help="for the parameters")
 args = parser.parse_args()
-if args.batch_size < 1 or not 0 < args.held_out < 1:
-    parser.error("--batch-size must be at least 1, and --held-out between 0 and 1")
+if min(args.epochs, args.batch_size) < 1 or not 0 < args.held_out < 1:
+    parser.error("--epochs and --batch-size must be at least 1, and --held-out between 0 and 1")
 
 # The device: a GPU where there are any, of several workers on a host each its own if they suffice.
 own, gpus = int(os.environ.get("KVSTORE_EXT_LOCAL_RANK", "0")), mx.context.num_gpus()

@@ -88,3 +88,9 @@ def test_a_worker_trains_on_the_gpu_of_its_number(
     output = run_python(
         *command, environment={"KVSTORE_EXT_LOCAL_RANK": own}, fork=True).stdout
     assert output.splitlines()[-1] == f"all on {device}"
+
+
+@pytest.mark.parametrize("flag", ["--epochs", "--batch-size"])
+def test_nothing_to_train_is_refused_at_once(tmp_path: Path, flag: str) -> None:
+    errors = run_python(SCRIPT, tmp_path, flag, 0, status=2, fork=True).stderr
+    assert "--epochs and --batch-size must be at least 1, and --held-out between" in errors
