@@ -60,16 +60,21 @@ class Progress:
         self.waiting_share = waiting_share
         directory = args.tensorboard if store.rank == 0 else None
         self._scalars = Scalars(directory, store, (epochs.start - 1) * steps)
-        self._epoch = self._step = 0
+        self._epoch = self._step = self._done = 0
         self._loss = float("nan")
         self._begun = self._shown = self._written = time.time()
         self._ended: float | None = None
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Its first step comes next."""
-        self._epoch, self._step = epoch, 0
+    def begin_epoch(self, epoch: int, done: int = 0) -> None:
+        """Its first step comes next, or the one after the `done` that an interrupted run has made:
+        these are shown, and count for no speed."""
+        self._epoch, self._step, self._done = epoch, done, done
         last = self._epochs.stop - 1
         self._bar.set_description(f"epoch {min(epoch, last)}/{last}", refresh=False)
+        place = (epoch - self._epochs.start) * self._steps + done
+        if self._bar.n != place:
+            # Its `update` would take them for made just now, and tell the time left by that.
+            self._bar.n = self._bar.last_print_n = self._bar.initial = place
         self._begun, self._ended = time.time(), None
 
     def end_epoch(self) -> None:
@@ -82,7 +87,8 @@ class Progress:
     @property
     def samples_per_second(self) -> float:
         """Of the epoch."""
-        return self._step * self._samples / max(1e-9, (self._ended or time.time()) - self._begun)
+        made = self._step - self._done
+        return made * self._samples / max(1e-9, (self._ended or time.time()) - self._begun)
 
     def step(self, loss: float | None) -> None:
         """A step is queued; `loss` is the epoch's mean, of the steps that have been computed, or

@@ -263,7 +263,7 @@ log("epoch  learning rate  training loss  validation accuracy  samples/s  waitin
 for epoch in range(first_epoch + 1, args.epochs + 1):
     if not done:
         mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
-    progress.begin_epoch(epoch)
+    progress.begin_epoch(epoch, done)
     watch.begin()
     total = 0.0
     pending: list = []

@@ -220,7 +220,7 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
         break
     if not done:
         mx.random.seed(args.seed + epoch * kv.num_workers + kv.rank)  # dropout differs by worker
-    progress.begin_epoch(epoch)
+    progress.begin_epoch(epoch, done)
     watch.begin()
     total, words = 0.0, 0
     pending: list = []

@@ -126,6 +126,42 @@ def test_a_terminal_gets_a_bar_and_a_log_lines(
         assert len(lines) == 4
 
 
+@pytest.mark.parametrize(
+    ("epochs", "epoch", "done", "bar", "line"),
+    [
+        (range(2, 4), 2, 3, "epoch 2/3:  50% .* 4/8 steps", " +2  4/4 steps"),  # within an epoch
+        (range(1, 4), 3, 0, "epoch 3/3:  75% .* 9/12 steps", " +3  1/4 steps"),  # between two
+    ],
+)
+@pytest.mark.parametrize("asked", ["bar", "lines"])
+def test_steps_of_an_interrupted_run_are_shown_and_count_for_no_speed(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: str,
+    epochs: range,
+    epoch: int,
+    done: int,
+    bar: str,
+    line: str,
+) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal(is_one=True))
+    for times in ("LINES_EVERY", "BAR_EVERY"):
+        monkeypatch.setattr(progress, times, 0)
+    clock = iter((0, 0, 2, 2))  # when it is made, when its epoch begins, and at the step
+    monkeypatch.setattr(progress, "time", SimpleNamespace(time=lambda: next(clock)))
+    shows = progress.Progress(
+        Namespace(progress=asked, tensorboard=None), shown=True, epochs=epochs, steps=4, samples=8,
+        store=SimpleNamespace(rank=0))
+    shows.begin_epoch(epoch, done)
+    shows.step(1.5)
+    shows.end()
+    speed = r"loss 1\.5000, 4 samples/s"  # of a step in 2 s
+    if asked == "bar":
+        assert re.search(rf"\r{bar}, .* left, {speed}", sys.stderr.getvalue())
+    else:
+        assert re.search(f"^{line}, {speed}$", capsys.readouterr().out)
+
+
 def test_scalars_of_a_step_are_without_what_was_before(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

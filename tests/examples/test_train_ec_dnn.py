@@ -16,7 +16,7 @@ from kvstore_ext.ec_dnn import Ensemble
 
 from tests.support.cluster import Cluster
 from tests.support.paths import EXAMPLES
-from tests.support.processes import run_python
+from tests.support.processes import Ended, run_python
 from tests.support.results import assert_same_bits, parameters_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -117,17 +117,18 @@ def test_a_single_worker_is_s_dnn() -> None:
 
 
 def test_a_run_goes_on_from_a_snapshot(tmp_path: Path) -> None:
-    def train(name: str, epochs: int, snapshots: str) -> str:
-        flags = ["--lr-schedule", "constant", "--save", tmp_path / name]
+    def train(name: str, epochs: int, snapshots: str) -> Ended:
+        flags = ["--lr-schedule", "constant", "--save", tmp_path / name, "--progress", "bar"]
         snapshot = ["--snapshot", tmp_path / snapshots, "--snapshot-every", 40]
         command = [SCRIPT, "--method", "s_dnn", "--epochs", epochs, *flags, *snapshot]
-        return run_python(*command, fork=True).stdout
+        return run_python(*command, fork=True)
 
-    whole = table(train("whole", 2, "of whole"))
+    whole = table(train("whole", 2, "of whole").stdout)
     train("first", 1, "of parts")
-    output = train("last", 2, "of parts")
-    assert "goes on from the snapshot of step 80 in" in output
-    rows = table(output)
+    last = train("last", 2, "of parts")
+    assert "goes on from the snapshot of step 80 in" in last.stdout
+    assert re.search("epoch 9/9: 100% .* 180/180 steps", last.stderr)
+    rows = table(last.stdout)
     assert [row[0] for row in rows] == list("56789")
     assert [row[3:6] for row in rows] == [row[3:6] for row in whole[4:]]
     assert_same_bits(*(parameters_of(tmp_path / f"{name}-local.params")

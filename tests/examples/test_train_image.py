@@ -120,18 +120,20 @@ def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path
 
 @UPDATERS
 def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: str) -> None:
-    def train(name: str, epochs: int, snapshots: str) -> str:
+    def train(name: str, epochs: int, snapshots: str, *flags: object) -> str:
         return run(TRAIN_IMAGE, "--kv-store", "p3", "--update-on-kvstore", updater, "--epochs",
                    epochs, "--lr-schedule", "step", "--lr-steps", "1,2", "--ema", 0.9,
                    "--checkpoint-dir", tmp_path / name, "--snapshot", tmp_path / snapshots,
-                   "--snapshot-every", 7)
+                   "--snapshot-every", 7, *flags)
 
     train("whole", 3, "of whole")
     train("parts", 2, "of parts")
-    output = train("parts", 3, "of parts")
+    output = train("parts", 3, "of parts", "--tensorboard", tmp_path / "scalars")
     assert "goes on from the snapshot of step 42 in" in output
     assert "begins anew" not in output
     assert [row[0] for row in rows_of(output)] == ["2", "3"]
+    ends = [step for step, _ in scalars(tmp_path / "scalars")["accuracy/validation"]]
+    assert ends == [46, 69]  # the epochs' last steps
     for values in ("parameters", "averaged"):
         whole, last = (parameters_of(tmp_path / name / "epoch-0003" / values)
                        for name in ("whole", "parts"))
