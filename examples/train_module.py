@@ -39,6 +39,7 @@ order = np.random.RandomState(0).permutation(len(images))
 train, validation = order[:1437], order[1437:]
 global_batch = args.batch_size * kv.num_workers
 train = np.resize(train, -(-len(train) // global_batch) * global_batch)[kv.rank::kv.num_workers]
+np.random.seed([args.seed, kv.rank])  # by which NDArrayIter shuffles
 train_data = mx.io.NDArrayIter(images[train], labels[train], args.batch_size, shuffle=True)
 validation_data = mx.io.NDArrayIter(images[validation], labels[validation], len(validation))
 

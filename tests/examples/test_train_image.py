@@ -98,6 +98,16 @@ def test_module_script_reaches_the_accuracy_it_prints() -> None:
     assert final_accuracy(run(TRAIN_MODULE, "--kv-store", "local", "--epochs", 8)) >= 0.96
 
 
+def test_module_script_trains_alike_by_the_same_seed(tmp_path: Path) -> None:
+    def train(name: str, seed: int) -> list[tuple[int, float]]:
+        run(TRAIN_MODULE, "--kv-store", "local", "--epochs", 1, "--seed", seed, "--tensorboard",
+            tmp_path / name)
+        return scalars(tmp_path / name)["loss/training"][-1:]
+
+    first = train("first", 3)
+    assert train("again", 3) == first != train("other", 4)
+
+
 @UPDATERS
 def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path,
                                                                   updater: str) -> None:
