@@ -43,7 +43,8 @@ class MovingAverage(Part):
             average += weight * (newest - average)
 
     def shared(self) -> dict[str, Any]:
-        """What a snapshot of the store has of it; alike on all workers."""
+        """What a snapshot of the store has of it: alike on all workers, but for the averages of
+        running statistics, which each worker has of its own batches. Those are rank 0's."""
         return {"steps": self._steps, "averages": [each.asnumpy() for each in self._averages]}
 
     def put_back(self, shared: dict[str, Any], own: Any, is_own: bool) -> None:
