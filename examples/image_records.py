@@ -1,6 +1,7 @@
 """ImageNet, or other images in RecordIO files, for train_image.py: how they are read and augmented.
 
-The files are those that MXNet's im2rec.py writes: train.rec, train.idx and val.rec.
+The files are those that MXNet's im2rec.py writes: train.rec, train.idx and val.rec. For
+train_ec_dnn.py local_examples.py reads them, and needs val.idx as well.
 
 - inception: crops of random area and shape, mirrored at random (Szegedy et al. 2015, "Rethinking
   the inception architecture", but for the colours).
