@@ -6,7 +6,7 @@ from typing import Dict, List, Optional
 
 import numpy as np
 
-from ..trace.reading import JobTrace
+from ..trace.reading import JobTrace, ProcessTrace
 from .causes import Causes, causes_of
 from .compression import MethodCost, costs_of
 from .iteration import WAIT, Iteration, iterations
@@ -16,7 +16,7 @@ from .moments import Names
 from .order import Order, order_of
 from .overlap import overlap_of
 from .spans import union
-from .steps import all_steps
+from .steps import Steps, all_steps, first_full, recorded_until
 from .stragglers import ServerPace, WorkerPace, paces_of_servers, paces_of_workers
 
 
@@ -34,6 +34,9 @@ class Analysis:
         The trace, but for the processes that are `apart`.
     apart
         Names of processes whose clocks are not known beside the others': nothing counts them.
+    full
+        Name of the process that had no room for events before any other, "" where all had: steps
+        that ended later do not count.
     iterations
         How each worker spent its steps, in the order of ranks.
     causes
@@ -54,6 +57,7 @@ class Analysis:
 
     job: JobTrace
     apart: List[str]
+    full: str
     iterations: List[Iteration]
     causes: Causes
     links: Links
@@ -124,18 +128,14 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     Raises
     ------
     NoStepError
-        Where no worker has recorded a whole step.
+        Where no worker has recorded a whole step, or none while all processes had room for events.
     """
     apart = [process.name for process in job.processes if np.isinf(process.clock.error)]
     job = replace(job, processes=tuple(one for one in job.processes if one.name not in apart))
     names = Names(job)
-    steps = all_steps(job.workers)
+    full = first_full(job.processes)
+    steps = _steps_that_count(job, full)
     count = sum(len(own.numbers) for own in steps)
-    if not count:
-        raise NoStepError(
-            "the trace has no whole step of any worker: a step ends with the first gradient of "
-            "the next. Trace some more"
-        )
     spent = iterations(job, names, steps)
     waits = np.concatenate([one.waits for one in spent] or [np.zeros(0, WAIT)])
     causes = causes_of(job, names, waits)
@@ -144,6 +144,7 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     return Analysis(
         job=job,
         apart=apart,
+        full=full.name if full else "",
         iterations=spent,
         causes=causes,
         links=links_of(job, names, counted, gigabits),
@@ -153,4 +154,23 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
         order=order_of(job),
         methods=costs_of(job, names, steps),
         layers=layers_of_keys(job),
+    )
+
+
+def _steps_that_count(job: JobTrace, full: Optional[ProcessTrace]) -> List[Steps]:
+    """Of each worker; what a full process left out would seem not to have happened, in later ones.
+
+    Raises NoStepError where there is none.
+    """
+    steps = all_steps(job.workers, recorded_until(full) if full else None)
+    if any(len(own.numbers) for own in steps):
+        return steps
+    if full:
+        raise NoStepError(
+            f"{full.name} had no room for events before any worker had ended a whole step: trace "
+            "fewer steps, or set trace_events"
+        )
+    raise NoStepError(
+        "the trace has no whole step of any worker: a step ends with the first gradient of "
+        "the next. Trace some more"
     )

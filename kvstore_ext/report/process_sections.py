@@ -66,9 +66,13 @@ def basis_section(found: Analysis) -> Section:
     notes = [f"{found.count} steps of {len(steps)} workers count."]
     warming = max(own.warming for own in steps)
     interrupted = sum(own.interrupted for own in steps)
+    unrecorded = sum(own.unrecorded for own in steps)
     if found.apart:
         notes.append(f"Nothing counts {words.listed(found.apart)}, whose clocks no ping connects "
                      "with the others'.")  # fmt: skip
+    if unrecorded:
+        notes.append(f"{unrecorded} steps were left out that ended when {found.full} had no room "
+                     "for events any more: trace fewer steps, or set trace_events.")  # fmt: skip
     if warming:
         notes.append(f"The first {warming} steps of a worker were left out: they warm up.")
     if interrupted:

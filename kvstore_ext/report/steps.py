@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List
+from typing import List, Optional, Sequence
 
 import numpy as np
 
 from ..trace.events import Kind
 from ..trace.reading import ProcessTrace
+from .moments import MISSING
 
 _WARM_UP = 2  # steps in which memory is allocated and the order learned
 _LEAST = 3  # steps that must be left to leave others out
@@ -28,6 +29,8 @@ class Steps:
         How many were left out because they took more than 4 times the median.
     warming
         How many of the job's first steps were left out.
+    unrecorded
+        How many were left out because some process had no room for its events any more.
     """
 
     numbers: np.ndarray
@@ -35,6 +38,7 @@ class Steps:
     ends: np.ndarray
     interrupted: int = 0
     warming: int = 0
+    unrecorded: int = 0
 
     @property
     def spans(self) -> np.ndarray:
@@ -55,10 +59,32 @@ class Steps:
         return np.where(inside, place, -1)
 
 
-def steps_of(worker: ProcessTrace) -> Steps:
-    """Its steps in order, without those that warm up or were interrupted."""
+def first_full(processes: Sequence[ProcessTrace]) -> Optional[ProcessTrace]:
+    """The process that had no room for events before any other; None where all had."""
+    full = [process for process in processes if process.dropped]
+    return min(full, key=recorded_until, default=None)
+
+
+def recorded_until(process: ProcessTrace) -> int:
+    """When its last event ended, nanoseconds; MISSING where it has none."""
+    return int(process.events["end"].max(initial=MISSING))
+
+
+def steps_of(worker: ProcessTrace, until: Optional[int] = None) -> Steps:
+    """Its steps in order, without those that warm up or were interrupted.
+
+    Parameters
+    ----------
+    worker
+        Whose they are.
+    until
+        Before when they have to end, nanoseconds; None for any time.
+    """
     events = worker.of_kind(Kind.STEP)
     events = events[np.argsort(events["begin"], kind="stable")]
+    recorded = np.full(len(events), True) if until is None else events["end"] < until
+    unrecorded = int(np.sum(~recorded))
+    events = events[recorded]
     numbers = events["round"].astype(np.int64)
     late = numbers > _WARM_UP
     warming = 0
@@ -73,9 +99,10 @@ def steps_of(worker: ProcessTrace) -> Steps:
         events["end"][usual],
         interrupted=int(np.sum(~usual)),
         warming=warming,
+        unrecorded=unrecorded,
     )
 
 
-def all_steps(workers: List[ProcessTrace]) -> List[Steps]:
-    """Of each worker, in their order."""
-    return [steps_of(worker) for worker in workers]
+def all_steps(workers: List[ProcessTrace], until: Optional[int] = None) -> List[Steps]:
+    """Of each worker, in their order; `until` as in `steps_of`."""
+    return [steps_of(worker, until) for worker in workers]
