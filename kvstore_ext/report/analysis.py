@@ -152,7 +152,7 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
         workers=paces_of_workers(job, names, spent, causes, count),
         servers=paces_of_servers(job, names, counted, causes, count),
         order=order_of(job),
-        methods=costs_of(job, names, steps),
+        methods=costs_of(job, names, steps, counted),
         layers=layers_of_keys(job),
     )
 

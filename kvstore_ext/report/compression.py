@@ -9,6 +9,7 @@ import numpy as np
 from ..trace.events import Kind, Message
 from ..trace.reading import JobTrace, ProcessTrace
 from .moments import Moments, Names
+from .spans import places_in
 from .steps import Steps
 
 _NO_CODEC = ("", "broadcast", "skip_non_finite")  # as csrc/keys/slice_declaration.h has it
@@ -68,43 +69,50 @@ class MethodCost:
         return 8e-9 * most / gigabits if gigabits else float("nan")
 
 
-def costs_of(job: JobTrace, names: Names, steps: List[Steps]) -> List[MethodCost]:
-    """Of each method that the job's keys have, the one with most bytes first."""
+def costs_of(
+    job: JobTrace, names: Names, steps: List[Steps], counted: np.ndarray
+) -> List[MethodCost]:
+    """Of each method that the job's keys have, the one with most bytes first; `counted` as in
+    links.py."""
     methods: Dict[str, Set[int]] = {}
     for key, info in job.keys.items():
         methods.setdefault(info.method, set()).add(key)
-    count = sum(len(own.numbers) for own in steps)
-    if not count:
+    if not any(len(own.numbers) for own in steps):
         return []
-    found = [_cost(job, names, steps, method, keys, count) for method, keys in methods.items()]
+    found = [_cost(job, names, steps, counted, *one) for one in methods.items()]
     return sorted((cost for cost in found if cost.plain_bytes), key=lambda cost: -cost.plain_bytes)
 
 
 def _cost(
-    job: JobTrace, names: Names, steps: List[Steps], method: str, keys: Set[int], count: int
+    job: JobTrace,
+    names: Names,
+    steps: List[Steps],
+    counted: np.ndarray,
+    method: str,
+    keys: Set[int],
 ) -> MethodCost:
     chosen = np.array(sorted(keys), "<u8")
-    rounds = {rank: set(own.numbers.tolist()) for rank, own in enumerate(steps)}
+    servers = [_of(server, chosen) for server in job.servers]
     plain = pushed = encoding = decoding = agreeing = 0.0
-    for place, worker in enumerate(job.workers):
-        own = _of(worker, chosen, rounds[place])
+    results = 0.0 if servers else float("nan")
+    for worker, mine in zip(job.workers, steps):
+        events = _of(worker, chosen)
+        own = events[mine.of(events["end"]) >= 0]
         plain += _bytes(_gradients(_kind(own, Kind.READY)))
         pushed += _bytes(_gradients(_kind(own, Kind.QUEUED)))
-        prepared, agreed = _prepared(names, own)
+        prepared, agreed = _prepared(names, own, events)
         encoding += _seconds(_kind(own, Kind.ENCODED)) + prepared
         agreeing += agreed
         decoding += _seconds(_kind(own, Kind.WRITTEN))
-    everybody = set().union(*rounds.values())
-    ranks = [worker.rank for worker in job.workers]
-    results = serving = 0.0
-    for server in job.servers:
-        own = _of(server, chosen, everybody)
-        answered = _kind(own, Kind.ANSWERED)
-        # Steps are those of the workers that have a trace.
-        results += _bytes(answered[np.isin(answered["peer"], ranks)])
+        for server in servers:
+            answered = _kind(server, Kind.ANSWERED)
+            answered = answered[answered["peer"] == worker.rank]
+            results += _bytes(answered[mine.of(answered["end"]) >= 0])
+    serving = 0.0
+    for server in servers:
+        own = server[places_in(counted, server["end"]) >= 0]
         serving += _seconds(_kind(own, Kind.SUMMED)) + _seconds(_kind(own, Kind.ENCODED))
-    if not job.servers:
-        results = float("nan")
+    count = sum(len(mine.numbers) for mine in steps)
     a_step = count / max(1, len(job.workers))
     return MethodCost(
         method, len(keys), plain / count, pushed / count, results / count,
@@ -112,12 +120,13 @@ def _cost(
     )  # fmt: skip
 
 
-def _prepared(names: Names, events: np.ndarray) -> Tuple[float, float]:
-    """Seconds in which gradients were looked at, and in which workers agreed on scalers.
+def _prepared(names: Names, own: np.ndarray, events: np.ndarray) -> Tuple[float, float]:
+    """Seconds in which gradients were looked at, and in which workers agreed on scalers, in events
+    that count; among all events are the beginnings of those.
 
     Whose thread goes on at once has agreed with nobody.
     """
-    prepared = _kind(events, Kind.PREPARED)
+    prepared = _kind(own, Kind.PREPARED)
     ready = Moments(names, _kind(events, Kind.READY))
     place = ready.find(names.of(prepared["key"], prepared["round"]))
     if not len(ready.rows):
@@ -126,10 +135,10 @@ def _prepared(names: Names, events: np.ndarray) -> Tuple[float, float]:
     return _seconds(prepared[alone]), _seconds(prepared[~alone])
 
 
-def _of(process: ProcessTrace, keys: np.ndarray, rounds: Set[int]) -> np.ndarray:
+def _of(process: ProcessTrace, keys: np.ndarray) -> np.ndarray:
+    """What became of these keys' rounds: each key counts its own, so steps are found by time."""
     events = process.events
-    counted = np.isin(events["round"], list(rounds)) & np.isin(events["key"], keys)
-    return events[counted]
+    return events[(events["round"] > 0) & np.isin(events["key"], keys)]
 
 
 def _kind(events: np.ndarray, kind: Kind) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 from ..trace.events import Kind, Message
 from ..trace.reading import ProcessTrace
 from .iteration import Iteration
+from .moments import MISSING
 from .spans import common, union
 
 _SLACK = 200_000  # nanoseconds
@@ -28,17 +29,20 @@ def overlap_of(worker: ProcessTrace, iteration: Iteration) -> float:
 
 
 def late_gradients(worker: ProcessTrace) -> float:
-    """Share of gradients that the script pushed after the backward pass had ended; nan where layers
-    were not recorded."""
+    """Share of gradients that the script pushed after their step's backward pass had ended; nan
+    where layers or steps were not recorded."""
     backward = np.sort(worker.of_kind(Kind.BACKWARD)["end"])
     ready = worker.of_kind(Kind.READY)
     ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
-    if not len(backward) or not len(ready):
+    recorded = worker.of_kind(Kind.STEP)
+    if not len(backward) or not len(ready) or not len(recorded):
         return float("nan")
-    _, rounds = np.unique(ready["round"], return_inverse=True)
-    last_ready = np.full(rounds.max() + 1, np.iinfo(np.int64).min)
-    np.maximum.at(last_ready, rounds, ready["end"])
+    begins = np.append(np.sort(recorded["begin"]), recorded["end"].max())
+    # The key that begins a step need not be the first that the script pushes in it.
+    steps = np.searchsorted(begins, ready["end"] + _SLACK, side="right")
+    last_ready = np.full(len(begins) + 1, MISSING)
+    np.maximum.at(last_ready, steps, ready["end"])
     # The last layer of a pass may be noted a little after its gradient was taken up.
     place = np.searchsorted(backward, last_ready + _SLACK, side="right") - 1
     ended = backward[np.maximum(place, 0)]
-    return float(np.mean(ready["begin"] >= ended[rounds] - _SLACK))
+    return float(np.mean(ready["begin"] >= ended[steps] - _SLACK))

@@ -1,4 +1,4 @@
-"""Spans of time: their union, what two have in common, and how much of them lies in others."""
+"""Spans of time: their union, what two have in common, and what lies in them."""
 from __future__ import annotations
 
 import numpy as np
@@ -49,3 +49,13 @@ def common(spans: np.ndarray, others: np.ndarray) -> float:
 def length(spans: np.ndarray) -> float:
     """Of spans that do not overlap."""
     return float(np.sum(spans[:, 1] - spans[:, 0])) if len(spans) else 0.0
+
+
+def places_in(spans: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """In which of spans that do not overlap these times lie, its end included; -1 for none. Shape
+    of `times`."""
+    if not len(spans):
+        return np.full(np.shape(times), -1)
+    place = np.searchsorted(spans[:, 0], times, side="left") - 1
+    inside = (place >= 0) & (times <= spans[np.maximum(place, 0), 1])
+    return np.where(inside, place, -1)

@@ -9,6 +9,7 @@ import numpy as np
 from ..trace.events import Kind
 from ..trace.reading import ProcessTrace
 from .moments import MISSING
+from .spans import places_in
 
 _WARM_UP = 2  # steps in which memory is allocated and the order learned
 _LEAST = 3  # steps that must be left to leave others out
@@ -52,11 +53,7 @@ class Steps:
 
     def of(self, times: np.ndarray) -> np.ndarray:
         """In which of them these times lie, its end included; -1 for none. Shape of `times`."""
-        if not len(self.numbers):
-            return np.full(np.shape(times), -1)
-        place = np.searchsorted(self.begins, times, side="left") - 1
-        inside = (place >= 0) & (times <= self.ends[np.maximum(place, 0)])
-        return np.where(inside, place, -1)
+        return places_in(self.spans, times)
 
 
 def first_full(processes: Sequence[ProcessTrace]) -> Optional[ProcessTrace]:

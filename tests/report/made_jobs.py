@@ -189,6 +189,19 @@ def _info(key: Key) -> KeyInfo:
     return KeyInfo(key.identity, key.name, "float32", elements, key.method, slices)
 
 
+def lagging(job: JobTrace, key: int, by: int) -> JobTrace:
+    """As if this key had been pushed from so many steps later on, in its own rounds 1, 2 and so
+    on."""
+    processes = []
+    for process in job.processes:
+        own = (process.events["key"] == key) & (process.events["round"] > 0)
+        kept = ~own | (process.events["round"] > by)
+        events = process.events[kept]
+        events["round"][own[kept]] -= by
+        processes.append(replace(process, events=events))
+    return JobTrace(tuple(processes), job.keys)
+
+
 def write(job: JobTrace, directory: Path) -> None:
     """As the processes themselves would have."""
     for process in job.processes:

@@ -16,7 +16,7 @@ from kvstore_ext.trace.merging import merged
 from kvstore_ext.trace.reading import JobTrace
 
 from tests.report import jobs
-from tests.report.made_jobs import MS, Key, Made
+from tests.report.made_jobs import MS, Key, Made, lagging
 
 
 @lru_cache(maxsize=None)
@@ -236,20 +236,13 @@ def test_events_of_other_messages_change_nothing() -> None:
 def test_a_key_that_is_not_pushed_in_every_step_is_waited_for_in_its_own_rounds() -> None:
     job = jobs.FULL_LINK.trace()
     expected = analyse(job)
-    # As if the first layer's key had lagged behind by three rounds from the beginning on.
-    lagging = []
-    for process in job.processes:
-        events = process.events.copy()
-        own = (events["key"] == 100) & (events["round"] > 0)
-        events["round"][own] -= np.minimum(events["round"][own] - 1, 3)
-        kept = ~own | (process.events["round"] > 3)
-        lagging.append(replace(process, events=events[kept]))
-    found = analyse(JobTrace(tuple(lagging), job.keys))
+    behind = lagging(job, 100, 3)  # the first layer's
+    found = analyse(behind)
     for one, other in zip(found.iterations, expected.iterations):
         later = one.steps.numbers > 4
         assert later.sum() > 2
         assert one.waiting[later] == pytest.approx(other.waiting[later])
-    without = [replace(process, layers=()) for process in lagging]
+    without = [replace(process, layers=()) for process in behind.processes]
     unnamed = analyse(JobTrace(tuple(without), job.keys)).iterations[0]
     known = analyse(replace(jobs.FULL_LINK, layers=False).trace()).iterations[0]
     assert unnamed.waiting[later] == pytest.approx(known.waiting[later])

@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kvstore_ext.report.analysis import NoStepError, analyse
+from kvstore_ext.report.overlap import late_gradients
 from kvstore_ext.report.process_sections import basis_section
 from kvstore_ext.trace.reading import JobTrace
 
 from tests.report import jobs
+from tests.report.made_jobs import lagging
 
 
 def full(job: JobTrace, name: str, room: int) -> JobTrace:
@@ -55,3 +57,19 @@ def test_a_worker_without_room_for_events_limits_the_others_steps_too() -> None:
 def test_a_job_whose_events_had_no_room_from_the_first_step_on_says_so() -> None:
     with pytest.raises(NoStepError, match="server 0 .* trace fewer steps, or set trace_events"):
         analyse(full(jobs.FULL_LINK.trace(), "server 0", 1))
+
+
+def test_what_a_key_costs_counts_by_steps_whatever_its_rounds_are() -> None:
+    job = jobs.COSTLY.trace()
+    (cost,), (expected,) = analyse(lagging(job, 100, 2)).methods, analyse(job).methods
+    assert cost.plain_bytes == pytest.approx(expected.plain_bytes)
+    assert cost.pushed_bytes == pytest.approx(expected.pushed_bytes)
+    assert cost.result_bytes == pytest.approx(expected.result_bytes)
+    assert cost.encoding == pytest.approx(expected.encoding)
+    assert cost.decoding == pytest.approx(expected.decoding)
+    assert cost.serving == pytest.approx(expected.serving)
+
+
+def test_who_pushes_late_pushes_a_key_late_whatever_its_rounds_are() -> None:
+    assert late_gradients(lagging(jobs.LATE_PUSHES.trace(), 100, 3).workers[0]) == 1
+    assert late_gradients(lagging(jobs.FULL_LINK.trace(), 100, 3).workers[0]) == 0
