@@ -301,6 +301,9 @@ class Supervisor:
         while left and self._launcher_there:
             try:
                 left = left[os.write(_OUTPUT, left) :]
+                # Who has hung up gives no other sign than to take what it is told.
+                if self._end_asked:
+                    self._heard = time.monotonic()
             except BlockingIOError:
                 heard = select.select(self._input(), [_OUTPUT], [], self._patience_left())[0]
                 if heard:
