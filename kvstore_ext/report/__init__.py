@@ -2,6 +2,7 @@
 
 In reading order:
 
+    hosts           which of them share a name
     moments, spans  events by name; spans of time
     steps           the steps that count
     layers          which keys a layer needs

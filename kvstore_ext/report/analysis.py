@@ -9,6 +9,7 @@ import numpy as np
 from ..trace.reading import JobTrace, ProcessTrace
 from .causes import Causes, causes_of
 from .compression import MethodCost, costs_of
+from .hosts import told_apart
 from .iteration import WAIT, Iteration, iterations
 from .layers import layers_of_keys, stem_of
 from .links import Links, links_of
@@ -31,7 +32,8 @@ class Analysis:
     Attributes
     ----------
     job
-        The trace, but for the processes that are `apart`.
+        The trace, but for the processes that are `apart`; hosts of one name have got a number
+        each.
     apart
         Names of processes whose clocks are not known beside the others': nothing counts them.
     full
@@ -131,7 +133,8 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
         Where no worker has recorded a whole step, or none while all processes had room for events.
     """
     apart = [process.name for process in job.processes if np.isinf(process.clock.error)]
-    job = replace(job, processes=tuple(one for one in job.processes if one.name not in apart))
+    left = [process for process in job.processes if process.name not in apart]
+    job = replace(job, processes=told_apart(left))
     names = Names(job)
     full = first_full(job.processes)
     steps = _steps_that_count(job, full)
