@@ -59,7 +59,7 @@ class Steps:
 def first_full(processes: Sequence[ProcessTrace]) -> Optional[ProcessTrace]:
     """The process that had no room for events before any other; None where all had."""
     full = [process for process in processes if process.dropped]
-    return min(full, key=recorded_until, default=None)
+    return min(full, key=recorded_until) if full else None
 
 
 def recorded_until(process: ProcessTrace) -> int:

@@ -55,7 +55,7 @@ def test_a_worker_without_room_for_events_limits_the_others_steps_too() -> None:
 
 
 def test_a_job_whose_events_had_no_room_from_the_first_step_on_says_so() -> None:
-    with pytest.raises(NoStepError, match="server 0 .* trace fewer steps, or set trace_events"):
+    with pytest.raises(NoStepError, match=r"server 0 .* trace fewer steps, or set trace_events"):
         analyse(full(jobs.FULL_LINK.trace(), "server 0", 1))
 
 
