@@ -41,12 +41,30 @@ TEST(SignsOfLife, WhoIsDeadIsMissedHoweverOftenBytesAreToCome) {
 
 TEST(SignsOfLife, WhatThePeerAnnouncesExcusesItUntilItSaysOtherwise) {
   SignsOfLife signs(100);
-  signs.Announced(60 * kMegabyte);
+  signs.Announced(60 * kMegabyte, 1);
   EXPECT_EQ(signs.Silence(180), 20);
   signs.Heard(190);
   EXPECT_EQ(signs.Silence(270), 20);
-  signs.Announced(0);
+  signs.Announced(0, 2);
   EXPECT_EQ(signs.Silence(270), 80);
+}
+
+TEST(SignsOfLife, AnAnnouncementThatComesLateSaysNothing) {
+  SignsOfLife signs(100);
+  signs.Announced(60 * kMegabyte, 2);
+  signs.Announced(0, 1);
+  EXPECT_EQ(signs.Silence(180), 20);
+  signs.Announced(0, 3);
+  EXPECT_EQ(signs.Silence(180), 80);
+}
+
+TEST(SignsOfLife, AnnouncementsAreNumberedOnBeyondTheLargestNumber) {
+  SignsOfLife signs(100);
+  const auto last = static_cast<uint32_t>(-1);
+  signs.Announced(30 * kMegabyte, last / 2);
+  signs.Announced(30 * kMegabyte, last - 1);
+  signs.Announced(60 * kMegabyte, 2);
+  EXPECT_EQ(signs.Silence(180), 20);
 }
 
 }  // namespace

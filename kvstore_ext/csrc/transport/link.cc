@@ -126,7 +126,10 @@ void Link::Dispatch(Message* message) {
   const uint64_t owed = owed_.exchange(0);
   message->header.credit = static_cast<uint32_t>(std::min<uint64_t>(owed, UINT32_MAX));
   if (owed > message->header.credit) owed_ += owed - message->header.credit;
-  if (message->header.type == MessageType::kCredit) message->header.round = stock_leaving_;
+  if (message->header.type == MessageType::kCredit) {
+    message->header.slice = ++announcements_;  // first, so that a later one says nothing older
+    message->header.round = stock_leaving_;
+  }
   // Not that of who sent it, where it is passed on.
   message->header.checksum = checks_ && !message->place ? ChecksumOf(*message) : 0;
   Count(&messages_sent_, message->header.type, 1);
@@ -167,7 +170,9 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
   signs_.Heard(Now());
   Count(&messages_received_, received.header.type, 1);
   if (received.header.checksum != 0) checks_ = true;
-  if (received.header.type == MessageType::kCredit) signs_.Announced(received.header.round);
+  if (received.header.type == MessageType::kCredit) {
+    signs_.Announced(received.header.round, received.header.slice);
+  }
   // What may be kept for long is copied, so that its block of memory becomes free.
   if (!IsSlice(received)) received.payload = Kept(received);
   received.payload_is_ours |= !IsSlice(received);

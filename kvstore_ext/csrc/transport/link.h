@@ -155,8 +155,9 @@ class Link {
   SendQueue<Message> queue_;
   std::atomic<bool> hushed_{false};
   SignsOfLife signs_;
-  std::atomic<int64_t> stock_leaving_{0};  // bytes
-  Counts sent_{}, received_{};             // bytes
+  std::atomic<int64_t> stock_leaving_{0};   // bytes
+  std::atomic<uint32_t> announcements_{0};  // of that
+  Counts sent_{}, received_{};              // bytes
   Counts messages_sent_{}, messages_received_{};
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   Assemblies assemblies_;          // the receiving thread's

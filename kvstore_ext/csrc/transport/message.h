@@ -22,7 +22,8 @@ enum class MessageType : uint8_t {
   kPull,      // worker -> server: asks for a slice as of a round
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,    // either way: payload bytes received, where no other message carries the number; sent
-              // now and then with none, as a sign of life, also to the scheduler, which answers it
+              // now and then with none, as a sign of life, also to the scheduler, which answers it;
+              // round has the bytes that leave by MXNet's own store, and slice numbers that
   kPing,      // worker -> server: measures the link, for rank 0's windows and for a trace's clocks
   kPong,      // server -> worker: the answer, with the ping's time and the server's
   kWindow,    // rank 0 -> servers -> other workers: the window of all links

@@ -22,8 +22,11 @@ class SignsOfLife {
   }
 
   // The peer says how many bytes it is sending through MXNet's own store, until it says otherwise.
-  void Announced(uint64_t bytes) {
+  // It numbers what it says, from 1 on: of messages that wait ps-lite takes the last one first.
+  void Announced(uint64_t bytes, uint32_t number) {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (static_cast<int32_t>(number - last_announcement_) <= 0) return;
+    last_announcement_ = number;
     announced_ = bytes;
   }
 
@@ -54,6 +57,7 @@ class SignsOfLife {
   mutable std::mutex mutex_;  // of all below
   double heard_;
   uint64_t announced_ = 0;
+  uint32_t last_announcement_ = 0;
   int64_t coming_ = 0;
   int64_t excused_ = 0;  // most that were coming since the peer was heard of
 };
