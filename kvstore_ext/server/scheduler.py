@@ -38,7 +38,8 @@ def run_scheduler(job: Job, options: Options) -> None:
     no_commands = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
         lambda *_: None
     )
-    latest = time.monotonic() + options.timeout
+    # Later than those who have begun to wait a little later, and would find nobody here.
+    latest = time.monotonic() + options.timeout + max(3.0, 0.1 * options.timeout)
     stands = False
     broken = ""
 
