@@ -62,8 +62,9 @@ CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t s
   Snapshots snapshots;
   std::string missing;
   const double since = Now();
-  // The server's watchdog knows better who is missing, where anybody has begun the round.
-  const double limit = Limits::Later(limits_.patience);
+  // After the server's watchdog, which knows better who is missing where anybody has begun the
+  // round, and before workers, who only know that they wait for a core.
+  const double limit = limits_.patience + limits_.Interval();
   std::unique_lock<std::mutex> lock(mutex_);
   const auto complete = [&] {
     if (ended_) return true;
