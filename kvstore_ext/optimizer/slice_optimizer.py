@@ -112,10 +112,8 @@ class SliceOptimizer:
         self._settings.apply(update.settings, index)
         if place not in self._states:
             self._states[place] = self._optimizer.create_state_multi_precision(index, value())
-        if place not in self._counts:
-            first = self._first_counts.get(index, self._optimizer.begin_num_update)
-            self._counts[place] = first
-        self._counts[place] += 1
+        first = self._first_counts.get(index, self._optimizer.begin_num_update)
+        self._counts[place] = self._counts.get(place, first) + 1
         return index, self._states[place]
 
 

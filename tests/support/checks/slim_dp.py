@@ -72,12 +72,18 @@ def trained(shapes: dict[int, tuple[int, ...]], **options: Any) -> dict[int, mx.
     return values
 
 
-def a_pull_between_rounds_begins_anew_with_the_global_model(_: KVStore) -> None:
+def after_a_round_of_a_part() -> tuple[KVStore, mx.nd.NDArray]:
+    """A store and its key 0's parameters, of which all are pushed in the next round."""
     store = open_store(p=1, q=2, alpha=0.4, beta=0.2)
     store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
     value = mx.nd.zeros((100,))
     store.broadcast(0, value, out=value)
     store.pushpull(0, mx.nd.ones((100,)), out=value)
+    return store, value
+
+
+def a_pull_between_rounds_begins_anew_with_the_global_model(_: KVStore) -> None:
+    store, value = after_a_round_of_a_part()
     store.pull(0, out=value.as_np_ndarray())  # the same memory
     first = value.asnumpy()
     assert set(first) == {-1, 0}  # a part was communicated
@@ -88,11 +94,7 @@ def a_pull_between_rounds_begins_anew_with_the_global_model(_: KVStore) -> None:
 
 
 def a_pull_while_the_global_model_is_shown_changes_nothing(_: KVStore) -> None:
-    store = open_store(p=1, q=2, alpha=0.4, beta=0.2)
-    store.set_optimizer(mx.optimizer.SGD(learning_rate=1))
-    value = mx.nd.zeros((100,))
-    store.broadcast(0, value, out=value)
-    store.pushpull(0, mx.nd.ones((100,)), out=value)
+    store, value = after_a_round_of_a_part()
     with store.global_parameters():
         shown = value.asnumpy()
         store.pull(0, out=value)
