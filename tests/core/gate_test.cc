@@ -140,7 +140,8 @@ std::vector<Message> ForgedToAWorker() {
       // To rank 0, which tells others.
       WithText(Numbered(Of(MessageType::kWindow), 7), Window{1, 1}.Pack()),
       WithText(Of(MessageType::kOrder, 0, 7), std::string(8, '\0')),
-      Of(MessageType::kFarewell),  // it has not left
+      Of(MessageType::kFarewell),       // it has not left
+      Of(MessageType::kCredit, 0, 1000),  // bytes that MXNet's own store would send
   };
 }
 
@@ -189,6 +190,32 @@ TEST(Gate, AWorkerRefusesWhatNoServerSends) {
   for (const Message& message : forged) cluster.ForgeFromServer(kStranger, 0, message);
   EXPECT_EQ(cluster.AwaitRefused(forged.size()), forged.size());
   Train(&cluster, 3);
+}
+
+// Has a worker hear what the test wants.
+class Heard : public Transport {
+ public:
+  void Start(MessageHandler handler) override { handler_ = std::move(handler); }
+  void Send(const Message&) override {}
+  void Stop() override {}
+  void Deliver(const Message& message) { handler_(message); }
+
+ private:
+  MessageHandler handler_;
+};
+
+TEST(Gate, AServerIsKnownByItsGreeting) {
+  const auto heard = std::make_shared<Heard>();
+  Worker worker(WorkerOptions(), heard);
+  const std::string text = "come to barrier 1";
+  const Message met = WithText(Of(MessageType::kMet), text);
+  heard->Deliver(met);
+  EXPECT_EQ(worker.refused(), 1U);
+  EXPECT_FALSE(worker.AwaitMeeting(text, 0));
+  heard->Deliver(HelloMessage("host", 0));
+  heard->Deliver(met);
+  EXPECT_EQ(worker.refused(), 1U);
+  EXPECT_TRUE(worker.AwaitMeeting(text, 0));
 }
 
 // With servers' numbers, whether or not a launcher has told the workers as well.

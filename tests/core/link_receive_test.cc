@@ -56,7 +56,7 @@ TEST_F(OneEnd, GivesCreditOnceItIsWorthAMessage) {
 
 TEST_F(OneEnd, GivesCreditAlongWithWhateverItSends) {
   Receive(Part(0, 100, 100));
-  link_.SendControl(ControlMessage(MessageType::kPull));
+  link_.SendControl(ControlMessage(MessageType::kMeet));
   Receive(Part(0, 200, 200));
   link_.Send(Push(1, 10));
   const std::vector<Message> sent = wire_->TakeAll();
@@ -121,16 +121,22 @@ TEST_F(OneEnd, GivesBackWhatTheGateRefusesOfABatch) {
   Keys whole;
   link.Receive(both, [&whole](const Message& message) { whole.push_back(message.header.key); });
   EXPECT_EQ(whole, Keys({2}));
-  link.SendControl(ControlMessage(MessageType::kPull));
+  link.SendControl(ControlMessage(MessageType::kMeet));
   EXPECT_EQ(wire_->TakeAll().at(0).header.credit, 200U);
 }
 
 TEST_F(OneEnd, GivesNoCreditForControlMessages) {
-  for (int i = 0; i < 1000; ++i) Receive(ControlMessage(MessageType::kPull));
+  for (int i = 0; i < 1000; ++i) Receive(ControlMessage(MessageType::kMeet));
   link_.SendControl(ControlMessage(MessageType::kLeave));
   const std::vector<Message> sent = wire_->TakeAll();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].header.credit, 0U);
+}
+
+TEST_F(OneEnd, GivesCreditForWhatAsksForSlices) {
+  for (int i = 0; i < 10; ++i) Receive(ControlMessage(MessageType::kPull));
+  link_.SendControl(ControlMessage(MessageType::kLeave));
+  EXPECT_EQ(wire_->TakeAll().back().header.credit, 10 * sizeof(Header));
 }
 
 TEST_F(OneEnd, AnswersPings) {
@@ -145,7 +151,7 @@ TEST_F(OneEnd, AnswersPings) {
 
 TEST_F(OneEnd, KnowsWhenThePeerWasLastHeardOf) {
   const double before = Now();
-  Receive(ControlMessage(MessageType::kPull));
+  Receive(ControlMessage(MessageType::kMeet));
   EXPECT_LE(link_.signs().Silence(before), 0);
   EXPECT_GE(link_.signs().Silence(Now()), 0);
 }
@@ -181,7 +187,7 @@ TEST_F(OneEnd, CountsBytesByType) {
              abort = static_cast<size_t>(MessageType::kAbort);
   EXPECT_EQ(traffic.sent[abort], 1000 + sizeof(Header) + 6);
   EXPECT_EQ(traffic.sent[push] + traffic.sent[abort], 2000 + left);
-  EXPECT_EQ(traffic.sent[static_cast<size_t>(MessageType::kPull)], 1000U);
+  EXPECT_EQ(traffic.sent[static_cast<size_t>(MessageType::kMeet)], 1000U);
   EXPECT_EQ(traffic.received[push], BytesOf(Part(0, 60, 100)) + BytesOf(Part(60, 40, 100)));
   EXPECT_EQ(traffic.received[abort], 0U);
 }

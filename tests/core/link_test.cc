@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <memory>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "one_end.h"
@@ -27,7 +30,7 @@ TEST_F(OneEnd, SendsByPriorityWithinTheWindow) {
 
 TEST_F(OneEnd, AddressesThePeer) {
   link_.Send(Push(1, 10));
-  link_.SendControl(ControlMessage(MessageType::kPull));
+  link_.SendControl(ControlMessage(MessageType::kMeet));
   for (const Message& message : wire_->TakeAll()) EXPECT_EQ(message.peer, kPeer);
 }
 
@@ -64,6 +67,15 @@ TEST_F(OneEnd, DoesNotWaitForTheLittleCreditThatThePeerKeepsToItself) {
   link_.Send(Push(1, 0));
   link_.Send(Push(2, 1000));
   EXPECT_EQ(TakeKeys(), (Keys{1, 2}));
+}
+
+TEST_F(OneEnd, BoundsHowManySlicesAreAskedFor) {
+  link_.SetWindow({100, 200});
+  for (int i = 0; i < 100; ++i) link_.Send(ControlMessage(MessageType::kPull));
+  const size_t asked = wire_->TakeAll().size();
+  EXPECT_LT(asked, 10U);
+  Receive(Credit(asked * sizeof(Header)));
+  EXPECT_EQ(wire_->TakeAll().size(), asked);
 }
 
 TEST_F(OneEnd, SendsControlMessagesAtOnceThoughTheWindowIsFull) {
@@ -117,7 +129,7 @@ TEST_F(OneEnd, TellsOfAMessageJustBeforeItsFirstPartLeaves) {
   link.SetWindow({100, 300});
   link.Send(Push(1, 200));
   link.Send(Push(2, 200));
-  link.SendControl(ControlMessage(MessageType::kPull));
+  link.SendControl(ControlMessage(MessageType::kMeet));
   link.Send(Push(3, 0));
   EXPECT_EQ(told, (std::vector<std::pair<uint64_t, size_t>>{{1, 0}, {2, 2}}));
   link.Receive(Credit(300), [](const Message&) {});
@@ -150,6 +162,31 @@ TEST_F(OneEnd, SendsNothingOnceHushed) {
   Receive(Part(0, 10000, 10000));
   Receive(Credit(100));
   EXPECT_TRUE(wire_->empty());
+}
+
+// Each message takes until the test lets it go.
+class Slow : public Transport {
+ public:
+  void Start(MessageHandler) override {}
+  void Stop() override {}
+  void Send(const Message&) override {
+    begun.set_value();
+    goes.get_future().wait();
+  }
+
+  std::promise<void> begun, goes;
+};
+
+TEST(Link, TellsWhetherAnythingMayLeaveOnceItIsHushed) {
+  const auto wire = std::make_shared<Slow>();
+  Link link(wire, kPeer);
+  std::thread sends([&] { link.Send(Push(1, 10)); });
+  wire->begun.get_future().wait();
+  link.Hush();
+  EXPECT_TRUE(link.has_in_hand());
+  wire->goes.set_value();
+  sends.join();
+  EXPECT_FALSE(link.has_in_hand());
 }
 
 }  // namespace

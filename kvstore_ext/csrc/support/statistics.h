@@ -98,7 +98,7 @@ class Statistics {
 
   double Restart(uint64_t key, uint32_t slice) {
     const auto found = since_.find({key, slice});
-    if (found == since_.end()) return 0;  // a pull's answer
+    if (found == since_.end()) return 0;  // a first value's answer
     const double now = Now();
     const double before = found->second;
     found->second = now;

@@ -33,10 +33,18 @@ constexpr double kSecondsBetweenPings = 0.05;
 // The first ones find caches cold and connections new.
 constexpr int kFirstPings = 10;
 
-bool IsData(const Message& message) {
-  const MessageType type = message.header.type;
-  return type == MessageType::kInit || type == MessageType::kPush || type == MessageType::kResult ||
-         type == MessageType::kAsk || type == MessageType::kAnswer || type == MessageType::kMethod;
+// Whether the window bounds how many of them are under way.
+bool IsBounded(const Message& message) {
+  switch (message.header.type) {
+    case MessageType::kInit:
+    case MessageType::kPush:
+    case MessageType::kPull:
+    case MessageType::kResult:
+    case MessageType::kAsk:
+    case MessageType::kAnswer:
+    case MessageType::kMethod: return true;
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -115,7 +123,8 @@ void Link::SendSoon() {
 }
 
 void Link::SendControl(Message message) {
-  if (hushed_) return;
+  const Outlet::Way way(&outlet_);
+  if (!way.open()) return;
   message.peer = peer_;
   Count(&sent_, message.header.type, BytesOf(message));
   Dispatch(&message);
@@ -205,7 +214,7 @@ void Link::TakeRefused(const Message& refused) {
 
 // What of the peer's window is to be given back.
 void Link::Owe(const Message& message) {
-  if (IsData(message)) owed_ += Weight(message);
+  if (IsBounded(message)) owed_ += Weight(message);
 }
 
 // Takes what concerns the link alone. False for all parts of a message but the last to come, which
@@ -214,7 +223,7 @@ bool Link::IsWhole(Message* message) {
   const Header& header = message->header;
   Count(&received_, header.type, BytesOf(*message));
   Owe(*message);
-  if (IsData(*message) && Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
+  if (IsBounded(*message) && Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
   if (header.type == MessageType::kPing) SendControl(PongMessage(*message, NowInNanoseconds()));
   if (header.type == MessageType::kPong) OnPong(*message);
   if (header.credit > 0) TakeCredit(header.credit);
@@ -242,9 +251,10 @@ void Link::Acknowledge() {
 }
 
 void Link::SendWhatFits() {
+  const Outlet::Way way(&outlet_);
   Batch batch;
   Message message;
-  while (!hushed_ && queue_.TryPop(&message)) {
+  while (way.open() && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
     Count(&sent_, message.header.type, BytesOf(message));
     if (Records()) recorder_->Record(EventOf(EventKind::kSent, message));
@@ -252,7 +262,7 @@ void Link::SendWhatFits() {
     if (!small || !batch.HasRoomFor(message)) DispatchAll(&batch);
     small ? batch.Add(std::move(message)) : Dispatch(&message);
   }
-  if (!hushed_) DispatchAll(&batch);
+  if (way.open()) DispatchAll(&batch);
 }
 
 // Whether a whole payload now lies where the peer finds it. With checksums it stays in the message,

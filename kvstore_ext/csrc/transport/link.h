@@ -13,6 +13,7 @@
 #include "transport/assembly.h"
 #include "transport/batch.h"
 #include "transport/gate.h"
+#include "transport/outlet.h"
 #include "transport/signs_of_life.h"
 #include "transport/transport.h"
 #include "transport/window.h"
@@ -42,11 +43,12 @@ struct Traffic {
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
 //
-// Thread-safe; sends on the calling thread, since Transport::Send does not wait.
+// Thread-safe; sends on the calling thread, since Transport::Send does not wait for what is within
+// the window.
 class Link {
  public:
   // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if
-  // any, is called with each message of data just before its first part leaves. The sender, if any,
+  // any, is called with each queued message just before its first part leaves. The sender, if any,
   // must be stopped before the link goes. The gate, if any, is asked of the messages in batches.
   // The recorder, if any, is told what travels, and what pings tell of the peer's clock.
   Link(std::shared_ptr<Transport> transport, int peer,
@@ -70,11 +72,12 @@ class Link {
   // would wait for a sign of life.
   void LetDataCarryCredit() { data_carries_credit_ = true; }
 
-  // Queues a message with data; it leaves when its turn has come and the window has room. Throws
-  // std::length_error for one of 4 GiB or more.
+  // Queues a message with data, or one that asks for a slice, of which there may be thousands. It
+  // leaves when its turn has come and the window has room. Throws std::length_error for one of
+  // 4 GiB or more.
   void Send(Message message);
 
-  // Sends a message without data at once.
+  // Sends any other message at once.
   void SendControl(Message message);
 
   // To be called with everything that the peer sent and the gate admits, by one thread. Answers
@@ -90,9 +93,13 @@ class Link {
   void TakeRefused(const Message& refused);
 
   // The number of the job, which what is sent from now on carries; 0 before the two have agreed on
-  // one. Whoever takes part in another job does not know it.
-  void SetJob(uint32_t job) { job_ = job; }
+  // one, and in a job within one process. Whoever takes part in another job does not know it.
+  void SetJob(uint32_t job) {
+    job_ = job;
+    knows_job_ = true;
+  }
   uint32_t job() const { return job_; }
+  bool knows_job() const { return knows_job_; }
 
   // From now on all that leaves has a checksum; so it has, too, once the peer's has one.
   void UseChecksums() { checks_ = true; }
@@ -120,8 +127,9 @@ class Link {
   // Drops all data, now and later; control messages still leave.
   void Close() { queue_.Close(); }
 
-  // From now on nothing leaves at all.
-  void Hush() { hushed_ = true; }
+  // From now on nothing leaves at all, but for what other threads have in hand.
+  void Hush() { outlet_.Close(); }
+  bool has_in_hand() const { return outlet_.in_use(); }
 
  private:
   using Counts = std::array<std::atomic<uint64_t>, kMessageTypes>;  // by type of message
@@ -150,10 +158,11 @@ class Link {
   Gate* const gate_;
   Recorder* const recorder_;
   std::atomic<uint32_t> job_{0};
+  std::atomic<bool> knows_job_{false};
   std::atomic<bool> checks_{false};
   std::atomic<bool> sends_soon_{false};
   SendQueue<Message> queue_;
-  std::atomic<bool> hushed_{false};
+  Outlet outlet_;
   SignsOfLife signs_;
   std::atomic<int64_t> stock_leaving_{0};   // bytes
   std::atomic<uint32_t> announcements_{0};  // of that

@@ -21,8 +21,8 @@ enum class MessageType : uint8_t {
               // round on (see Operation::settings); of a broadcast key, that a worker takes part
   kPull,      // worker -> server: asks for a slice as of a round
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
-  kCredit,    // either way: payload bytes received, where no other message carries the number; sent
-              // now and then with none, as a sign of life, also to the scheduler, which answers it;
+  kCredit,    // either way: bytes received, where no other message carries the number; sent now and
+              // then with none, as a sign of life, also to the scheduler, which answers it;
               // round has the bytes that leave by MXNet's own store, and slice numbers that
   kPing,      // worker -> server: measures the link, for rank 0's windows and for a trace's clocks
   kPong,      // server -> worker: the answer, with the ping's time and the server's
@@ -84,7 +84,7 @@ struct Header {
   uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760011;
+  static constexpr uint32_t kProtocol = 0x6b760012;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 

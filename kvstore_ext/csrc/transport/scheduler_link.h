@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "support/clock.h"
+#include "transport/outlet.h"
 #include "transport/transport.h"
 
 namespace kvstore_ext {
@@ -26,7 +27,8 @@ class SchedulerLink {
   }
 
   void Send(Message message) {
-    if (closed_) return;
+    const Outlet::Way way(&outlet_);
+    if (!way.open()) return;
     message.peer = kScheduler;
     message.job = job_;
     transport_->Send(message);
@@ -42,9 +44,10 @@ class SchedulerLink {
   // first one after the process was stopped.
   double silence() const { return IsLate() ? 0 : Now() - heard_; }
 
-  // Sends nothing any more. ZeroMQ keeps 1000 messages for a peer that is gone; then whoever sends
-  // one more would wait for ever.
-  void Close() { closed_ = true; }
+  // Sends nothing any more, but for what other threads have in hand. ZeroMQ keeps 1000 messages for
+  // a peer that is gone; then whoever sends one more would wait for ever.
+  void Close() { outlet_.Close(); }
+  bool has_in_hand() const { return outlet_.in_use(); }
 
  private:
   // Signs that may be on their way to a scheduler that is gone: see Close.
@@ -58,7 +61,7 @@ class SchedulerLink {
   std::atomic<double> heard_{0};    // when, by Now()
   std::atomic<double> signed_{0};   // when the last sign was given
   std::atomic<int> unanswered_{0};  // signs
-  std::atomic<bool> closed_{false};
+  Outlet outlet_;
 };
 
 }  // namespace kvstore_ext

@@ -19,7 +19,8 @@ class Transport {
   // Begins delivery. Called once; the handler must outlive the transport or the call to Stop.
   virtual void Start(MessageHandler handler) = 0;
 
-  // Hands a message to the network and returns without waiting for it to leave. Thread-safe.
+  // Hands a message to the network and returns without waiting for it to leave, unless a thousand
+  // are left for the same peer. Thread-safe.
   // Bytes of the payload must stay as they are until the peer has acknowledged them.
   virtual void Send(const Message& message) = 0;
 

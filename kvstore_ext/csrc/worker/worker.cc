@@ -1,6 +1,7 @@
 #include "worker/worker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -280,9 +281,19 @@ void Worker::EndOperations(const std::string& reason) {
 }
 
 void Worker::Hush() {
+  for (auto& link : links_) link->Hush();
+  scheduler_.Close();
   watchdog_.Stop();
   if (failure_.Set("the store was closed")) EndOperations("the store was closed");
-  for (auto& link : links_) link->Hush();
+  // ps-lite ends next, and must not be sending then.
+  const double limit = Now() + kLastWords;
+  while (HasInHand() && Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+bool Worker::HasInHand() const {
+  return scheduler_.has_in_hand() ||
+         std::any_of(links_.begin(), links_.end(),
+                     [](const std::unique_ptr<Link>& link) { return link->has_in_hand(); });
 }
 
 void Worker::Stop() {

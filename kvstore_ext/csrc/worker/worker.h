@@ -149,8 +149,9 @@ class Worker {
   // Ends all operations with an error, here and on every other process.
   void Abort(const std::string& reason);
 
-  // Sends nothing any more, and ends open operations with an error. What still arrives is taken, as
-  // ps-lite demands while it runs.
+  // Sends nothing any more, and ends open operations with an error. What other threads are sending
+  // has left once this returns, unless that takes them longer than kLastWords. What still arrives
+  // is taken, as ps-lite demands while it runs.
   void Hush();
 
   // Hushes and stops all threads.
@@ -255,6 +256,7 @@ class Worker {
   void AnnounceWindow(const Window& window);
   std::set<int> Greeted() const;  // servers that have
   void EndOperations(const std::string& reason);
+  bool HasInHand() const;
   void Await(const std::set<int>& servers, size_t least, const char* what, double limit);
   Key* Find(uint64_t id) const;
   std::vector<Key*> Keys();

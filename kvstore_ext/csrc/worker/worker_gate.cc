@@ -19,16 +19,19 @@ bool ComesBesideHello(MessageType type) {
 void Worker::CheckFits(const Message& message) {
   if (message.peer == kScheduler) return;
   const Header& header = message.header;
-  const uint32_t job = links_[message.peer]->job();
-  Expect(job == message.job || (job == 0 && ComesBesideHello(header.type)), kOfAnotherJob);
+  const Link& link = *links_[message.peer];
+  Expect(link.knows_job() ? link.job() == message.job : ComesBesideHello(header.type),
+         kOfAnotherJob);
   switch (header.type) {
+    case MessageType::kCredit:
+      return Expect(header.round == 0, "a server sends nothing by MXNet's own store");
     case MessageType::kHello:
       return Expect(options_.job == 0 || options_.job == message.job, kOfAnotherJob);
     case MessageType::kResult: return CheckResult(message);
     case MessageType::kScaler:
     case MessageType::kMethod: return CheckOfKey(message);
     case MessageType::kPong:
-      return Expect(links_[message.peer]->Awaits(message), "it was not asked");
+      return Expect(link.Awaits(message), "it was not asked");
     case MessageType::kWindow:
       Expect(options_.rank != 0, kFromRank0);
       Window::Unpack(message.text);

@@ -125,7 +125,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
   if (round.kind == Operation::Kind::kPull) {
     message.header.type = MessageType::kPull;
     NoteLeft(round, slice);
-    links_[slice.server]->SendControl(std::move(message));
+    links_[slice.server]->Send(std::move(message));
     return;
   }
   if (round.number == 0) {
@@ -192,7 +192,7 @@ void Worker::OnResult(const Message& message) {
   const Slice& slice = key->cut[header.slice];
   const bool is_kept = key->operation.output == nullptr;
   const Result result{is_kept ? Kept(message) : message.payload, header.encoding};
-  statistics_.Arrived(header.key, header.slice);
+  if (key->operation.opens_round()) statistics_.Arrived(header.key, header.slice);
   const bool written = Take(key, slice, result);
   key->arrived[slice.index] = true;
   if (written) Arrived(key, header.encoding, &lock);
