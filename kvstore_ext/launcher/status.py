@@ -27,9 +27,15 @@ Row = Dict[str, Any]
 @dataclass
 class Follower:
     """Makes rates of one process's counters. `rows` has its last reports, oldest first, and `heard`
-    is when the last one came, of the launcher's monotonic clock."""
+    is when the last one came, of the launcher's monotonic clock.
 
+    One counter, `counted`, may stand still for longer than they reach back: a step on a slow link
+    takes a minute. `steps` has the reports with which it had grown, at least the last two.
+    """
+
+    counted: str
     rows: list[Row] = field(default_factory=list)
+    steps: list[Row] = field(default_factory=list)
     heard: float = 0.0
 
     def take(self, row: Row) -> None:
@@ -37,9 +43,17 @@ class Follower:
         if self.rows and row.get("at") == self.rows[-1].get("at"):
             return
         if self.rows and row.get("at", 0.0) < self.rows[-1].get("at", 0.0):
-            self.rows.clear()  # of an earlier store or attempt
+            self.rows, self.steps = [], []  # of an earlier store or attempt
         self.rows = [*self.rows, row][-_LAST:]
         self.heard = time.monotonic()
+        name = self.counted
+        if not self.steps or row.get(name) != self.steps[-1].get(name):
+            self.steps.append(row)
+        # Before the first step much else is done.
+        while len(self.steps) > 2 and (
+            self.steps[1]["at"] <= self.rows[0]["at"] or not self.steps[0].get(name)
+        ):
+            del self.steps[0]
 
     def total(self, name: str) -> float:
         """Returns what a counter has come to; 0 where nothing was reported."""
@@ -47,9 +61,31 @@ class Follower:
 
     def rate(self, name: str) -> float:
         """Returns how much a counter has grown each second, lately."""
-        if len(self.rows) < 2 or time.monotonic() - self.heard > _SILENT:
+        return self._rate(name, self.rows)
+
+    def pace(self) -> float:
+        """Returns how many steps there were each second, over two steps at least; fewer, once one
+        takes longer than those."""
+        pace = self._rate(self.counted, self.steps)
+        since = self.rows[-1]["at"] - self.steps[-1]["at"] if self.rows else 0.0
+        return min(pace, 1 / since) if since > 0 else pace
+
+    def share(self, name: str) -> float:
+        """Returns how much a counter of seconds has grown each second since the first of those
+        steps, or else lately."""
+        first = self.steps if len(self.steps) > 1 else self.rows
+        return min(1.0, self._rate(name, [*first[:1], *self.rows[-1:]]))
+
+    def each(self, name: str) -> float:
+        """Returns how much a counter has grown with each of those steps."""
+        pace = self._rate(self.counted, self.steps)
+        return self._rate(name, self.steps) / pace if pace else 0.0
+
+    def _rate(self, name: str, rows: list[Row]) -> float:
+        silent = time.monotonic() - self.heard > _SILENT
+        if silent or not rows or rows[0] is rows[-1]:
             return 0.0
-        first, last = self.rows[0], self.rows[-1]
+        first, last = rows[0], rows[-1]
         grown = last.get(name, 0) - first.get(name, 0)
         return max(0.0, grown / (last["at"] - first["at"]))
 
@@ -66,10 +102,10 @@ class Status:
 
         "processes" has a row each: role, rank, host, state, steps (of its run), made (those of this
         job), sent and received (bytes since the beginning), steps_rate, sent_rate and received_rate
-        (a second), waiting (a share of the last seconds),
-        held (bytes of a server) and late (seconds, lately, by which a worker's pushes
-        came after the first worker's; or for which it keeps the others waiting). A state is starts,
-        runs, ended, failed, or stopped by the launcher.
+        (a second), waiting (a share of the last seconds or steps), held (bytes of a server) and
+        late (seconds, lately, by which a worker's pushes came after the first worker's; or for
+        which it keeps the others waiting). A state is starts, runs, ended, failed, or stopped by
+        the launcher.
         "slowest" is the worker that was last of all for that long, or None. "measured": all workers
         that have not ended have reported twice, so that there are rates.
         """
@@ -102,7 +138,7 @@ class Status:
 
     def _row(self, running: Running, late: dict[int, float], stands: bool) -> Row:
         process, account = running.process, running.account
-        follower = self._followers.setdefault(process.name, Follower())
+        follower = self._followers.setdefault(process.name, Follower("made"))
         if account.status:
             follower.take(account.status)
         ended = running.ended.done()
@@ -117,9 +153,10 @@ class Status:
         }
         for name in ("steps", "made", "sent", "received"):
             row[name] = int(follower.total(name))
-        for name, counter in (("steps", "made"), ("sent", "sent"), ("received", "received")):
-            row[f"{name}_rate"] = 0.0 if ended else follower.rate(counter)
-        row["waiting"] = 0.0 if ended else min(1.0, follower.rate("waiting"))
+        row["steps_rate"] = 0.0 if ended else follower.pace()
+        for name in ("sent", "received"):
+            row[f"{name}_rate"] = 0.0 if ended else follower.rate(name)
+        row["waiting"] = 0.0 if ended else follower.share("waiting")
         return row
 
     def _lateness(self, running: Sequence[Running]) -> dict[int, float]:
@@ -129,12 +166,10 @@ class Status:
         for each in running:
             for rank, entry in enumerate(each.account.status.get("workers", ())):
                 pushes, late, missing = entry
-                follower = self._late.setdefault((each.process.name, rank), Follower())
+                follower = self._late.setdefault((each.process.name, rank), Follower("pushes"))
                 at = each.account.status["at"]
                 follower.take({"at": at, "pushes": pushes, "late": late})
-                grown = follower.rate("pushes")
-                lately = follower.rate("late") / grown if grown else 0.0
-                found[rank] = max(found.get(rank, 0.0), lately, missing)
+                found[rank] = max(found.get(rank, 0.0), follower.each("late"), missing)
         return found
 
 
@@ -149,11 +184,16 @@ def line(status: Row, columns: int | None = None) -> str:
     traffic = f"{size(round(status['sent_rate']))}/s sent, "
     traffic += f"{size(round(status['received_rate']))}/s received"
     slowest = f"slowest: {late(status)}" if status["slowest"] else "no worker is late"
-    parts = [f"{status['steps_rate']:.1f} steps/s", f"{status['waiting']:.0%} waiting"]
+    parts = [f"{pace(status['steps_rate'])} steps/s", f"{status['waiting']:.0%} waiting"]
     text = ", ".join([*parts, slowest, traffic])
     if columns is not None and len(text) > columns:
         text = ", ".join([*parts, slowest])
     return text if columns is None else text[:columns]
+
+
+def pace(rate: float) -> str:
+    """Returns steps a second as they are shown."""
+    return f"{rate:.2g}" if 0 < rate < 1 else f"{rate:.1f}"
 
 
 def late(status: Row) -> str:

@@ -11,7 +11,7 @@ import time
 
 from .account import size
 from .output import note, show
-from .status import Row, line
+from .status import Row, line, pace
 from .watching import EVERY, NAME
 
 _COLUMNS = "process      host              state     steps  steps/s  waiting    late  "
@@ -71,7 +71,7 @@ def table(status: Row) -> str:
 
 def _line(row: Row) -> str:
     worker, scheduler = row["role"] == "worker", row["role"] == "scheduler"
-    steps = f"{row['steps']:>7}  {row['steps_rate']:>7.1f}  {row['waiting']:>7.0%}  "
+    steps = f"{row['steps']:>7}  {pace(row['steps_rate']):>7}  {row['waiting']:>7.0%}  "
     steps += f"{row['late']:>5.2f}s"
     name = f"{row['role']} {row['rank']}"
     rates = f"{size(round(row['sent_rate'])):>9}  {size(round(row['received_rate'])):>10}"
