@@ -19,6 +19,32 @@ DEVICES: Dict[str, Tuple[float, float]] = {
 _FIRST = "p4000"
 
 
+def check_scales(device: str, name: str, timed: str) -> None:
+    """Raises NetworkError unless the times of a network can be those of a device.
+
+    Parameters
+    ----------
+    device : str
+        As `on` takes it.
+    name, timed : str
+        The network's, and of which device its times are.
+    """
+    if _seconds(device):
+        return
+    if device not in DEVICES:
+        raise NetworkError(
+            f"there is no device {device!r}; there are {', '.join(DEVICES)}, or give the seconds "
+            f"that an iteration takes without communication"
+        )
+    known = f"Quadro {_FIRST.upper()}"
+    if not timed.startswith(known):
+        raise NetworkError(
+            f"--device {device} scales times of a {known}, which the papers' networks have; those "
+            f"of {name} are of {timed}: give the seconds that an iteration takes without "
+            "communication"
+        )
+
+
 def on(network: Network, device: str) -> Network:
     """A network on another device: as much faster as that gains least, in arithmetic or memory.
 
@@ -36,26 +62,21 @@ def on(network: Network, device: str) -> Network:
         For another word, a number of seconds that is not more than 0, or the name of a device
         where the network's times are of an unknown one.
     """
-    try:
-        seconds = float(device)
-    except ValueError:
-        seconds = 0.0
-    if 0 < seconds < float("inf"):
+    check_scales(device, network.name, network.device)
+    seconds = _seconds(device)
+    if seconds:
         described = f"{network.device}, as if an iteration took {seconds:g} s"
         return replace(network.scaled(seconds / network.compute), device=described)
-    if device not in DEVICES:
-        raise NetworkError(
-            f"there is no device {device!r}; there are {', '.join(DEVICES)}, or give the seconds "
-            f"that an iteration takes without communication"
-        )
-    known = f"Quadro {_FIRST.upper()}"
-    if not network.device.startswith(known):
-        raise NetworkError(
-            f"--device {device} scales times of a {known}, which the papers' networks have; those "
-            f"of {network.name} are of {network.device}: give the seconds that an iteration takes "
-            "without communication"
-        )
     gains = [new / old for new, old in zip(DEVICES[device], DEVICES[_FIRST])]
     arithmetic, memory = DEVICES[device]
     described = f"{device}, by its {arithmetic / 1e12:g} TFLOP/s and {memory / 1e9:g} GB/s"
     return replace(network.scaled(1 / min(gains)), device=described)
+
+
+def _seconds(device: str) -> float:
+    """0 where it says none."""
+    try:
+        seconds = float(device)
+    except ValueError:
+        return 0.0
+    return seconds if 0 < seconds < float("inf") else 0.0

@@ -9,8 +9,10 @@ from ..report.layers import keys_of_layers
 from ..trace.events import Kind, Message
 from ..trace.reading import JobTrace, KeyInfo
 from .network import Layer, Network, NetworkError
+from .progress import say
 
 _LEAST_STEPS = 2
+_IN_ROUNDS = "slim_dp"
 
 
 def network_of(job: JobTrace, source: str, batch: int) -> Network:
@@ -31,10 +33,16 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     Raises
     ------
     NetworkError
-        Where the trace has no worker, or no names of layers.
+        Where the trace has no worker, no names of layers, or no step of training; or where what
+        it has for a step may be several.
     """
     if not job.workers:
         raise NetworkError("the trace has no worker, only servers: layers are recorded on workers")
+    if any(key.method.startswith(_IN_ROUNDS) for key in job.keys.values()):
+        raise NetworkError(
+            f"the trace is of {_IN_ROUNDS}, of which a round is p steps of training: trace the job "
+            "with another compression, or with none"
+        )
     worker = job.workers[0]
     steps = np.sort(worker.of_kind(Kind.STEP)["begin"])
     passes = {
@@ -61,7 +69,30 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
         else:
             last = layers[-1]
             layers[-1] = Layer(last.parameters, last.forward + forward, last.backward + backward)
-    return Network("the traced job", batch, f"host {worker.host}", source, layers)
+    _take_in_others(layers, [job.keys[key] for key in sorted(pushed) if key in job.keys])
+    network = Network("the traced job", batch, f"host {worker.host}", source, layers)
+    if not network.trains:
+        raise NetworkError(
+            f"the trace of {worker.name} has no layer with parameters that were trained: it takes "
+            "a few steps of training"
+        )
+    return network
+
+
+def _take_in_others(layers: List[Layer], pushed: List[KeyInfo]) -> None:
+    """Has the first layer need what no layer was seen to: then nothing is sent sooner than it may
+    be, nor left out."""
+    known = {name for layer in layers for name in layer.parameters}
+    others = [key for key in pushed if key.name not in known]
+    if not others:
+        return
+    say(
+        f"no layer was seen to need {len(others)} of {len(pushed)} keys, which count as the first "
+        f"one's: {', '.join(key.name for key in others[:3])}{', ...' if len(others) > 3 else ''}"
+    )
+    first = layers[0]
+    added = {key.name: _floats(key) for key in others}
+    layers[0] = Layer({**first.parameters, **added}, first.forward, first.backward)
 
 
 def _floats(key: KeyInfo) -> int:

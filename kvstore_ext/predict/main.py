@@ -9,7 +9,7 @@ from ..trace.command import errors_in_one_line
 from ..trace.reading import TraceError, read
 from . import measuring
 from .cluster import Cluster, Stragglers
-from .devices import on
+from .devices import check_scales, on
 from .job_trace import network_of
 from .models_exchanged import EcDnn
 from .network import Network, NetworkError, load, names
@@ -21,6 +21,7 @@ from .stores import stores
 from .sweep import rows
 from .table import table
 
+_ASKED_FOR = "ec_dnn"  # which trains otherwise
 _ENDINGS = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
 _RATES = [1.0, 4.0, 10.0, 25.0]
 _HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -32,17 +33,20 @@ def main(arguments: List[str]) -> int:
     found = parser.parse_args(arguments)
     if found.profile == []:
         parser.error("argument --profile: no script to run")
+    names_of_stores = [*stores(Speeds()), _ASKED_FOR]
+    unknown = [name for name in found.stores if name not in names_of_stores]
+    if unknown:
+        allowed = f"there are {', '.join(names_of_stores)}"
+        parser.error(f"argument --stores: there is no store {unknown[0]!r}; {allowed}")
     with errors_in_one_line("predict", NetworkError, TraceError, SpeedsError, ProfileError):
+        # Mistakes are told before a script runs for hours.
+        given = Speeds.load(found.speeds) if found.speeds else None
         network = _network(found)
-        speeds = _speeds(found)
+        speeds = given or _measured()
         if found.save_speeds:
             speeds.save(found.save_speeds)
-        known = {**stores(speeds), "ec_dnn": EcDnn(tau=found.tau, examples=found.examples)}
-        unknown = [name for name in found.stores if name not in known]
-        if unknown:
-            allowed = f"there are {', '.join(known)}"
-            parser.error(f"argument --stores: there is no store {unknown[0]!r}; {allowed}")
-        wanted = found.stores or [name for name in known if name != "ec_dnn"]
+        known = {**stores(speeds), _ASKED_FOR: EcDnn(tau=found.tau, examples=found.examples)}
+        wanted = found.stores or [name for name in known if name != _ASKED_FOR]
         chosen = {name: known[name] for name in wanted}
         cases = rows(network, _cluster(found), found.bandwidth, found.hosts, chosen)
         predicted = list(followed(cases, _announced(found, len(chosen))))
@@ -72,6 +76,8 @@ def _described(network: Network) -> str:
 
 def _network(found: argparse.Namespace) -> Network:
     if found.profile:
+        if found.device:
+            check_scales(found.device, "the script", "this host")
         say(f"one worker and one server run all of {found.profile[0]} first, traced")
         network = profile(found.profile, found.batch)
     elif found.trace:
@@ -82,13 +88,11 @@ def _network(found: argparse.Namespace) -> Network:
     return on(network, found.device) if found.device else network
 
 
-def _speeds(found: argparse.Namespace) -> Speeds:
-    if found.speeds:
-        return Speeds.load(found.speeds)
+def _measured() -> Speeds:
     try:
         from .. import _core
     except ImportError:
-        print("kvstore_ext is not compiled here: to encode and decode counts as taking no time")
+        say("kvstore_ext is not compiled here: to encode and decode counts as taking no time")
         return Speeds()
     return measuring.measure(_core)
 
@@ -156,42 +160,55 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _refused(text: str, allowed: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(f"found '{text}', allowed {allowed}")
+
+
 def _picture(text: str) -> Path:
     if Path(text).suffix not in PICTURES:
-        allowed = f"names that end with {_ENDINGS}"
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed are {allowed}")
+        raise _refused(text, f"are names that end with {_ENDINGS}")
     return Path(text)
 
 
 def _number(least: float) -> Callable[[str], float]:
-    return lambda text: _list(float, least, 1)(text)[0]
+    def read_number(text: str) -> float:
+        found = _numbers(text, float, least)
+        if len(found) != 1:
+            raise _refused(text, f"is a number of {least:g} or more")
+        return float(found[0])
+
+    return read_number
 
 
 def _count(text: str) -> int:
-    return int(_list(int, 1, 1)(text)[0])
+    found = _numbers(text, int, 1)
+    if len(found) != 1:
+        raise _refused(text, "is a whole number of 1 or more")
+    return int(found[0])
 
 
 def _stragglers(text: str) -> Tuple[int, float]:
-    count, factor = _list(float, 1, 2, 2)(text)
-    if count != int(count):
-        raise argparse.ArgumentTypeError(f"found '{text}', allowed is a whole number of workers")
-    return int(count), factor
+    found = _numbers(text, float, 1)
+    if len(found) != 2 or found[0] != int(found[0]):
+        raise _refused(text, "is a whole number of workers, a comma, and a number of 1 or more")
+    return int(found[0]), found[1]
 
 
-def _list(kind: Any, least: float, most: int = 1000, fewest: int = 1) -> Callable[[str], List[Any]]:
-    """Reads numbers separated by commas."""
-
+def _list(kind: Any, least: float) -> Callable[[str], List[Any]]:
     def read_list(text: str) -> List[Any]:
-        try:
-            values = [kind(each) for each in text.split(",")]
-        except ValueError:
-            values = []
-        fits = all(least <= value < float("inf") for value in values)
-        if not fewest <= len(values) <= most or not fits:
+        found = _numbers(text, kind, least)
+        if not found:
             numbers = "whole numbers" if kind is int else "numbers"
-            raise argparse.ArgumentTypeError(
-                f"found '{text}', allowed are {numbers} of {least:g} or more, separated by commas"
-            )
-        return values
+            raise _refused(text, f"are {numbers} of {least:g} or more, separated by commas")
+        return found
 
     return read_list
+
+
+def _numbers(text: str, kind: Any, least: float) -> List[Any]:
+    """Those that commas separate; none where any is too small, or no number."""
+    try:
+        values = [kind(each) for each in text.split(",")]
+    except ValueError:
+        return []
+    return values if all(least <= value < float("inf") for value in values) else []

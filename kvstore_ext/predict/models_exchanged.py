@@ -1,6 +1,7 @@
 """EC-DNN: workers train by themselves, and exchange models every so many steps."""
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import List, Tuple
@@ -40,10 +41,6 @@ class EcDnn:
     diverse: bool = True
     examples: int = 50_000
 
-    def seconds(self, network: Network, cluster: Cluster) -> float:
-        """Seconds of a local step, as `predict` has it."""
-        return self.predict(network, cluster).seconds
-
     def predict(self, network: Network, cluster: Cluster) -> Prediction:
         """A local step, with its part of aggregation, relabelling and compression.
 
@@ -59,7 +56,8 @@ class EcDnn:
         passes = [self.mu * epoch]
         if self.diverse:
             passes.append(min(self.tau, epoch))  # as many of its examples as tau steps see
-        training = (1 + self.p) * self.tau * slowest * network.compute
+        compression = max(1, math.ceil(self.p * self.tau - 1e-9))  # steps, as `ec_dnn.Method` has
+        training = (self.tau + compression) * slowest * network.compute
         turns = _Turns(_FLOAT * network.elements * FRAMES, cluster.reached(REACHED))
         whole = training + sum(turns.seconds(forward * batches) for batches in passes)
         computing = training + cluster.workers * forward * sum(passes)

@@ -64,6 +64,11 @@ class Network:
         """Seconds of an iteration without communication."""
         return sum(layer.forward + layer.backward for layer in self.layers)
 
+    @property
+    def trains(self) -> bool:
+        """Whether there are parameters, and layers that take time."""
+        return self.compute > 0 and self.elements > 0
+
     def scaled(self, factor: float) -> Network:
         """The same network on a device that takes `factor` times as long."""
         layers = [
@@ -97,7 +102,7 @@ def load(name: str) -> Network:
     try:
         values = json.loads(content)
         network = Network(**{**values, "layers": [Layer(**layer) for layer in values["layers"]]})
-        if not (network.compute > 0 and network.elements > 0):
+        if not network.trains:
             raise ValueError("its layers have no parameters, or take no time")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise NetworkError(f"{name} has no network as `save` writes one: {error!r}") from error
@@ -112,6 +117,8 @@ def digest(name: str) -> str:
 def _content(name: str) -> bytes:
     file = Path(name) if name.endswith(".json") else NETWORKS / f"{name}.json"
     if not file.is_file():
+        if name.endswith(".json"):
+            raise NetworkError(f"there is no file {name!r}")
         known = ", ".join(names())
         raise NetworkError(f"there is no network {name!r}; there are {known}, or name a file .json")
     return file.read_bytes()

@@ -11,6 +11,7 @@ from ..trace.reading import read
 from .job_trace import network_of
 from .network import Network
 
+_STANDARD_ERROR = 2
 _LAUNCHER = Path(__file__).parents[2] / "kvstore_launch.py"
 
 
@@ -35,7 +36,9 @@ def profile(script: Sequence[str], batch: int) -> Network:
     """
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-predict-") as directory:
         launch = [sys.executable, str(_LAUNCHER), "-n", "1", "-s", "1", "--trace", directory]
-        ended = subprocess.run([*launch, sys.executable, *script], check=False)
+        command = [*launch, sys.executable, *script]
+        # What is predicted stands alone on standard output.
+        ended = subprocess.run(command, check=False, stdout=_STANDARD_ERROR)
         if ended.returncode != 0:
             raise ProfileError(f"{script[0]} ended with status {ended.returncode}")
         return network_of(read(directory), f"kvstore-ext predict --profile {script[0]}", batch)

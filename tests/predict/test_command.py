@@ -99,7 +99,11 @@ def test_it_measures_how_fast_this_host_encodes(tmp_path):
         (["--model", "vgg"], 1, "there is no network 'vgg'; there are alexnet"),
         (["--model", "alexnet", "--device", "abacus"], 1, "there is no device 'abacus'"),
         (["--model", "alexnet", "--stores", "p4"], 2, "there is no store 'p4'; there are p3"),
-        (["--model", "alexnet", "--hosts", "0"], 2, "allowed are whole numbers of 1 or more"),
+        (["--model", "mine.json"], 1, "there is no file 'mine.json'"),
+        (["--model", "alexnet", "--hosts", "0"], 2, "allowed are whole numbers of 1 or more, sep"),
+        (["--model", "alexnet", "--servers", "2,4"], 2, "allowed is a whole number of 1 or more"),
+        (["--model", "alexnet", "--latency", "-1"], 2, "allowed is a number of 0 or more"),
+        (["--model", "alexnet", "--stragglers", "3"], 2, "found '3', allowed is a whole number of"),
         (["--trace", "."], 1, "has no trace"),
         ([], 2, "one of the arguments --model --trace --profile is required"),
     ],
@@ -202,6 +206,33 @@ def test_a_traced_jobs_layers_are_its_network():
     assert [layer.backward for layer in network.layers] == pytest.approx([0.2, 0.3])
 
 
+def test_a_key_that_no_layer_is_seen_to_need_is_sent_all_the_same(capsys):
+    """Its name tells nothing, and it is pushed before any layer has ended."""
+    job = traced(("conv0_fwd", "dense0_fwd"))
+    keys = {**job.keys, 2: KeyInfo(2, "2 (scale)", "float32", 1000, "", ())}
+    pushed = events((Kind.READY, 2, 0.0, 0.0))
+    pushed["message"], pushed["round"] = Message.PUSH, 1
+    worker = replace(job.workers[0], events=np.append(pushed, job.workers[0].events))
+    network = network_of(JobTrace((worker,), keys), "a test", 16)
+    assert [layer.elements for layer in network.layers] == [1030, 50]
+    assert "need 1 of 3 keys, which count as the first one's: 2 (scale)" in capsys.readouterr().err
+
+
+def test_a_trace_without_training_has_no_network():
+    job = traced(("conv0_fwd", "dense0_fwd"))
+    recorded = job.workers[0].events
+    worker = replace(job.workers[0], events=recorded[recorded["kind"] != Kind.READY])
+    with pytest.raises(NetworkError, match="it takes a few steps of training"):
+        network_of(replace(job, workers=(worker,)), "a test", 16)
+
+
+def test_a_trace_of_slim_dp_does_not_tell_what_a_step_takes():
+    job = traced(("conv0_fwd", "dense0_fwd"))
+    keys = {number: replace(key, method="slim_dp alpha=0.3") for number, key in job.keys.items()}
+    with pytest.raises(NetworkError, match="a round is p steps of training"):
+        network_of(replace(job, keys=keys), "a test", 16)
+
+
 def test_a_layer_that_a_step_calls_several_times_takes_as_long_as_all_of_them():
     """As a cell of a recurrent network is, or every layer on two devices."""
     once = traced(("conv0_fwd", "dense0_fwd"))
@@ -228,10 +259,28 @@ def test_a_card_says_nothing_of_a_network_that_was_timed_elsewhere():
         on(network, "v100")
 
 
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (["--stores", "p4"], "there is no store 'p4'"),
+        (["--speeds", "none.json"], "none.json"),
+        (["--device", "v100"], "those of the script are of this host"),
+        (["--device", "abacus"], "there is no device 'abacus'"),
+    ],
+)
+def test_a_mistake_is_told_before_a_script_has_run(mistake, said, tmp_path):
+    (tmp_path / "train.py").write_text("open('has_run', 'w')")
+    ended = run(*mistake, "--profile", "train.py", directory=tmp_path)
+    assert ended.returncode > 0
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "has_run").exists()
+
+
 def test_half_a_straggler_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--model", "alexnet", "--stragglers", "1.9,2"])
-    assert "found '1.9,2', allowed is a whole number of workers" in capsys.readouterr().err
+    assert "found '1.9,2', allowed is a whole number of workers, a comma" in capsys.readouterr().err
 
 
 def test_a_trace_without_layers_says_why():

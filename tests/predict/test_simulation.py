@@ -163,10 +163,11 @@ def test_ec_dnn_exchanges_all_models_twice_every_tau_steps():
 
 def test_models_that_take_longer_than_their_outputs_come_one_after_the_other():
     cluster = Cluster(4, RATE / 100, RATE / 100, delay=0)
-    found = EcDnn(tau=1, p=0.1, diverse=False, examples=32).seconds(ONE_KEY, cluster)
+    found = EcDnn(tau=1, p=0.1, diverse=False, examples=32).predict(ONE_KEY, cluster)
     turn, forward = 100 * models(1.5), 0.7 * 0.02
     assert turn > forward
-    assert found == pytest.approx(1.1 * 0.06 + 4 * turn + forward)
+    # A tenth of one step is one.
+    assert found.seconds == pytest.approx(2 * 0.06 + 4 * turn + forward)
 
 
 def test_models_of_several_workers_of_a_host_travel_to_all_others() -> None:
