@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
-from typing import Iterator, Sequence
+from types import MappingProxyType
+from typing import Iterator, Mapping, Sequence
 
 # Of a job of MXNet's own servers: importing mxnet there does all their work.
 STOCK_SERVERS = ("--server-command", f"{sys.executable} -c 'import mxnet'")
@@ -20,6 +21,7 @@ def measured(
     options: Sequence[str],
     worker: Sequence[str],
     python: str = sys.executable,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> list[float]:
     """Runs a job and returns the numbers that follow `word` in what its processes print.
 
@@ -30,12 +32,13 @@ def measured(
     options : of the launcher.
     worker : the command of a worker, after the interpreter.
     python : the interpreter of all processes.
+    variables : of all processes, beside those of this one.
     """
     with tempfile.TemporaryDirectory() as logs:
         launch = [python, str(LAUNCH), "--log-dir", logs, *options]
         done = subprocess.run(
             [*launch, python, *worker],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
             capture_output=True,
             text=True,
         )

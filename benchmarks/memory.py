@@ -54,7 +54,8 @@ def processes() -> Dict[str, List[Path]]:
 
 def work(store_name: str, arguments: argparse.Namespace) -> None:
     """A worker; in a job of MXNet's own store, servers and the scheduler as well."""
-    import kvstore_ext  # noqa: F401 - makes the store's name known
+    if store_name == "p3":
+        import kvstore_ext  # noqa: F401 - makes the store's name known
     import mxnet as mx
 
     store = mx.kv.create(store_name)

@@ -29,6 +29,8 @@ ARMS = ("p3", "stock_p3", "dist_sync")
 WAYS = ("sums", "optimizer")
 NETWORKS = Path(__file__).resolve().parents[1] / "kvstore_ext" / "predict" / "networks"
 BYTES = 4  # of an element
+# As MXNet's own launcher sets them with --p3.
+STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
 
 def sizes(network: str) -> List[int]:
@@ -39,7 +41,8 @@ def sizes(network: str) -> List[int]:
 
 def work(store_name: str, way: str, arguments: argparse.Namespace) -> None:
     """A worker; in a job of MXNet's own stores, servers and the scheduler as well."""
-    import kvstore_ext  # noqa: F401 - makes the store's name known
+    if store_name == "p3":
+        import kvstore_ext  # noqa: F401 - makes the store's name known
     import mxnet as mx
 
     store = mx.kv.create(store_name)
@@ -75,17 +78,12 @@ def job(arm: str, way: str, arguments: argparse.Namespace) -> Tuple[float, float
     worker = [__file__, "--work", "p3" if ours else "dist_sync", way,
               "--steps", str(arguments.steps), "--network", arguments.network]
     server = () if ours else STOCK_SERVERS
-    if arm == "stock_p3":
-        os.environ["DMLC_PS_VAN_TYPE"] = "p3"
+    variables = STOCK_P3 if arm == "stock_p3" else {}
     if arm == "p3" and arguments.options:
-        os.environ["KVSTORE_EXT_OPTIONS"] = arguments.options
-    try:
-        python = arm if arm == arguments.against else sys.executable
-        count = str(WORKERS)
-        seconds, used = measured("a step", ["-n", count, "-s", count, *server], worker, python)
-    finally:
-        os.environ.pop("DMLC_PS_VAN_TYPE", None)
-        os.environ.pop("KVSTORE_EXT_OPTIONS", None)
+        variables = {"KVSTORE_EXT_OPTIONS": arguments.options}
+    python = arm if arm == arguments.against else sys.executable
+    processes = ["-n", str(WORKERS), "-s", str(WORKERS), *server]
+    seconds, used = measured("a step", processes, worker, python, variables)
     return seconds, used
 
 

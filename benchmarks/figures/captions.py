@@ -6,6 +6,8 @@ from typing import Any, Dict, Iterator, List, Sequence
 
 from benchmarks.replay.processors import described
 
+_SHORT = 7  # characters of a commit
+
 Lines = List[Dict[str, Any]]
 
 
@@ -50,6 +52,8 @@ def repeats(lines: Lines, settings: Sequence[str]) -> str:
     """How often everything was measured; `settings` are those that differ."""
     counts = Counter((line["arm"], *(line.get(name) for name in settings)) for line in lines)
     least, most = min(counts.values()), max(counts.values())
+    found = f"Medians of {least if least == most else f'{least} to {most}'} runs, and their range"
     if most == 1:
-        return "One run each"
-    return f"Medians of {least if least == most else f'{least} to {most}'} runs, and their range"
+        found = "One run each"
+    commits = list(dict.fromkeys(line["commit"][:_SHORT] for line in lines if "commit" in line))
+    return f"{found}, made at commits {', '.join(commits)}" if len(commits) > 1 else found

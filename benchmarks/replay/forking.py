@@ -178,8 +178,11 @@ def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
     """What the interpreter does. Returns in no process."""
     imported: Set[str] = set()
     atexit.register(_forget, imported)  # which comes after whatever else is registered
+    before = dict(os.environ)
     for module in modules:
         importlib.import_module(module)
+    # What importing sets, as kvstore_ext does, is read later too.
+    set_here = {name: text for name, text in os.environ.items() if before.get(name) != text}
     # Or every fork would take all of it apart as it ends, in memory of its own.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
     imported.update(set(sys.modules) - _UNTIL_THE_END)
@@ -208,7 +211,7 @@ def _serve(connection: socket.socket, modules: Sequence[str]) -> None:
             pid = os.fork()
         if pid == 0:
             connection.close()
-            _run(request, parent, streams)
+            _run(request, parent, streams, set_here)
         for stream in streams:
             os.close(stream)
         os.setpgid(pid, pid)  # with children of its own
@@ -246,7 +249,9 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _run(request: Dict[str, Any], parent: int, streams: Sequence[int]) -> None:
+def _run(
+    request: Dict[str, Any], parent: int, streams: Sequence[int], set_here: Dict[str, str]
+) -> None:
     """Runs a fork to its end, as the interpreter would run a script."""
     die_with(parent)
     if request["address"]:
@@ -257,7 +262,7 @@ def _run(request: Dict[str, Any], parent: int, streams: Sequence[int]) -> None:
         os.dup2(stream, number)
         os.close(stream)
     os.environ.clear()
-    os.environ.update(request["environment"])
+    os.environ.update({**set_here, **request["environment"]})
     module, _, name = request["function"].partition(":")
     try:
         getattr(importlib.import_module(module), name)(*request["arguments"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Iterator
@@ -12,7 +13,7 @@ import pytest
 from mxnet.gluon import nn
 
 from benchmarks.replay import forking, job, measurement, processors, published, summary
-from benchmarks.replay.arms import ARMS, OURS, Arm
+from benchmarks.replay.arms import ARMS, OURS, Arm, environment_of
 from benchmarks.replay.bound import FRAMES, least_seconds, wire_seconds
 from benchmarks.replay.costs import Device, layers_of
 from benchmarks.replay.forking import Interpreter, InterpreterError
@@ -241,6 +242,27 @@ def test_an_interpreter_that_does_not_start_says_why(
         monkeypatch.setattr(forking, "LIMIT", 0.5)
     with pytest.raises(InterpreterError, match=says):
         Interpreter(str(python), ["mxnet"], dict(os.environ))
+
+
+@pytest.mark.parametrize(
+    ("arm", "function", "said"),
+    [("dist_sync", "meet", "2"), ("p3", "meet", "2"), ("p3", "aggregate", "1")],
+)
+def test_processes_are_as_a_users_are(
+    arm: str, function: str, said: str, tmp_path: Path
+) -> None:
+    """Though they are forks: one operation that waits keeps no other from running, and what
+    importing kvstore_ext sets for later holds."""
+    output = tmp_path / "output"
+    with Interpreters() as interpreters:
+        fork = interpreters.get(ARMS[arm]).fork(
+            f"tests.benchmarks.forked:{function}", [], None, environment_of(ARMS[arm], 60), output
+        )
+        latest = time.monotonic() + 60
+        while fork.poll() is None:
+            assert time.monotonic() < latest, "it has not ended"
+            time.sleep(0.05)
+    assert output.read_text().split() == [said]
 
 
 def test_the_bound_is_the_gap_that_nothing_can_fill() -> None:
