@@ -42,6 +42,10 @@ class PeerError(Exception):
     """Somebody else than the check listens there, or it knows another token."""
 
 
+class DataLostError(Exception):
+    """Small messages go to and fro, and what fills a network's packets does not arrive."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """From one host to another: seconds of a round trip, and bytes a second."""
@@ -75,9 +79,11 @@ def measure(address: str, port: int, token: bytes) -> Measure:
     ------
     PeerError
         Where it does not take the token.
+    DataLostError
+        Where it answers pings, and has not taken a transfer after _STEP_LIMIT seconds.
     OSError
         Where no connection comes about or it ends; socket.timeout after CONNECT_LIMIT seconds of
-        connecting or _STEP_LIMIT of anything else.
+        connecting or _STEP_LIMIT of a ping.
     """
     with socket.create_connection((address, port), CONNECT_LIMIT) as connection:
         connection.settimeout(_STEP_LIMIT)
@@ -88,7 +94,7 @@ def measure(address: str, port: int, token: bytes) -> Measure:
         except (ConnectionError, socket.timeout) as error:
             raise PeerError(f"{address}:{port} does not answer as the check does") from error
         round_trip = statistics.median(_ping(connection) for _ in range(_PINGS))
-        return Measure(round_trip, _bandwidth(connection))
+        return Measure(round_trip, _bandwidth(connection, f"{address}:{port}"))
 
 
 class _Answers(socketserver.BaseRequestHandler):
@@ -116,20 +122,30 @@ class _Answers(socketserver.BaseRequestHandler):
                 return
 
 
-def _bandwidth(connection: socket.socket) -> float:
+def _bandwidth(connection: socket.socket, place: str) -> float:
     # Random, for a tunnel may compress what it carries.
     piece = memoryview(secrets.token_bytes(_PIECE))
     count = _FEWEST_BYTES
     while True:
-        connection.sendall(_HEADER.pack(_DATA, count))
-        left = count
-        while left:
-            connection.sendall(piece[: min(left, _PIECE)])
-            left -= min(left, _PIECE)
-        timed, seconds = _TIMED.unpack(_receive(connection, _TIMED.size))
+        try:
+            timed, seconds = _transfer(connection, piece, count)
+        except socket.timeout as error:
+            what = f"has not taken {count} bytes within {_STEP_LIMIT:g} s"
+            raise DataLostError(f"{place} answers small messages, and {what}") from error
         if timed and (seconds >= _LONG_ENOUGH or count >= _MOST_BYTES):
-            return float(timed / seconds)
+            return timed / seconds
         count *= 2
+
+
+def _transfer(connection: socket.socket, piece: memoryview, count: int) -> tuple[int, float]:
+    """What the listener says of `count` bytes: how many it has timed, and the seconds they took."""
+    connection.sendall(_HEADER.pack(_DATA, count))
+    left = count
+    while left:
+        connection.sendall(piece[: min(left, _PIECE)])
+        left -= min(left, _PIECE)
+    timed, seconds = _TIMED.unpack(_receive(connection, _TIMED.size))
+    return timed, seconds
 
 
 def _take(connection: socket.socket, count: int) -> tuple[int, float]:

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from typing import Any, Callable, Dict
 
 from .host import check_host
-from .pair import Listener, PeerError, measure
+from .pair import DataLostError, Listener, PeerError, measure
 
 MARK = "kvstore_ext check: "
 
@@ -61,6 +61,8 @@ def measure_to(address: str, port: int, token: str) -> Answer:
         return asdict(measure(address, port, bytes.fromhex(token)))
     except PeerError as error:
         return {"error": str(error), "kind": "unknown"}
+    except DataLostError as error:
+        return {"error": str(error), "kind": "lossy"}
     except socket.timeout:
         return {"error": f"no answer from {address}:{port}", "kind": "silent"}
     except ConnectionRefusedError:

@@ -29,6 +29,8 @@ _PAIRS = {
     "to {last} through to {target}, or choose another network by --interface",
     "unreachable": "{origin} and {target} share no network there: choose one by --interface",
     "unknown": "another machine or a proxy has that address: choose another network by --interface",
+    "lossy": "large packets are lost: make the MTU the same on {origin} and {target}, and no "
+    "larger than what lies between them carries",
     "listen": "let processes on {target} listen on TCP ports {first} to {last}",
 }
 

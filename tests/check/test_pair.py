@@ -7,7 +7,10 @@ import threading
 from typing import Iterator
 
 import pytest
+from kvstore_ext.check import pair
 from kvstore_ext.check.pair import Listener, PeerError, measure
+from kvstore_ext.check.probe import measure_to
+from kvstore_ext.check.remedies import remedy_for_pair
 from kvstore_ext.launcher.network import free_port
 
 ADDRESS = "127.0.0.1"
@@ -54,3 +57,26 @@ def test_another_program_listens_there() -> None:
 def test_nobody_listens_there() -> None:
     with pytest.raises(ConnectionRefusedError):
         measure(ADDRESS, free_port(ADDRESS), TOKEN)
+
+
+def test_large_packets_that_are_lost(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a link whose ends have a larger MTU than what lies between them."""
+    over = threading.Event()
+
+    def never(connection: socket.socket, count: int) -> tuple[int, float]:
+        over.wait(60.0)
+        raise ConnectionError("the test is over")
+
+    monkeypatch.setattr(pair, "_take", never)
+    monkeypatch.setattr(pair, "_STEP_LIMIT", 3.0)
+    address, port = listener.server_address
+    answer = measure_to(address, port, TOKEN.hex())
+    over.set()
+    place = f"{address}:{port}"
+    assert answer == {
+        "error": f"{place} answers small messages, and has not taken 65536 bytes within 3 s",
+        "kind": "lossy",
+    }
+    assert "make the MTU the same on one and two" in remedy_for_pair("lossy", "one", "two")
