@@ -52,8 +52,11 @@ def address() -> Finding:
 def ports() -> Finding:
     """Whether a process here can listen where the launcher has it listen."""
     first, last = network.PORTS[0], network.PORTS[-1]
+    at = _address_to_listen_at()
+    if at is None:
+        why = "this host has no address for a job"
+        return note("ports", f"{first} to {last} were not tried, since {why}")
     try:
-        at = own_address()
         port = network.free_port(at)
         with socket.create_server((at, port)), socket.create_connection((at, port), 5.0):
             pass
@@ -66,3 +69,13 @@ def ports() -> Finding:
         remedy = f"sysctl -w net.ipv4.ip_local_port_range='{last + 1} 60999'"
         return note("ports", f"{found}, and outgoing connections take some, from {lowest}", remedy)
     return Finding("ports", found)
+
+
+def _address_to_listen_at() -> str | None:
+    """own_address; None where `address` says what is wrong with that."""
+    try:
+        found = own_address()
+    except ValueError:
+        return None
+    is_here = found in network.interface_addresses().values() or network.is_own(found)
+    return found if is_here else None

@@ -273,7 +273,20 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert network.ports().state in (OK, NOTE)
     monkeypatch.setenv("DMLC_INTERFACE", "eth9")
     assert network.address().found.startswith("no network interface 'eth9'")
-    assert network.ports().state == WRONG
+    untried = network.ports()
+    assert (untried.state, untried.found) == (
+        NOTE, "20000 to 32767 were not tried, since this host has no address for a job"
+    )
     monkeypatch.setenv("DMLC_NODE_HOST", "192.0.2.77")
     assert "is not one of this host's" in network.address().found
     assert "127.0.0.1" in network.address().remedy
+    assert network.ports() == untried
+
+
+def test_ports_at_which_nobody_can_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(address: str) -> int:
+        raise ValueError("all are taken")
+
+    monkeypatch.setattr(network.network, "free_port", taken)
+    finding = network.ports()
+    assert (finding.state, finding.found) == (WRONG, "20000 to 32767 are closed: all are taken")
