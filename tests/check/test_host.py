@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from kvstore_ext.check import machine, network, settings, software
+from kvstore_ext.check import host, machine, network, settings, software
 from kvstore_ext.check.finding import NOTE, OK, WRONG
 from kvstore_ext.check.host import check_host
 
@@ -265,6 +266,16 @@ def test_ports_of_outgoing_connections(
     assert finding.state == NOTE
     assert finding.found.endswith("outgoing connections take some, from 1024")
     assert "ip_local_port_range" in finding.remedy
+
+
+def test_a_sandbox_without_the_kernels_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(network, "_OUTGOING", tmp_path / "range")
+    finding = network.ports()
+    assert (finding.state, finding.found) == (OK, "20000 to 32767 are open on this host itself")
+    monkeypatch.setattr(host, "_BOOT_ID", tmp_path / "boot_id")
+    assert host._traits({"kvstore_ext": NOTHING})["machine"] == socket.gethostname()
 
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
