@@ -9,6 +9,7 @@ are counters of each link. An arrow leads from a push to its sum, and on to its 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Dict, Iterator, List, TextIO, Tuple
 
 import numpy as np
@@ -67,12 +68,26 @@ def _about(process: ProcessTrace) -> Dict[str, Any]:
 
 
 def merged(job: JobTrace) -> Iterator[Event]:
-    """The file's events. Times are microseconds since the first of all."""
-    starts = [process.events["begin"].min() for process in job.processes if len(process.events)]
-    start = int(min(starts)) if starts else 0
+    """The file's events. Times are microseconds since the first of all processes whose clock is
+    known; of one whose clock is not, since its own first event."""
+    known = [_first(each) for each in job.processes if len(each.events) and _is_on_clock(each)]
+    start = min(known, default=0)
     whole = _arrows_that_are_whole(job)
     for process in job.processes:
-        yield from _Process(job, process, start, whole).events()
+        # Another host's clock may count from days before or after: a viewer would show the file as
+        # two dots, far apart.
+        own_start = start if _is_on_clock(process) else _first(process)
+        yield from _Process(job, process, own_start, whole).events()
+
+
+def _first(process: ProcessTrace) -> int:
+    """When its first event begins; 0 where it has none."""
+    return int(process.events["begin"].min()) if len(process.events) else 0
+
+
+def _is_on_clock(process: ProcessTrace) -> bool:
+    """Whether its times are on the job's one clock."""
+    return math.isfinite(process.clock.error)
 
 
 def _slice_of(worker: int, event: np.void) -> Tuple[int, int, int, int]:
