@@ -40,7 +40,11 @@ def remedy_for_start(host: str, error: str, status: int = 0) -> str:
     for pattern, remedy in _STARTS:
         if re.search(pattern, f"{error} (status {status})"):
             return remedy.format(host=host)
-    return "run the command above by hand, and see what it says"
+    if "; try: " in error:
+        return "run the command above by hand, and see what it says"
+    # By mpirun or srun it is "node1 (0)", or "host 0" where it is not known which host that is.
+    by_hand = f"try: ssh {host} true" if " " not in host else "have mpirun or srun run `true` there"
+    return f"see that host's own log, or {by_hand}"
 
 
 def remedy_for_pair(kind: str, origin: str, target: str) -> str:

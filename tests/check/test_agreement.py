@@ -90,3 +90,18 @@ def test_hosts_that_cannot_be_reached() -> None:
     ):
         assert remedy in remedy_for_start("one", error), error
     assert "--python" in remedy_for_start("one", "ssh ended with exit status 127", 127)
+
+
+def test_only_a_command_that_stands_there_is_to_be_run_by_hand() -> None:
+    tried = "ssh ended with exit status 255; try: ssh -p 22 one true: kex_exchange: reset"
+    assert remedy_for_start("one", tried, 255).startswith("run the command above by hand")
+    for error, status in (
+        ("has not answered within 300 s", 0),
+        ("was killed by signal 9 (SIGKILL)", 0),
+        ("ssh ended with exit status 3: why", 3),
+    ):
+        remedy = "see that host's own log, or try: ssh one true"
+        assert remedy_for_start("one", error, status) == remedy
+    for name in ("node1 (0)", "host 0"):
+        remedy = remedy_for_start(name, "has not answered within 300 s")
+        assert remedy == "see that host's own log, or have mpirun or srun run `true` there"
