@@ -61,10 +61,6 @@ class Prediction:
     server_processors: float
     sent: float
 
-    def throughput(self, samples: int) -> float:
-        """Samples a second, of so many an iteration."""
-        return samples / self.seconds
-
     @property
     def share_of_linear(self) -> float:
         """Of what as many workers without communication would do."""

@@ -68,8 +68,6 @@ class ProcessTrace:
         Names of layers, by the numbers that are FORWARD's and BACKWARD's `key`; empty where the
         process was killed before it could write them, and only the first where it could not write
         all.
-    round_trips
-        Of a worker: seconds of the shortest ping to a server, by the server's rank.
     complete
         Whether the process came to its end, and could say so.
     job
@@ -85,7 +83,6 @@ class ProcessTrace:
     dropped: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     layers: Tuple[str, ...] = ()
-    round_trips: Mapping[int, float] = field(default_factory=dict)
     complete: bool = True
     job: str = ""
 
@@ -213,17 +210,9 @@ def _process(file: Path, keys: Dict[int, KeyInfo]) -> ProcessTrace:
         clock=Clock(name=clock),
         dropped=dropped,
         layers=tuple(layers),
-        round_trips=_round_trips(events),
         complete=complete,
         **about,
     )
-
-
-def _round_trips(events: np.ndarray) -> Dict[int, float]:
-    pings = events[events["kind"] == Kind.CLOCK]
-    seconds = (pings["end"] - pings["begin"]) * 1e-9
-    peers = np.unique(pings["peer"])
-    return {int(peer): float(seconds[pings["peer"] == peer].min()) for peer in peers}
 
 
 def _events(file: Path) -> Tuple[np.ndarray, int]:
