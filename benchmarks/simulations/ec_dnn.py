@@ -70,6 +70,10 @@ class SimulatedStore:
     def include_in_snapshots(self, part: Any) -> None:
         """There are none."""
 
+    def parts_in_snapshots(self) -> Dict[str, Any]:
+        """None either."""
+        return {}
+
     def broadcast_from(
         self, root: int, key: Any, value: mx.nd.NDArray, priority: int = 0
     ) -> None:

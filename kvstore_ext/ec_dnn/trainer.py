@@ -138,7 +138,7 @@ class Trainer:
             count = len(self._examples)
             self._weight = count / float(self._models.sum(np.array([count]))[0])
         self._within_round = False
-        store.include_in_snapshots(TrainerRun(self, about))
+        store.include_in_snapshots(TrainerRun(self, about, store.parts_in_snapshots()))
 
     def rounds(self, count: int, evaluate_every: int = 1) -> Iterator[Aggregation]:
         """Trains for so many rounds: tau local steps, aggregation, compression.

@@ -2,11 +2,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Container, Dict
 
 from ..copies import copied
 from ..errors import KVStoreError
-from ..snapshots.part import About, Part, SnapshotError
+from ..snapshots.part import About, Part, SnapshotError, name_apart
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -21,13 +21,16 @@ class TrainerRun(Part):
         Its store has this part, so it is not kept alive.
     training
         What else than networks must be equal on all workers, and in the run that goes on.
+    taken
+        Names of parts that the store has already, of other trainers among them.
     """
 
     name = "ec_dnn"
 
-    def __init__(self, trainer: Trainer, training: str) -> None:
+    def __init__(self, trainer: Trainer, training: str, taken: Container[str]) -> None:
         self._reference = weakref.ref(trainer)
         self._training = training
+        self.name = name_apart(type(self).name, taken)
 
     @property
     def _trainer(self) -> Trainer:

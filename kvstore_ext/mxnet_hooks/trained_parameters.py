@@ -11,7 +11,7 @@ import numpy as np
 from ..copies import copied, packed, resume
 from ..keys.names import classic
 from ..optimizer.replica import Item, Replica, States
-from ..snapshots.part import About, Part
+from ..snapshots.part import About, Part, name_apart
 
 Parameters = Dict[Any, List[mx.nd.NDArray]]  # each an array a device
 
@@ -40,9 +40,7 @@ class TrainedParameters(Part):
         """Takes a name of its own where another owner's part of the same kind is among these."""
         taken = {part.name for part in others
                  if isinstance(part, type(self)) and part._owner() is not self._owner()}
-        number = 2
-        while self.name in taken:
-            self.name, number = f"{type(self).name} {number}", number + 1
+        self.name = name_apart(type(self).name, taken)
 
     def trained(self) -> Parameters:
         """Parameters with gradients, by the store's keys."""

@@ -1,7 +1,7 @@
 """A part of a run: what it hands over for a snapshot, and takes back from one."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Container, Dict, Optional
 
 import mxnet as mx
 
@@ -80,3 +80,11 @@ def compare(saved: About, found: About) -> None:
                 f"it has {name} {saved.get(name, 'not at all')}; this run has "
                 f"{found.get(name, 'nothing of that name')}"
             )
+
+
+def name_apart(name: str, taken: Container[str]) -> str:
+    """What to call a part of a kind of which there may be several: "Module", then "Module 2"."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name} {number}", number + 1
+    return found

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import mxnet as mx
@@ -188,6 +189,30 @@ def test_a_dataset_with_transforms_and_deferred_shapes() -> None:
     dataset = mx.gluon.data.ArrayDataset(INPUTS, LABELS.astype(np.float32))
     train(network, dataset.transform_first(lambda x: x * 2))
     assert network.weight.shape == (4, 3)
+
+
+def test_trainers_of_one_store_go_on_from_one_snapshot(tmp_path: Path) -> None:
+    ended = []
+    for begin in (None, 3):
+        store = mx.kv.create("p3")
+        networks = [ready(), ready()]
+        trainers = [
+            ec_dnn.Trainer(
+                network, (INPUTS, LABELS), "sgd", method=ec_dnn.Method("s_dnn", tau=3),
+                store=store, batch_size=5,
+            )
+            for network in networks
+        ]
+        assert {"ec_dnn", "ec_dnn 2"} <= set(store.parts_in_snapshots())
+        assert store.restore(tmp_path) == begin
+        if begin is None:
+            for trainer in trainers:
+                next(trainer.rounds(1))
+            assert store.snapshot(tmp_path, every=3)
+        assert [trainer.steps for trainer in trainers] == [3, 3]
+        ended.append([network.body[0].weight.data().asnumpy() for network in networks])
+        store.close()
+    np.testing.assert_array_equal(*ended)
 
 
 @pytest.fixture(scope="module")

@@ -244,6 +244,9 @@ class LateStore:
     def include_in_snapshots(self, part: Any) -> None:
         pass
 
+    def parts_in_snapshots(self) -> dict[str, Any]:
+        return {}
+
     def broadcast_from(self, root: int, key: str, value: mx.nd.NDArray, priority: int = 0) -> None:
         if " model " not in key:
             return
