@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from ..errors import OptionError
+from ..whole_numbers import whole_number
 
 # With the equations by which they aggregate.
 METHODS = {
@@ -65,17 +66,21 @@ class Method:
 
     def __post_init__(self) -> None:
         self._check("name", self.name in METHODS, f"one of {', '.join(METHODS)}")
-        self._check("tau", _counts(self.tau), "a whole number, 1 or more")
+        self._count("tau")
         self._check("p", _is_number(self.p) and 0 < self.p <= 100, "per cent, above 0 to 100")
         self._check("mu", _is_number(self.mu) and 0 < self.mu <= 1, "a portion, above 0 to 1")
         for weight in ("alpha", "beta"):
             value = getattr(self, weight)
             self._check(weight, _is_number(value) and value >= 0, "a number, 0 or more")
-        counted = self.training_steps is None or _counts(self.training_steps)
-        self._check("training_steps", counted, "a whole number, 1 or more, or None")
+        if self.training_steps is not None:
+            self._count("training_steps", ", or None")
         self._check("wire", self.wire in (None, "float16"), "None or 'float16'")
         if self.name == "ma_dnn":
             self._check("wire", self.wire is None, "None for ma_dnn, which averages parameters")
+
+    def _count(self, field: str, otherwise: str = "") -> None:
+        count = whole_number(f"ec_dnn: {field}", getattr(self, field), 1, otherwise)
+        object.__setattr__(self, field, count)  # which a frozen dataclass has no other way for
 
     def _check(self, field: str, holds: bool, allowed: str) -> None:
         if not holds:
@@ -97,10 +102,6 @@ class Method:
         if not self.compresses:
             return 0
         return max(1, math.ceil((self.training_steps or self.tau) * self.p / 100 - 1e-9))
-
-
-def _counts(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _is_number(value: Any) -> bool:

@@ -1,7 +1,6 @@
 """Algorithms 1 and 2: local training, aggregation, relabelling, compression."""
 from __future__ import annotations
 
-import numbers
 import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional
@@ -11,6 +10,7 @@ import numpy as np
 from mxnet import gluon
 
 from ..errors import OptionError
+from ..whole_numbers import whole_number
 from . import relabelling
 from .ensemble import Ensemble, copy_of
 from .evaluation import Evaluation
@@ -104,8 +104,8 @@ class Trainer:
         check_store(store)
         if method.name == "s_dnn" and store.num_workers > 1:
             raise OptionError(f"ec_dnn: s_dnn is for one worker; the job has {store.num_workers}")
-        _check_whole("batch_size", batch_size, 1)
-        _check_whole("seed", seed, 0)
+        batch_size = whole_number("ec_dnn: batch_size", batch_size, 1)
+        seed = whole_number("ec_dnn: seed", seed, 0)
         self.method = method
         self.steps = 0  # mini-batches trained on so far
         self.training_losses: Optional[np.ndarray] = None
@@ -157,8 +157,8 @@ class Trainer:
         ClusterError
             Where a worker does not come within the store's option `patience`, or fails.
         """
-        _check_whole("count", count, 0)
-        _check_whole("evaluate_every", evaluate_every, 1)
+        count = whole_number("ec_dnn: count", count, 0)
+        evaluate_every = whole_number("ec_dnn: evaluate_every", evaluate_every, 1)
         for left in reversed(range(count)):
             self._round += 1
             last = left == 0
@@ -323,8 +323,3 @@ class Trainer:
     def _stepped(self, loss: Optional[float]) -> None:
         self.steps += 1
         self._on_step(loss)
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise OptionError(f"ec_dnn: {name} is {value!r}; it must be {least} or more")

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 from ..errors import KVStoreError
 from ..notes import say
+from ..whole_numbers import whole_number
 from .choice import check_parts, choose
 from .folder import Entry, complete, entry, next_number, remove_unfinished
 from .manifest import Manifest, read_manifest
@@ -82,9 +83,8 @@ class Snapshots:
 
     def take(self, directory: PathLike, every: int, keep: int) -> bool:
         """Begins a snapshot if one is due; see P3Worker.snapshot."""
-        for name, value in (("every", every), ("keep", keep)):
-            if not isinstance(value, int) or value < 1:
-                raise KVStoreError(f"{name} is {value!r}; it must be a whole number 1 or more")
+        every = whole_number("every", every, 1)
+        keep = whole_number("keep", keep, 1)
         step = self.steps
         place = os.path.abspath(directory)
         due = step // every > self._last.get(place, self._first) // every

@@ -46,6 +46,12 @@ def test_numbers_out_of_range(options: dict[str, Any], words: str) -> None:
         ec_dnn.Method(**{"name": "ec_dnn_s", "tau": 5, **options})
 
 
+def test_whole_numbers_of_numpys_are_taken_as_pythons() -> None:
+    found = ec_dnn.Method("ec_dnn_s", tau=np.int64(5), training_steps=np.uint8(100))
+    assert found == ec_dnn.Method("ec_dnn_s", tau=5, training_steps=100)
+    assert (type(found.tau), type(found.training_steps)) == (int, int)
+
+
 class Two(HybridBlock):
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return x, x
@@ -147,7 +153,10 @@ def test_a_batch_of_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"evaluate_every": 0}, "evaluate_every is 0; it must be 1"), ({"count": -1}, "count is -1")],
+    [
+        ({"evaluate_every": 0}, "evaluate_every is 0; it must be a whole number, 1 or more"),
+        ({"count": -1}, "count is -1; it must be a whole number, 0 or more"),
+    ],
 )
 def test_rounds_that_cannot_be(options: dict[str, int], words: str) -> None:
     store = mx.kv.create("p3")

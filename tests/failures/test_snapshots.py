@@ -213,7 +213,8 @@ def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
     store = open_store()
     store.push("weight", mx.nd.ones(SHAPE))
     for wrong, words in (
-        ({"every": 0}, "every is 0; it must be a whole number 1 or more"),
+        ({"every": 0}, "every is 0; it must be a whole number, 1 or more"),
+        ({"every": True}, "every is True; it must be a whole number, 1 or more"),
         ({"keep": 1.5}, "keep is 1.5"),
     ):
         with pytest.raises(KVStoreError, match=words):
@@ -229,6 +230,16 @@ def test_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(KVStoreError, match="too early: no key has its first value"):
         store.restore(tmp_path / "good")
     store.close()
+
+
+def test_whole_numbers_of_numpys_are_taken(tmp_path: Path) -> None:
+    store = open_store()
+    for step in range(1, 5):
+        store.push("weight", mx.nd.ones(SHAPE))
+        taken = store.snapshot(tmp_path, every=np.int64(2), keep=np.int32(1))
+        assert taken == (step % 2 == 0)
+    store.close()
+    assert names(tmp_path) == ["snapshot-000001-step-4"]
 
 
 def test_row_sparse_keys_that_workers_update_are_refused(tmp_path: Path) -> None:
