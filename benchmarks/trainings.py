@@ -11,7 +11,7 @@ import math
 import shlex
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Type, TypeVar
 
@@ -29,9 +29,15 @@ def complete(file: Path, kind: Type[Training], wanted: Iterable[Training]) -> Di
     return _read(file, kind)
 
 
-def _read(file: Path, kind: Type[Training]) -> Dict[Training, Any]:
+def _read(file: Path, kind: Any) -> Dict[Any, Any]:
     rows = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
-    return {kind(**row["training"]): row["found"] for row in rows}
+    # A training is written with all of its fields: one that has others was of an older benchmark,
+    # and defaults of now do not say what it was.
+    names = {field.name for field in fields(kind)}
+    return {
+        kind(**row["training"]): row["found"]
+        for row in rows if row["training"].keys() == names
+    }
 
 
 def _run(training: Any, file: Path) -> None:

@@ -51,7 +51,11 @@ def draw(results: Results, task: str, seeds: Sequence[int], file: Path) -> None:
 
 
 def curve(found: List[Dict[str, Any]], which: str) -> Curve:
-    """Errors on the test part before compression; at the end those of the final models."""
+    """Errors on the test part.
+
+    Those of EC-DNN are from before each compression, the last one too: what its final models err is
+    not among them. The others' last ones are of the final models.
+    """
     rows = np.array([one["curve"] for one in found], float)
     errors = rows[:, :, 1 if which == "global" else 2]
     return rows[0, :, 0], 100 * errors

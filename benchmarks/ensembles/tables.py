@@ -95,12 +95,18 @@ class Tables:
                 f"{interval(after - together, '+')} after it, means over the aggregations.")
 
     def lowest(self, data: str) -> Iterator[str]:
-        """Where the means of the seeds' curves are lowest: what stopping there comes to."""
+        """Where the means of the seeds' curves are lowest: what stopping there comes to.
+
+        The last point of a curve is from before the end only where a compression follows it.
+        """
         for count in self._counts(data):
             cells = []
             for method in ("ma_dnn", "e_dnn", "ec_dnn_s"):
-                found = self._choice.found(self._task, data, method, count)
-                steps, errors, *_ = np.mean([one["curve"] for one in found], axis=0).T
+                tau = self._choice.tau(self._task, data, method, count)
+                found = self._choice.found(self._task, data, method, count, tau)
+                end = plan.one(self._task, data, method, count, tau, self._seeds[0]).steps
+                rows = np.mean([one["curve"] for one in found], axis=0)
+                steps, errors, *_ = rows[rows[:, 0] < end].T
                 least = errors.argmin()
                 cells.append(
                     f"{METHODS[method]}'s {100 * errors[least]:.2f} after {steps[least]:.0f}")

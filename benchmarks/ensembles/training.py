@@ -30,6 +30,9 @@ class Training:
         e_dnn and s_dnn, which never aggregate while they train, have 0.
     p
         In per cent of the whole training, as in the paper.
+    measured
+        Up to where a row of the curve counts mini-batches. Older files do not say it: they count
+        those of the compression that follows, too, and are trained again.
     """
 
     task: str
@@ -42,14 +45,15 @@ class Training:
     mu: float = Method.mu
     alpha: float = Method.alpha
     beta: float = Method.beta
+    measured: str = "before compression"
 
     def run(self) -> Dict[str, Any]:
         """Trains; returns shares of examples that are not recognised.
 
         "local", "global": of the model with the smallest training loss and of the global one, on
         the validation part and the test part. "training": the mean of the local models', each on
-        its worker's examples. "curve": mini-batches so far, and on the test part the global
-        model's, the mean of the local models' and the same after compression or averaging.
+        its worker's examples. "curve": mini-batches before an aggregation, and on the test part the
+        global model's, the mean of the local models' and the same after compression or averaging.
         "jensen": equation 4's sides, of each worker at each aggregation.
         """
         parts = TASKS[self.task].parts(self.seed)
@@ -59,7 +63,8 @@ class Training:
         every = 1 if self.options.compresses else max(1, self.rounds // MEASUREMENTS)
         for number, found in enumerate(workers.rounds(self.rounds), 1):
             if number % every == 0 or number == self.rounds:
-                curve.append([workers.steps, *self._errors(workers, found.local, parts.test)])
+                before = workers.steps - self.options.compression_steps
+                curve.append([before, *self._errors(workers, found.local, parts.test)])
             if found.losses is not None:
                 losses += found.losses.tolist()
         ends = workers.networks if self.options.compresses else found.local
@@ -91,6 +96,11 @@ class Training:
         return round(TASKS[self.task].steps / self._length)
 
     @property
+    def steps(self) -> int:
+        """Mini-batches of a worker in all rounds, those of compression included."""
+        return self.rounds * self._length
+
+    @property
     def _length(self) -> int:
         return self.options.tau + self.options.compression_steps
 
@@ -98,8 +108,8 @@ class Training:
         task = TASKS[self.task]
         layers = make_layers(
             self.seed, self.workers, parts.train[0].shape[1], task.hidden, task.classes)
-        whole = int(self.rounds * self._length * RATE_FALLS)
-        schedule = mx.lr_scheduler.FactorScheduler(whole, 0.1, base_lr=task.rate)
+        schedule = mx.lr_scheduler.FactorScheduler(
+            int(self.steps * RATE_FALLS), 0.1, base_lr=task.rate)
         return Workers(
             StackedNetworks(layers, MOMENTUM, DECAY), parts.train,
             self._shares(len(parts.train[1])), self.options, BATCH, schedule, self.seed)

@@ -1,7 +1,8 @@
 """Simulated ensembles train as ec_dnn.Trainer does, and the tables say what they found."""
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mxnet.gluon import nn
 from simulations.ec_dnn import SimulatedStore, run
 from simulations.ensembles import Workers, make_layers
 from simulations.stacked_networks import StackedNetworks
+from trainings import complete
 
 WORKERS, FEATURES, HIDDEN, CLASSES, BATCH, ROUNDS, SEED = 3, 6, 5, 4, 4, 3, 7
 RATES = {"base_lr": 0.3, "step": 9, "factor": 0.5}
@@ -116,7 +118,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_training_says_what_it_comes_to(short: None) -> None:
     found = Training("digits", "shared", "ec_dnn_s", 4, 30, 0).run()
-    assert [row[0] for row in found["curve"]] == [50, 100, 150, 200]
+    # A round is 30 local mini-batches, then 20 of compression, 10 % of the 200.
+    assert [row[0] for row in found["curve"]] == [30, 80, 130, 180]
     assert len(found["jensen"]) == 4 * 4
     assert all(together <= alone + 1e-6 for together, alone in found["jensen"])
     assert found["local"][1] < 0.8
@@ -124,8 +127,20 @@ def test_a_training_says_what_it_comes_to(short: None) -> None:
     average = Training("digits", "shared", "ma_dnn", 4, 20, 0).run()
     assert average["global"][1] == average["curve"][-1][1] == average["curve"][-1][3]
     assert len(average["curve"]) == 10
+    assert average["curve"][-1][0] == 200
     # Which has one local step only: case 1 of figure 6.
     assert Training("digits", "shared", "ec_dnn_s", 4, 1, 0).rounds == 10
+
+
+def test_what_an_older_benchmark_has_found_is_not_taken(tmp_path: Path) -> None:
+    training = Training("digits", "shared", "ec_dnn_s", 4, 30, 0)
+    file, now = tmp_path / "ec_dnn.jsonl", asdict(training)
+    older = {name: value for name, value in now.items() if name != "measured"}
+    file.write_text("".join(
+        json.dumps({"training": written, "found": {"of": of}}) + "\n"
+        for written, of in ((now, "now"), (older, "before"))
+    ))
+    assert complete(file, Training, [training]) == {training: {"of": "now"}}
 
 
 def found(last: float, local: float, validation: float) -> dict[str, Any]:
@@ -172,6 +187,16 @@ def test_tables_have_errors_differences_and_what_aggregation_does(results: plan.
     assert "before compression, +5.50 ± 2.48 after it" in text
     assert "MA-DNN's 32.00 after 60, E-DNN's 27.00 after 60, EC-DNN-S's 24.00 after 60" in text
     assert row(list(numbers(results)), "beta")[0] == "0.4: 10.00, 1: 10.00"
+
+
+def test_what_is_lowest_before_the_end_is_not_of_the_end(results: plan.Results) -> None:
+    for training, said in results.items():
+        said["curve"][-1][0] = 200 - training.options.compression_steps
+    lines = list(Tables(results, "digits", [1, 2, 3]).lowest("shared"))
+    # With K = 4 and 8. A compression of 40 mini-batches, 20 %, follows what EC-DNN-S has last.
+    assert len(lines) == 2
+    for line in lines:
+        assert "MA-DNN's 40.00 after 20, E-DNN's 40.00 after 20, EC-DNN-S's 24.00 after 160" in line
 
 
 def test_trainings_are_as_long_and_tau_is_chosen_without_the_test_part(
