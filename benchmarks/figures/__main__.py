@@ -70,7 +70,8 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
     directory.mkdir(parents=True, exist_ok=True)
     if runs and not arguments.draw_only:
         failures = list(measurement.measure(runs, results, 60 * arguments.minutes))
-    lines = [line for line in measurement.lines_of(runs, results) if "seconds" in line]
+    shown = figure.shown(arguments.quick) if _reads_files(figure) else runs
+    lines = [line for line in measurement.lines_of(shown, results) if "seconds" in line]
     if runs and not lines:
         return [*failures, f"{results} has none of the runs of {name}"]
     figure.draw(lines, directory)
@@ -81,8 +82,12 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
 
 
 def _runs(figure: Any, arguments: argparse.Namespace) -> List[measurement.Measurable]:
-    reads = {"data_dir": arguments.data_dir} if getattr(figure, "READS_FILES", False) else {}
+    reads = {"data_dir": arguments.data_dir} if _reads_files(figure) else {}
     return figure.runs(arguments.quick, **reads)
+
+
+def _reads_files(figure: Any) -> bool:
+    return bool(getattr(figure, "READS_FILES", False))
 
 
 def _what(figure: Any) -> str:

@@ -14,7 +14,7 @@ from benchmarks.training.runs import Run
 from benchmarks.training.tasks import TASKS
 
 NAME = "p3-accuracy"
-READS_FILES = True  # runs takes the directory of data sets
+READS_FILES = True  # runs takes the directory of data sets, and shown has those of all
 HOSTS = 4
 NAMES = ("p3", "dgc", "dgc_thousandth")
 # Learning rate, momentum, examples a step: the paper does not name its five.
@@ -70,6 +70,11 @@ def runs(quick: bool = False, data_dir: Optional[str] = None) -> List[Run]:
         datasets.cifar10_files(data_dir)  # says what is missing
         found += CIFAR.runs(str(Path(data_dir).resolve()))
     return sorted(found, key=lambda run: run.repeat)
+
+
+def shown(quick: bool = False) -> List[Run]:
+    """All whose results are shown, those on images that are not at hand now too."""
+    return runs(quick) if quick else [*DIGITS.runs(""), *CIFAR.runs("")]
 
 
 def _short(run: Run) -> Run:

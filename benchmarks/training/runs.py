@@ -28,7 +28,7 @@ class Run:
     @property
     def key(self) -> str:
         """What makes it the same run as another."""
-        return json.dumps([self.arm, asdict(self.settings)])
+        return json.dumps([self.arm, self._what])
 
     @property
     def repeat(self) -> int:
@@ -43,7 +43,13 @@ class Run:
     @property
     def fields(self) -> Dict[str, Any]:
         """What the line of its result begins with."""
-        return {"arm": self.arm, **asdict(self.settings)}
+        return {"arm": self.arm, **self._what}
+
+    @property
+    def _what(self) -> Dict[str, Any]:
+        """The settings but for where files lie, which changes nothing of what is trained."""
+        recipe = replace(self.settings.recipe, data_dir="")
+        return asdict(replace(self.settings, recipe=recipe))
 
     def short(self) -> Run:
         """The same with a single epoch: whether it works."""

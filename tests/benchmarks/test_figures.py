@@ -1,7 +1,9 @@
 """Pictures and tables of the documents say what the runs found."""
 from __future__ import annotations
 
+import json
 import re
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from benchmarks.figures import (
     compression,
     document,
     growth,
+    p3_accuracy,
     p3_bandwidth,
     p3_hosts,
     p3_slices,
@@ -20,7 +23,7 @@ from benchmarks.figures import (
     slim_communication,
     terngrad_scaling,
 )
-from benchmarks.figures.__main__ import FIGURES
+from benchmarks.figures.__main__ import FIGURES, make
 from benchmarks.growth.run import GrowthRun
 from benchmarks.replay.bound import least_seconds
 from benchmarks.replay.measurement import Run
@@ -106,6 +109,21 @@ def test_the_first_page_has_a_figure_with_its_numbers() -> None:
                     "Numbers.\n<!-- end of the figure -->\n\nafter\n")
     assert document.shown_first(once, "one", "What it is", "Numbers.\n") == once
     assert document.shown_first(text, "two", "What it is", "Numbers.\n") == text
+
+
+def test_what_a_data_set_has_given_is_shown_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.figures.__main__.DIRECTORY", tmp_path)
+    monkeypatch.setattr(document, "show", lambda *_: None)
+    runs = [*p3_accuracy.DIGITS.runs(""), *p3_accuracy.CIFAR.runs("/where/it/was")]
+    (tmp_path / "p3-accuracy.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in made(runs)))
+    without = Namespace(quick=False, dry_run=False, draw_only=True, data_dir=None)
+    assert make("p3-accuracy", without) == []
+    text = (tmp_path / "p3-accuracy.md").read_text()
+    assert "## LeNet, handwritten digits\n" in text
+    assert "## ResNet-20, CIFAR-10\n" in text
 
 
 def test_the_first_page_has_the_numbers_that_were_measured() -> None:

@@ -239,3 +239,7 @@ def test_runs_are_told_apart_by_all_that_matters() -> None:
     ]
     assert len({each.key for each in [run, *others]}) == 4
     assert replace(run, expected=1000).key == run.key
+    # Where files lie does not matter, and a key says so as those that were written before do.
+    moved = replace(run.settings.recipe, data_dir="/elsewhere")
+    assert replace(run, settings=replace(run.settings, recipe=moved)).key == run.key
+    assert '"data_dir": ""' in run.key
