@@ -70,7 +70,8 @@ def found_of(lines: List[Dict[str, Any]], hosts: int) -> Dict[str, Dict[str, np.
     """
     found = {(line["arm"], line["seed"]): line for line in lines if line["hosts"] == hosts}
     names = [name for name in METHODS if any(arm == name for arm, _ in found)]
-    seeds = [seed for seed in SEEDS if all((name, seed) in found for name in (BASELINE, *names))]
+    seeds = summary.common_seeds(
+        [seed for arm, seed in found if arm == name] for name in (BASELINE, *names))
     goals = {seed: found[BASELINE, seed]["curve"][-1][2] for seed in seeds}
     times = {seed: summary.seconds_to(found[BASELINE, seed]["curve"], goals[seed])
              for seed in seeds}

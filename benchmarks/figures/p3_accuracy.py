@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from benchmarks import datasets
 from benchmarks.figures import curves, style
+from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
 from benchmarks.training.recipe import Recipe, Settings
 from benchmarks.training.runs import Run
@@ -113,10 +114,9 @@ class Table:
                 setting = recipe["rate"], recipe["options"]["momentum"], recipe["batch"]
                 scores = [score for _, _, score in line["curve"]]
                 runs.setdefault((line["arm"], setting), {})[line["seed"]] = scores
-        # Those that all have: means of others could not be compared.
-        seeds = set.intersection(*map(set, runs.values())) if runs else set()
+        seeds = summary.common_seeds(runs.values())
         self.found: Dict[Tuple[str, Setting], Scores] = {
-            key: [mean(scores) for scores in zip(*(of_seed[seed] for seed in sorted(seeds)))]
+            key: [mean(scores) for scores in zip(*(of_seed[seed] for seed in seeds))]
             for key, of_seed in runs.items()
             if seeds
         }

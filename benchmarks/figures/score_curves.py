@@ -11,7 +11,7 @@ from benchmarks.training.arms import ARMS
 
 
 def draw(axes: Any, lines: List[Dict[str, Any]], names: Sequence[str]) -> None:
-    """Of arms: medians of the seeds, and their range as a band."""
+    """Of arms: medians of the seeds that all have, and their range as a band."""
     found = summary.by_arm(lines)
     for name in names:
         if name not in found:

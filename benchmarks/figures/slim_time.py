@@ -56,7 +56,8 @@ def gains_of(lines: List[Dict[str, Any]], hosts: int) -> Dict[str, Dict[str, np.
     """By arm and measure, one a seed that all of these arms have; empty where there is none."""
     found = {(line["arm"], line["seed"]): line["curve"] for line in lines if line["hosts"] == hosts}
     names = [name for name in METHODS if any(arm == name for arm, _ in found)]
-    seeds = [seed for seed in SEEDS if all((name, seed) in found for name in (PLUMP, *names))]
+    seeds = summary.common_seeds(
+        [seed for arm, seed in found if arm == name] for name in (PLUMP, *names))
     pairs = {name: [(found[name, seed], found[PLUMP, seed]) for seed in seeds] for name in names}
     return {name: {
         SCORE: np.array([own[-1][2] for own, _ in pairs[name]]),

@@ -123,7 +123,7 @@ def _text(panels: Sequence[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]
            "so slow that communication is the share of `dist_sync`'s time that stands below each "
            "table; on faster processors the same shares belong to faster links.")
     for panel, lines in panels:
-        if lines:
+        if summary.by_arm(_shaped(lines)):
             yield from ["", f"## {panel.title}", "", *_table(panel, lines), "", *_how(panel, lines)]
 
 
@@ -175,7 +175,7 @@ def _how(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
            f"workers; {recipe.epochs} epochs; {recipe.optimizer} with a learning rate that falls "
            f"from {recipe.rate:g} to 0 along a cosine, {settings}.")
     alone = [line["curve"] for line in lines if not line["megabits"]]
-    shaped = [line["curve"] for line in _shaped(lines) if line["arm"] == BASELINE]
+    shaped = [line["curve"] for line in summary.by_arm(_shaped(lines)).get(BASELINE, [])]
     if alone and shaped:
         computing = 1000 * summary.step_seconds(alone[0])
         step = Spread.of([1000 * summary.step_seconds(curve) for curve in shaped]).median

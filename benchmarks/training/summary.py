@@ -5,7 +5,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from benchmarks.replay.summary import Spread
 
@@ -20,12 +20,22 @@ class Band:
     scores: List[Spread]
 
 
+def common_seeds(of_arms: Iterable[Iterable[int]]) -> List[int]:
+    """Those that all arms have: medians and means of others could not be compared."""
+    found = [set(seeds) for seeds in of_arms]
+    return sorted(set.intersection(*found)) if found else []
+
+
 def by_arm(lines: Sequence[Dict[str, Any]]) -> Dict[str, List[Dict[str, Any]]]:
-    """Results' lines, one a seed."""
+    """Results' lines, one a seed that all of these arms have; empty where there is none."""
     found: Dict[str, List[Dict[str, Any]]] = defaultdict(list)
     for line in lines:
         found[line["arm"]].append(line)
-    return found
+    seeds = common_seeds([line["seed"] for line in own] for own in found.values())
+    return {
+        name: [line for line in own if line["seed"] in seeds]
+        for name, own in found.items() if seeds
+    }
 
 
 def band(curves: Sequence[Curve]) -> Band:

@@ -157,6 +157,22 @@ def test_the_table_has_what_each_arm_needs(tmp_path: Path) -> None:
     assert "a step of `dist_sync` takes 30 ms: 81% of its time over these links" in text
 
 
+def test_arms_are_compared_by_seeds_that_all_have(tmp_path: Path) -> None:
+    """As it is where time is up after the first arm's second seed."""
+    runs = [run for run in time_to_accuracy.runs()
+            if run.settings.seed == 1 or (run.settings.seed, run.arm) == (2, "p3")]
+    lines = trained(runs, lambda run: 0.1 * run.settings.seed,
+                    lambda steps: min(98, 60 + steps / 4))
+    time_to_accuracy.draw(lines, tmp_path)
+    text = (tmp_path / "time-to-accuracy.md").read_text()
+    for name in ("p3", "MXNet dist_sync"):
+        digits, _ = rows(text, name)
+        # 97 at 150 steps.
+        assert digits[1:4] == ["15.0 (15.0 to 15.0)", "1 of 1", "1.00"]
+    drawn = summary.by_arm([line for line in lines if line["megabits"] == 200])
+    assert [line["seed"] for line in drawn["p3"]] == [1]
+
+
 def test_speeds_of_slim_dp_are_those_over_plump_dp(tmp_path: Path) -> None:
     """slim_dp's steps are twice as fast, and it needs half as many again for each point."""
     def made(name: str) -> list[dict[str, Any]]:
