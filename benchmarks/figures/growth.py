@@ -134,7 +134,9 @@ def _text(lines: Lines, found: Found) -> Iterator[str]:
            f"of relative errors, and \"off\" is how far the furthest of them is from it. \"With "
            f"{FAR}\" is where the line leads: nothing was measured there. What a step costs is not "
            f"continued: {KEYS} small keys lie on {KEYS} servers at most. Times \"here\" are those "
-           f"of a machine whose two processors all hosts share, and grow with their sum.")
+           f"of a machine whose two processors all hosts share, and grow with their sum. The start "
+           f"is from the first worker's beginning, when servers and the scheduler have been "
+           f"started, until the last worker's store is open.")
     for arm in NAMES:
         if (arm, QUANTITIES[0].title) not in found:
             continue

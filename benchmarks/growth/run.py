@@ -46,10 +46,11 @@ class GrowthRun:
     def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
         """Runs; returns what it measured. Raises JobError.
 
-        `startup` is from the first process's beginning until the last one's store is open, `first`
-        until all workers have the first values, `seconds` a step, `barrier` one: all in seconds of
-        this machine, whose processors all hosts share. By role, medians over the hosts of what
-        `worker.py` has: `a_step` and `idle` are seconds of a processor, a step and a second.
+        `startup` is from the first worker's beginning, before which the scheduler and all servers
+        have been started, until the last one's store is open, `first` until all workers have the
+        first values, `seconds` a step, `barrier` one: all in seconds of this machine, whose
+        processors all hosts share. By role, medians over the hosts of what `worker.py` has:
+        `a_step` and `idle` are seconds of a processor, a step and a second.
         """
         found = processes.run(
             ARMS[self.arm], self.hosts, Link(send=_MEGABITS, receive=_MEGABITS),

@@ -262,6 +262,7 @@ def test_lines_lead_to_many_hosts(tmp_path: Path) -> None:
     (row, *_) = rows(text, "memory of a worker, MB")
     assert row[1:] == ["26", "32", "44", "68", "116", "3.00", "0%", "1556"]
     assert "Medians of 3 runs, with 2, 4, 8, 16, 32 hosts" in text
+    assert "The start is from the first worker's beginning" in text
 
 
 def test_the_papers_speedups_stand_beside_the_models(
