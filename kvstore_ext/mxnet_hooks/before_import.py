@@ -20,10 +20,10 @@ NEEDED_MXNET = "1.9.1"
 # `import kvstore_ext` can.
 NEEDED_NUMPY = "numpy<1.24" if sys.version_info < (3, 12) else "numpy<2"
 
-# mxnet reads the first when it is imported, and the second for each optimizer. Without the first,
-# MXNet runs up to 15 layers as one operation, which waits for the parameters of all of them: nothing
-# would overlap with the forward pass. With the second above 1, gluon.Trainer updates four parameters
-# in one operation.
+# mxnet reads the first when it is imported, and the second for each optimizer. Without the first it
+# runs up to 15 layers as one operation, which waits for the parameters of all of them, so that
+# nothing would overlap with the forward pass. With the second above 1, gluon.Trainer updates four
+# parameters in one operation.
 ENGINE_VARIABLES = {
     "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "1",
     "MXNET_OPTIMIZER_AGGREGATION_SIZE": "1",

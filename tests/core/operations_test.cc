@@ -50,13 +50,11 @@ TEST_P(Kept, AResultIsReadOnceItIsAskedForAndThenFromTheServer) {
     run(Operation::Kind::kPush, input.data(), nullptr);
     for (int round = 1; round < 4; ++round) {
       run(Operation::Kind::kPush, input.data(), nullptr);
-      const double wire = worker->totals().wire;
       for (int reading = 0; reading < 2; ++reading) {
         output.assign(input.size(), -1);
         run(Operation::Kind::kPull, nullptr, output.data());
         EXPECT_EQ(output, std::vector<float>(input.size(), 12.0F)) << "key " << key;
       }
-      EXPECT_EQ(worker->totals().wire, wire) << "no push was on its way";
     }
   });
 }

@@ -1,4 +1,5 @@
-// For what the script waits: the most urgent keys, once it has come to where it reads them.
+// How long slices take, and for what the script waits: the most urgent keys, once it has come to
+// where it reads them.
 #include "support/statistics.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,19 @@ namespace kvstore_ext {
 namespace {
 
 constexpr uint64_t kFirst = 1, kLater = 2;
+
+TEST(Statistics, APushIsOnItsWayOnce) {
+  Statistics statistics;
+  statistics.Arrived(kFirst, 0);
+  EXPECT_EQ(statistics.totals().wire, 0) << "nothing was pushed";
+  statistics.Queued(kFirst, 0);
+  statistics.Left(kFirst, 0);
+  statistics.Arrived(kFirst, 0);
+  const double wire = statistics.totals().wire;
+  EXPECT_GT(wire, 0);
+  statistics.Arrived(kFirst, 0);
+  EXPECT_EQ(statistics.totals().wire, wire) << "this was asked for later";
+}
 
 TEST(Statistics, AScriptThatNeverTellsWaitsAllTheTime) {
   Statistics statistics;

@@ -46,6 +46,7 @@ class Statistics {
   void Arrived(uint64_t key, uint32_t slice) {
     std::lock_guard<std::mutex> lock(mutex_);
     totals_.wire += Restart(key, slice);
+    since_.erase({key, slice});  // a pull's answer, which was not pushed, is not on its way since
   }
 
   // A key's gradient is ready, which the store was asked to push at an earlier time. While it is
@@ -98,7 +99,7 @@ class Statistics {
 
   double Restart(uint64_t key, uint32_t slice) {
     const auto found = since_.find({key, slice});
-    if (found == since_.end()) return 0;  // a first value's answer
+    if (found == since_.end()) return 0;  // that of a first value, or of a pull
     const double now = Now();
     const double before = found->second;
     found->second = now;

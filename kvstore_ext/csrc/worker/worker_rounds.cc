@@ -192,7 +192,7 @@ void Worker::OnResult(const Message& message) {
   const Slice& slice = key->cut[header.slice];
   const bool is_kept = key->operation.output == nullptr;
   const Result result{is_kept ? Kept(message) : message.payload, header.encoding};
-  if (key->operation.opens_round()) statistics_.Arrived(header.key, header.slice);
+  statistics_.Arrived(header.key, header.slice);
   const bool written = Take(key, slice, result);
   key->arrived[slice.index] = true;
   if (written) Arrived(key, header.encoding, &lock);
