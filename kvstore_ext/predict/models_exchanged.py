@@ -56,7 +56,7 @@ class EcDnn:
         passes = [self.mu * epoch]
         if self.diverse:
             passes.append(min(self.tau, epoch))  # as many of its examples as tau steps see
-        compression = max(1, math.ceil(self.p * self.tau - 1e-9))  # steps, as `ec_dnn.Method` has
+        compression = math.ceil(self.p * self.tau - 1e-9)  # steps, as `ec_dnn.Method` has
         training = (self.tau + compression) * slowest * network.compute
         turns = _Turns(_FLOAT * network.elements * FRAMES, cluster.reached(REACHED))
         whole = training + sum(turns.seconds(forward * batches) for batches in passes)

@@ -223,7 +223,7 @@ def test_a_trace_without_training_has_no_network():
     recorded = job.workers[0].events
     worker = replace(job.workers[0], events=recorded[recorded["kind"] != Kind.READY])
     with pytest.raises(NetworkError, match="it takes a few steps of training"):
-        network_of(replace(job, workers=(worker,)), "a test", 16)
+        network_of(JobTrace((worker,), job.keys), "a test", 16)
 
 
 def test_a_trace_of_slim_dp_does_not_tell_what_a_step_takes():

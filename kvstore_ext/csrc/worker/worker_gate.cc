@@ -30,8 +30,7 @@ void Worker::CheckFits(const Message& message) {
     case MessageType::kResult: return CheckResult(message);
     case MessageType::kScaler:
     case MessageType::kMethod: return CheckOfKey(message);
-    case MessageType::kPong:
-      return Expect(link.Awaits(message), "it was not asked");
+    case MessageType::kPong: return Expect(link.Awaits(message), "it was not asked");
     case MessageType::kWindow:
       Expect(options_.rank != 0, kFromRank0);
       Window::Unpack(message.text);
