@@ -9,6 +9,7 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
+from benchmarks.figures import style
 from ensembles import language_names, plan, tasks
 from ensembles.language_names import language_names as make_names
 from ensembles.noisy_digits import NOISE, TRAIN, noisy_digits
@@ -212,6 +213,18 @@ def test_trainings_are_as_long_and_tau_is_chosen_without_the_test_part(
         assert training.rounds * length == pytest.approx(200, abs=10)
 
 
-def test_the_picture_is_drawn(results: plan.Results, tmp_path: Path) -> None:
+def test_the_picture_has_all_methods_tau_and_cases(
+    results: plan.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures: list[Any] = []
+    monkeypatch.setattr(style, "save", lambda picture, file: pictures.append(picture))
     draw(results, "digits", [1, 2, 3], tmp_path / "ec-dnn.svg")
-    assert "figure" in (tmp_path / "ec-dnn.svg").read_text()
+    four, eight, histogram, tau, cases, _ = pictures[0].axes
+    each = [f"{METHODS[method]}, {which}" for method in ("ec_dnn_s", "e_dnn", "ma_dnn")
+            for which in ("global", "local")]
+    for place in (four, eight):
+        assert [line.get_label() for line in place.lines] == each
+        assert len({tuple(line.get_ydata()) for line in place.lines}) > 2
+    assert sum(bar.get_height() for bar in histogram.patches) > 0
+    names = [name for name, _ in Tables(results, "digits", [1, 2, 3]).variants()]
+    assert [line.get_label() for place in (tau, cases) for line in place.lines] == names

@@ -83,7 +83,15 @@ TEST(Uneven, AnEvenEpochMissesNothing) {
   Cluster cluster;
   cluster.Join(Elements());
   cluster.OnEveryWorker([](int, Worker* worker) {
-    for (int epoch = 0; epoch < 3; ++epoch) EXPECT_TRUE(Rest(worker).empty());
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for (int round = 0; round < 2; ++round) {
+        for (uint64_t key = 0; key < Elements().size(); ++key) {
+          std::vector<float> values = Filled(key, 1);
+          ASSERT_EQ(Exchange(worker, key, values, &values), "");
+        }
+      }
+      EXPECT_TRUE(Rest(worker).empty());
+    }
   });
 }
 

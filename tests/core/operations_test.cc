@@ -57,6 +57,14 @@ TEST_P(Kept, AResultIsReadOnceItIsAskedForAndThenFromTheServer) {
       }
     }
   });
+  for (int rank = 0; rank < 3; ++rank) {
+    Worker& worker = cluster.worker(rank);
+    size_t slices = 0;
+    for (uint64_t key = 0; key < kElements.size(); ++key) slices += worker.Slices(key).size();
+    EXPECT_EQ(worker.traffic().sent[static_cast<size_t>(MessageType::kPull)],
+              3 * slices * sizeof(Header))
+        << "each round's second reading asks for each slice, and the first for none";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryCompression, Kept,

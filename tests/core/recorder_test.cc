@@ -154,7 +154,7 @@ TEST_F(Recorded, ThreadsLoseNothingWhileItIsClosed) {
       for (int i = 0; i < 10000; ++i) RecordOne(key);
     });
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (recorder_.recorded() < 100) std::this_thread::yield();
   recorder_.Close();
   const uint64_t recorded = recorder_.recorded();
   for (std::thread& thread : threads) thread.join();

@@ -81,6 +81,8 @@ class Job {
     for (const auto& values : values_) EXPECT_EQ(values, values_[0]);
   }
 
+  // What all have.
+  const std::vector<float>& values() const { return values_[0]; }
   Cluster& cluster() { return cluster_; }
   std::string End(int rank) { return ends_[rank].get(); }
 
@@ -101,9 +103,13 @@ class Job {
 class OfMethod : public testing::TestWithParam<Method> {};
 
 TEST_P(OfMethod, APushEndsNothing) {
-  Job job(GetParam().name);
+  Job job(GetParam().name), undisturbed(GetParam().name);
   job.cluster().ForgeFromWorker(kStranger, 0, Forged(MessageType::kPush, Broken(GetParam().name)));
   job.Run({0, 1, 2});
+  undisturbed.Run({0, 1, 2});
+  for (size_t i = 0; i < kElements; ++i) {
+    EXPECT_NEAR(job.values()[i], undisturbed.values()[i], 1e-4) << i;  // in any order of workers
+  }
   EXPECT_EQ(job.cluster().AwaitRefused(1), 1U);
 }
 

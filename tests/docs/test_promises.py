@@ -99,6 +99,12 @@ def is_left_out(path: str, name: str) -> bool:
     return False
 
 
+def test_it_is_said_where_the_cores_tests_run() -> None:
+    assert "Those of `tests/core` run in `make sanitize`" in SECURITY.read_text(encoding="utf-8")
+    rules = (ROOT / "tests" / "fuzz" / "fuzz.mk").read_text(encoding="utf-8")
+    assert re.search(r"^sanitize: run ", rules, re.MULTILINE)
+
+
 def test_a_name_that_no_test_has_is_noticed() -> None:
     assert is_there("tests/docs/test_promises.py", "test_they_are_found")
     assert not is_there("tests/docs/test_promises.py", "test_they_were_found")

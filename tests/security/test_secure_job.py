@@ -29,16 +29,19 @@ from .capture import Capture
 
 KEY, OTHER_KEY = secrets.token_hex(32), secrets.token_hex(32)
 PATTERN = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"A"  # of a float32
-# What travels in a job without a key: parameters, a command to a server, and the name in it.
+TOLD = bytes(secrets.choice(b"abcdefgh") for _ in range(3)) + b"B"
+# What travels in a job without a key: parameters, gradients, a command to a server, and the name in
+# it.
 # Its own, since other tests' jobs greet on the same network meanwhile.
 JOB = f"watched-{uuid.uuid4().hex}"
-NUMBERS, GREETED = 16 * PATTERN, f"{socket.gethostname()} {JOB}".encode()
+NUMBERS, GRADIENTS = 16 * PATTERN, 16 * TOLD
+GREETED = f"{socket.gethostname()} {JOB}".encode()
 HOST = command(GREET, 0, socket.gethostname(), JOB).encode()
 IS_ROOT = os.geteuid() == 0
 HEARTBEATS = {"PS_HEARTBEAT_INTERVAL": "1"}
 
 
-def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
+def train_beside_strangers(directory: str, pattern: str, told: str, prefix: str) -> None:
     """Trains dense and sparse keys; waits half-way until the test says to go on. A child of it
     comes and goes meanwhile."""
     import os
@@ -51,12 +54,13 @@ def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
 
     store = mx.kv.create("p3")
     store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
-    number = np.frombuffer(bytes.fromhex(pattern), np.float32)[0]
+    number, gradient_told = np.frombuffer(bytes.fromhex(pattern + told), np.float32)
     sizes = (1, 1000, 5000, 400_000)
     weights = [mx.nd.full((size,), number) for size in sizes]
     rows = mx.nd.zeros((6, 4)).tostype("row_sparse")
     for key, weight in enumerate(weights):
         store.init(key, weight)
+    store.init("told", mx.nd.zeros((1000,)))
     store.init("rows", mx.nd.full((6, 4), number).tostype("row_sparse"))
     for step in range(6):
         if step == 3:
@@ -70,6 +74,7 @@ def train_beside_strangers(directory: str, pattern: str, prefix: str) -> None:
         for key, weight in enumerate(weights):
             gradient = mx.nd.arange(weight.size) * (step + 1) + store.rank
             store.pushpull(key, gradient, out=weight)
+        store.push("told", mx.nd.full((1000,), gradient_told))
         dense = mx.nd.ones((6, 4)) * (step + store.rank)
         store.push("rows", dense.tostype("row_sparse"))
         store.row_sparse_pull("rows", out=rows, row_ids=mx.nd.arange(6))
@@ -99,10 +104,10 @@ def run(module_cluster: Cluster) -> Run:
 
     def run(key: str) -> Trained:
         directory, prefix = module_cluster.directory, f"job{len(module_cluster.jobs)}"
-        capture = Capture(NUMBERS, GREETED, HOST) if IS_ROOT else None
+        capture = Capture(NUMBERS, GRADIENTS, GREETED, HOST) if IS_ROOT else None
         job = module_cluster.start(
             train_beside_strangers,
-            *(directory, PATTERN.hex(), prefix),
+            *(directory, PATTERN.hex(), TOLD.hex(), prefix),
             options={**AT_ONCE, "shared_memory": False},  # so that there is something to read
             environment={**HEARTBEATS, "KVSTORE_EXT_JOB": JOB, **({NAME: key} if key else {})},
         )
@@ -162,13 +167,14 @@ def test_connections_that_broke_are_made_again(run: Run) -> None:
 
 
 @needs_root
-def test_who_reads_the_network_sees_no_parameter_command_or_host(run: Run) -> None:
+def test_who_reads_the_network_sees_no_number_command_or_host(run: Run) -> None:
     secure, open_to_all = run(KEY).capture, run("").capture
     assert open_to_all.found[NUMBERS] > 100
+    assert open_to_all.found[GRADIENTS] >= 12  # of two workers, in six steps
     assert open_to_all.found[GREETED] >= 4  # by two workers, to two servers
     assert open_to_all.found[HOST] >= 2
     assert secure.bytes > 0.9 * open_to_all.found_bytes[NUMBERS]
-    assert secure.found == dict.fromkeys((NUMBERS, GREETED, HOST), 0)
+    assert secure.found == dict.fromkeys((NUMBERS, GRADIENTS, GREETED, HOST), 0)
 
 
 def test_strangers_are_counted_and_named_once(run: Run) -> None:
@@ -238,7 +244,7 @@ def test_a_worker_without_the_key_hears_why(
     )
     await_failure(*job.processes, seconds=60)
     assert any(re.search(message, worker.output) for worker in job.workers)
-    assert not any(secret[:63] in job.report() for secret in (KEY, OTHER_KEY))
+    assert not any(secret[1:63] in job.report() for secret in (KEY, OTHER_KEY))
 
 
 def test_a_malformed_key_ends_every_process(cluster: Cluster) -> None:

@@ -228,6 +228,7 @@ def test_the_merged_file_has_an_arrow_from_each_push_to_its_result(traced: Trace
     for points in whole:
         begin, through, end = sorted(points, key=lambda point: "stf".index(point["ph"]))
         assert begin["pid"] == end["pid"] != through["pid"]
+        assert begin["ts"] < end["ts"]  # by one worker's clock
 
 
 def test_the_merged_file_counts_bytes_in_flight_within_the_window(traced: Traced) -> None:
