@@ -12,13 +12,11 @@ TRACES = str(Path(tempfile.gettempdir(), "kvstore_ext-replay-trace"))
 PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
 
 
-# Of every process: a cluster shares two processors, and an operation that waits holds a thread, of
-# which MXNet has one in a fork unless it is told otherwise. oneDNN leaves arrays in layouts of its
-# own, with which MXNet's own stores train to garbage where a test comes before the first step; the
-# replay computes nothing that oneDNN would. MXNet's RNN has to be told by itself, or it fails.
+# Of every process: a cluster shares two processors. oneDNN leaves arrays in layouts of its own,
+# with which MXNet's own stores train to garbage where a test comes before the first step; but the
+# replay computes nothing that it would. MXNet's RNN has to be told by itself, or it fails.
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1", "MXNET_CPU_WORKER_NTHREADS": "4", "MXNET_MP_WORKER_NTHREADS": "4",
-    "MXNET_MKLDNN_ENABLED": "0", "MXNET_USE_MKLDNN_RNN": "0",
+    "OMP_NUM_THREADS": "1", "MXNET_MKLDNN_ENABLED": "0", "MXNET_USE_MKLDNN_RNN": "0",
 }
 
 

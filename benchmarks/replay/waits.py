@@ -3,6 +3,10 @@
 A device is handed its operations ahead of time and does one after the other. So an operation begins
 when the one before ends, or when the last of what it needs has come. Neither the time that this
 machine takes to hand it over nor the time by which a sleeping thread wakes late adds up.
+
+The engine has threads of its own for each number of a CPU, in a fork one. A device's operations and
+those that note arrivals have numbers that no array has, so that they hold up nothing else: as on a
+host whose device is a GPU, MXNet's own stores have the thread of number 0 for themselves.
 """
 from __future__ import annotations
 
@@ -22,20 +26,28 @@ class _Context(ctypes.Structure):
     _fields_ = [("device", ctypes.c_int), ("number", ctypes.c_int32)]
 
 
-_CPU = _Context(1, 0)
+_CPU = 1  # as MXNet numbers kinds of devices
+_OF_DEVICE, _OF_ARRIVALS = 1, 2  # beside 0, which is everything else's
 
 
-class _Operation:
-    """One that the engine runs, as soon as it may read and write what it is to."""
+class Operation:
+    """One that the engine runs, as soon as it may read and write what it is to.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    number : int
+        Of the CPU whose thread runs it.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._context = _Context(_CPU, number)
         self._function = _Function(self._run)  # kept, since the engine calls it later
 
     def push(self, reads: Sequence[mx.nd.NDArray], writes: Sequence[mx.nd.NDArray]) -> None:
         """Hands it to the engine and returns at once."""
         check_call(
             _LIB.MXEnginePushSyncND(
-                self._function, None, None, ctypes.byref(_CPU),
+                self._function, None, None, ctypes.byref(self._context),
                 _handles(reads), len(reads), _handles(writes), len(writes),
                 None, 0, b"replay",
             )
@@ -45,7 +57,7 @@ class _Operation:
         raise NotImplementedError
 
 
-class Arrival(_Operation):
+class Arrival(Operation):
     """Notes when all that it reads has come.
 
     Attributes
@@ -55,7 +67,7 @@ class Arrival(_Operation):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(_OF_ARRIVALS)
         self.seconds = 0.0
 
     def _run(self, _context: Any, _parameter: Any) -> None:
@@ -69,7 +81,7 @@ class Device:
         self.free = time.perf_counter()
 
 
-class Wait(_Operation):
+class Wait(Operation):
     """An operation of a device. What it reads and writes lets the engine run it after the one
     before, and after the arrival.
 
@@ -83,7 +95,7 @@ class Wait(_Operation):
     """
 
     def __init__(self, device: Device, seconds: float, arrival: Optional[Arrival] = None) -> None:
-        super().__init__()
+        super().__init__(_OF_DEVICE)
         self._device, self._seconds, self._arrival = device, seconds, arrival
 
     def _run(self, _context: Any, _parameter: Any) -> None:

@@ -1,11 +1,12 @@
 """What MXNet's own classes do not know about stores that are not its own."""
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import mxnet as mx
 from mxnet.kvstore import KVStoreBase
 
+from ..errors import KVStoreError
 from ..keys.names import Key
 from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
@@ -43,6 +44,9 @@ def adopt(store_class: type) -> None:
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):
         module._create_kvstore = _creating(module._create_kvstore, store_class)
+    mx.gluon.trainer._create_sparse_kvstore = _creating_for_sparse_weights(
+        mx.gluon.trainer._create_sparse_kvstore, store_class
+    )
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
@@ -95,16 +99,36 @@ def _creating_known(create: Callable[..., Any]) -> Callable[..., Any]:
     return create_known
 
 
+def _made(kvstore: Any, store_class: type) -> Any:
+    """A store of this class where it is the name of one, or else what it is."""
+    if isinstance(kvstore, str):
+        check_name(kvstore)
+        kind = KVStoreBase.kv_registry.get(kvstore.lower())
+        if isinstance(kind, type) and issubclass(kind, store_class):
+            return mx.kv.create(kvstore)
+    return kvstore
+
+
 def _creating(create: Callable[..., Any], store_class: type) -> Callable[..., Any]:
-    def create_kvstore(kvstore: Any, *arguments: Any) -> Any:
-        if isinstance(kvstore, str):
-            check_name(kvstore)
-            kind = KVStoreBase.kv_registry.get(kvstore.lower())
-            if isinstance(kind, type) and issubclass(kind, store_class):
-                kvstore = mx.kv.create(kvstore)
-        return create(kvstore, *arguments)
+    def create_kvstore(kvstore: Any, devices: int, parameters: Dict[str, Any]) -> Any:
+        store, updates = create(_made(kvstore, store_class), devices, parameters)
+        # Module takes no sums of these from a store, whatever that is capable of.
+        sparse = any(value.stype != "default" for value in parameters.values())
+        return store, updates or (isinstance(store, store_class) and sparse)
 
     return create_kvstore
+
+
+def _creating_for_sparse_weights(
+    create: Callable[..., Any], store_class: type
+) -> Callable[..., Any]:
+    """Any store of ours updates these on its servers, those too that prefer workers to update."""
+
+    def create_sparse_kvstore(kvstore: Any) -> Any:
+        store = _made(kvstore, store_class)
+        return (store, True) if isinstance(store, store_class) else create(store)
+
+    return create_sparse_kvstore
 
 
 def _rescaling(check: Callable[..., None], store_class: type) -> Callable[..., None]:
@@ -153,6 +177,28 @@ def _introducing_trainer(init: Callable[..., None], store_class: Any) -> Callabl
     return init_kvstore
 
 
+def _take_first_values(module: Any, store: Any) -> None:
+    """Has a Module that updates by itself begin with rank 0's parameters: it gives the store its
+    own, and takes none.
+
+    Raises
+    ------
+    KVStoreError
+        For a row-sparse gradient, of which Module would take no sum.
+    """
+    group = module._exec_group
+    for name, weights, gradients in zip(
+        module._param_names, group.param_arrays, group.grad_arrays
+    ):
+        if any(gradient is not None and gradient.stype != "default" for gradient in gradients):
+            raise KVStoreError(
+                f"the gradient of {name!r} is row-sparse, for which the servers have to update: "
+                "give Module the store 'p3', and what compresses the others as compression_params"
+            )
+        store.pull(name, out=weights)
+    module._params_dirty = True
+
+
 def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
         before = getattr(module, "_optimizer", None)
@@ -160,6 +206,8 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         init(module, *arguments, **named)
         store: Any = module._kvstore
         if isinstance(store, store_class) and module._optimizer is not before:
+            if not module._update_on_kvstore:
+                _take_first_values(module, store)
             _introduce(store, ModuleParameters(module), last_layer_of_module(module))
             if not module._update_on_kvstore:
                 store.adopt_optimizer(module._optimizer)

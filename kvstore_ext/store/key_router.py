@@ -38,11 +38,16 @@ class KeyRouter(StoreKeys):
         self._on_workers: Optional[WorkerUpdater] = None
 
     def compress(self, compression: Compression) -> None:
-        """Gives the store a method; raises KVStoreError once there are keys."""
+        """Gives the store a method; raises KVStoreError once there are keys, or an optimizer."""
         if self.policies:
             raise KVStoreError(
                 f"set_gradient_compression comes too late: {len(self.policies)} keys are "
                 "initialised; it must come before the first"
+            )
+        if self.states is not None or self._on_workers is not None:
+            raise KVStoreError(
+                "set_gradient_compression comes too late: the store has an optimizer, which "
+                "depends on the compression; it must come before set_optimizer"
             )
         self.method = compression.in_store(self._context)
 

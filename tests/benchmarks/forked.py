@@ -2,34 +2,35 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, List
+from typing import Any
 
 import mxnet as mx
 
-from benchmarks.replay.waits import _Operation
+from benchmarks.replay.waits import Device, Operation, Wait
 
 _LIMIT = 20.0  # seconds
 
 
-def meet() -> None:
-    """Prints how many of two operations of the engine have met the other one."""
-    both = threading.Barrier(2)
-    met: List[bool] = []
+def send_while_computing() -> None:
+    """Prints whether an operation of a store's kind runs while a device's does."""
+    sent = threading.Event()
 
-    class Meets(_Operation):
+    class Sends(Operation):
         def _run(self, _context: Any, _parameter: Any) -> None:
-            try:
-                both.wait(_LIMIT)
-            except threading.BrokenBarrierError:
-                return
-            met.append(True)
+            sent.set()
 
-    operations = [Meets(), Meets()]
-    arrays = [mx.nd.zeros((1,)) for _ in operations]
-    for operation, array in zip(operations, arrays):
-        operation.push([], [array])
+    class Computes(Wait):
+        def _run(self, _context: Any, _parameter: Any) -> None:
+            computing.set()
+            meanwhile.append(sent.wait(_LIMIT))
+
+    computing, meanwhile = threading.Event(), []  # type: threading.Event, List[bool]
+    computes, sends = Computes(Device(), 0.0), Sends(0)
+    computes.push([], [mx.nd.zeros((1,))])
+    assert computing.wait(_LIMIT)
+    sends.push([], [mx.nd.zeros((1,))])
     mx.nd.waitall()
-    print(len(met), flush=True)
+    print(meanwhile[0], flush=True)
 
 
 def aggregate() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
-from benchmarks.figures import style
 from ensembles import language_names, plan, tasks
 from ensembles.language_names import language_names as make_names
 from ensembles.noisy_digits import NOISE, TRAIN, noisy_digits
@@ -23,6 +22,8 @@ from simulations.ec_dnn import SimulatedStore, run
 from simulations.ensembles import Workers, make_layers
 from simulations.stacked_networks import StackedNetworks
 from trainings import complete
+
+from benchmarks.figures import style
 
 WORKERS, FEATURES, HIDDEN, CLASSES, BATCH, ROUNDS, SEED = 3, 6, 5, 4, 4, 3, 7
 RATES = {"base_lr": 0.3, "step": 9, "factor": 0.5}

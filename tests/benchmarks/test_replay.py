@@ -246,12 +246,16 @@ def test_an_interpreter_that_does_not_start_says_why(
 
 @pytest.mark.parametrize(
     ("arm", "function", "said"),
-    [("dist_sync", "meet", "2"), ("p3", "meet", "2"), ("p3", "aggregate", "1")],
+    [
+        ("dist_sync", "send_while_computing", "True"),
+        ("p3", "send_while_computing", "True"),
+        ("p3", "aggregate", "1"),
+    ],
 )
 def test_processes_are_as_a_users_are(
     arm: str, function: str, said: str, tmp_path: Path
 ) -> None:
-    """Though they are forks: one operation that waits keeps no other from running, and what
+    """Though they are forks, and computing is a wait: that keeps no store from sending, and what
     importing kvstore_ext sets for later holds."""
     output = tmp_path / "output"
     with Interpreters() as interpreters:
