@@ -21,6 +21,7 @@ from tests.support.checks import (
 CHECKS = {
     **sparse.CHECKS,
     **uneven.SPARSE,
+    **interfaces.SPARSE,
     **drop_in.CHECKS,
     **states.CHECKS,
     **two_bit.CHECKS,

@@ -65,11 +65,13 @@ def compression_comes_before_the_optimizer(_: KVStore) -> None:
     store.close()
 
 
+SPARSE = {
+    check.__name__: check for check in (a_trainer_with_sparse_weights_updates_on_servers,)
+}
 CHECKS = {
     check.__name__: check
     for check in (
         a_module_that_updates_begins_with_rank_0s_parameters,
-        a_trainer_with_sparse_weights_updates_on_servers,
         compression_comes_before_the_optimizer,
     )
 }
