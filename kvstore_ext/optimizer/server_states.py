@@ -76,11 +76,11 @@ class ServerStates:
     def _fetch_all(self) -> Tuple[Dict[Any, Any], Dict[Key, int]]:
         mx.nd.waitall()  # no update is under way then
         states: Dict[Any, Any] = {}
-        counts = {}
+        counts: Dict[Key, int] = {}
         for name, key in self._keys.items():
-            state, count = self._fetch(key)
-            if count > 0:
-                states[name], counts[name] = state, count
+            found = self._fetch(key)
+            if found is not None:
+                states[name], counts[name] = found
         return states, counts
 
     def _count(self, counts: Dict[Key, int]) -> None:
@@ -128,25 +128,27 @@ class ServerStates:
             self._worker.abort(f"states were put back on some servers only: {error}")
             raise
 
-    def take(self, name: Key) -> Tuple[Any, int]:
-        """A key's state, and how often it was updated, before it gets another policy."""
+    def take(self, name: Key) -> Optional[Tuple[Any, int]]:
+        """A key's state, and how often it was updated, before it gets another policy; None where
+        there is no state yet."""
         return self._fetch(self._keys[name])
 
     def give(self, name: Key, state: Any, count: int) -> None:
         """Has the key go on from there with the policy that it has now."""
         self._put(self._keys[name], state, count)
 
-    def _fetch(self, key: Parted) -> Tuple[Any, int]:
+    def _fetch(self, key: Parted) -> Optional[Tuple[Any, int]]:
         parts = key.parts()
         asked = [
             Fetching(self._worker, part.server, f"{part.kind} state", {"place": part.place})
             for part in parts
         ]
         answers = [fetching.finish() for fetching in asked]
-        count = min(answer["count"] for answer, _ in answers)
         found = [arrived for _, arrived in answers if arrived is not None]
-        if count == 0:
-            return None, 0
+        # Not by their counts: a state that was loaded without its optimizer may have 0.
+        if len(found) < len(answers):
+            return None
+        count = min(answer["count"] for answer, _ in answers)
         # One array after the other, so that no more than one of them is there in parts and whole.
         arrays = [
             _joined([arrived.arrays.pop(0) for arrived in found], parts, key.shape)

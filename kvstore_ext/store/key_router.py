@@ -210,10 +210,10 @@ class KeyRouter(StoreKeys):
         if states is not None and key.dtype == np.float16 and states.optimizer.multi_precision:
             states = None  # MXNet's servers have weights in float32, and states of another form
         key.wait()  # until its last update is in the state
-        state, count = states.take(name) if states is not None else (None, 0)
+        taken = states.take(name) if states is not None else None
         self._change(self._new_sparse(name, position, like))
-        if states is not None and count > 0:
-            states.give(name, state, count)
+        if states is not None and taken is not None:
+            states.give(name, *taken)
 
     def _check_push(self, name: Key, values: Values, outs: Optional[Values]) -> None:
         self.find(name).check_push(values, outs)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ from kvstore_ext.protocol import state_pieces
 from mxnet import autograd, gluon
 from mxnet.kvstore import KVStore
 
-from tests.support.checks.values import ours, pulled
+from tests.support.checks.values import assert_equal, ours, pulled, total
 
 
 @contextlib.contextmanager
@@ -133,6 +134,45 @@ def states_of_another_model_are_refused(_: KVStore) -> None:
         store.close()
 
 
+def loaded_momentum() -> tuple[KVStore, bytes]:
+    """A new store, and the states that it has loaded: those of a step in another one, in a file
+    without the optimizer, which nobody knows the number of steps from."""
+
+    def begin() -> KVStore:
+        store = mx.kv.create("p3")
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=1, momentum=0.5, lazy_update=False))
+        store.init("weight", mx.nd.zeros((6, 5)))
+        return store
+
+    first = begin()
+    first.push("weight", ours(first, (6, 5), 1))
+    pulled(first, "weight", (6, 5)).wait_to_read()
+    states = first._updater.get_states()
+    first.barrier()  # a state is asked for before the others go on
+    first.close()
+    second = begin()
+    second._updater.set_states(states)
+    second.barrier()  # until rank 0 has put them back
+    return second, states
+
+
+def loaded_states_are_saved_again_before_the_first_step(_: KVStore) -> None:
+    store, states = loaded_momentum()
+    saved, again = pickle.loads(states), pickle.loads(store._updater.get_states())
+    assert set(again) == {"weight"}
+    assert_equal(again["weight"], saved["weight"].asnumpy())
+    store.barrier()
+    store.close()
+
+
+def a_key_that_turns_sparse_at_once_keeps_a_loaded_state(_: KVStore) -> None:
+    store, _states = loaded_momentum()
+    store.push("weight", ours(store, (6, 5), 2).tostype("row_sparse"))
+    expected = -0.5 * total(store, (6, 5), 1) - total(store, (6, 5), 2)
+    assert_equal(pulled(store, "weight", (6, 5)), expected)
+    store.close()
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -141,5 +181,7 @@ CHECKS = {
         states_of_another_model_are_refused,
         a_factor_of_one_holds_after_loading,
         an_optimizer_that_looks_at_whole_parameters_is_not_loaded,
+        loaded_states_are_saved_again_before_the_first_step,
+        a_key_that_turns_sparse_at_once_keeps_a_loaded_state,
     )
 }
