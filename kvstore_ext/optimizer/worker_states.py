@@ -35,11 +35,16 @@ class CarryingUpdater(mx.optimizer.Updater):
         self.states_synced = dict.fromkeys(states, False)
 
     def set_states(self, states: bytes) -> None:
-        """As MXNet's; raises KVStoreError for what another compression has carried over."""
-        loaded = pickle.loads(states)
-        self._carries.put_back(loaded[0] if isinstance(loaded, tuple) else loaded)
-        super().set_states(pickle.dumps(loaded))
+        """As MXNet's; raises KVStoreError for what is no states, or what another compression has
+        carried over, before anything is changed."""
+        loaded, optimizer = load_states(states)
+        self._check(loaded)
+        self._carries.put_back(loaded)
+        super().set_states(pickle.dumps(loaded if optimizer is None else (loaded, optimizer)))
         self._carries.adopt(self.optimizer)
+
+    def _check(self, states: Dict[Any, Any]) -> None:
+        """Raises KVStoreError for states of other parameters; here these are not known."""
 
 
 class WorkerStates(CarryingUpdater):
@@ -54,7 +59,5 @@ class WorkerStates(CarryingUpdater):
         super().__init__(optimizer, carries)
         self._keys = keys
 
-    def set_states(self, states: bytes) -> None:
-        """As MXNet's; raises KVStoreError for states of other keys or shapes."""
-        check_states(load_states(states)[0], self._keys)
-        super().set_states(states)
+    def _check(self, states: Dict[Any, Any]) -> None:
+        check_states(states, self._keys)

@@ -173,12 +173,33 @@ def a_key_that_turns_sparse_at_once_keeps_a_loaded_state(_: KVStore) -> None:
     store.close()
 
 
+def damaged_states_are_refused_where_a_trainer_updates(_: KVStore) -> None:
+    store = mx.kv.create("terngrad")
+    weight = gluon.Parameter("weight", shape=(30,), init="zeros")
+    weight.initialize()
+    options = {"learning_rate": 0.5, "momentum": 0.5}
+    trainer = gluon.Trainer([weight], "sgd", options, store, update_on_kvstore=False)
+    with autograd.record():
+        loss = weight.data().sum()
+    loss.backward()
+    trainer.step(1)
+    with file_of(store) as file:
+        trainer.save_states(file)
+        whole = Path(file).read_bytes()
+        for states in (b"of another kind", b"", whole[: len(whole) // 2], pickle.dumps([whole])):
+            Path(file).write_bytes(states)
+            with pytest.raises(kvstore_ext.KVStoreError, match="these are no optimizer states"):
+                trainer.load_states(file)
+    store.close()
+
+
 CHECKS = {
     check.__name__: check
     for check in (
         states_can_be_saved_and_loaded,
         states_travel_in_pieces,
         states_of_another_model_are_refused,
+        damaged_states_are_refused_where_a_trainer_updates,
         a_factor_of_one_holds_after_loading,
         an_optimizer_that_looks_at_whole_parameters_is_not_loaded,
         loaded_states_are_saved_again_before_the_first_step,
