@@ -126,4 +126,9 @@ class Pushes:
             optimizer.num_update = self._first_update + self.step
             if not self._decides:
                 return ""
+        else:
+            # What the update that follows counts: a step's first key is to have the same learning
+            # rate as the others, whichever it is on another worker.
+            own = optimizer._index_update_count.get(name, optimizer.begin_num_update)
+            optimizer.num_update = max(optimizer.num_update, own + 1)
         return watch.news(optimizer, name, own_batch)

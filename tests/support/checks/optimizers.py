@@ -128,6 +128,29 @@ def a_schedule_follows_the_pushes_not_the_speed_of_a_key(store: KVStore) -> None
     as_in_one_process(make, ["slow key", "speedy key"] * 12)
 
 
+def a_schedule_on_workers_does_not_ask_for_an_order_of_keys(_: KVStore) -> None:
+    """With LAMB, of whose settings the servers see that all workers have the same."""
+
+    def make() -> mx.optimizer.Optimizer:
+        schedule = mx.lr_scheduler.FactorScheduler(2, 0.5, base_lr=1)
+        return mx.optimizer.LAMB(learning_rate=1, lr_scheduler=schedule)
+
+    store = mx.kv.create("p3")
+    store.set_optimizer(make())
+    updater = mx.optimizer.get_updater(make())
+    keys = ["one", "other"]
+    store.init(keys, [mx.nd.ones((5,)) for _key in keys])
+    alone = {key: mx.nd.ones((5,)) for key in keys}
+    for step in range(6):
+        for key in keys if store.rank % 2 else keys[::-1]:
+            store.push(key, ours(store, (5,), step))
+            updater(key, mx.nd.array(total(store, (5,), step)), alone[key])
+    for key in keys:
+        found = pulled(store, key, (5,)).asnumpy()
+        np.testing.assert_allclose(found, alone[key].asnumpy(), rtol=1e-6)
+    store.close()
+
+
 def float16_is_updated_in_float32_with_multi_precision(store: KVStore) -> None:
     def make() -> mx.optimizer.Optimizer:
         return mx.optimizer.SGD(learning_rate=1e-4, momentum=0.9, multi_precision=True)
@@ -158,6 +181,7 @@ CHECKS = {
         every_key_counts_its_own_updates,
         an_optimizer_that_has_made_updates_counts_on,
         a_schedule_follows_the_pushes_not_the_speed_of_a_key,
+        a_schedule_on_workers_does_not_ask_for_an_order_of_keys,
         float16_is_updated_in_float32_with_multi_precision,
         the_noise_of_sgld_is_each_elements_own,
     )
