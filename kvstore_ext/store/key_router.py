@@ -16,7 +16,7 @@ from ..lane.lane import Lane
 from ..optimizer.server_states import ServerStates
 from ..optimizer.updates_slices import updates_slices
 from ..optimizer.worker_states import WorkerStates
-from .sparse_key import SparseKeys
+from .sparse_key import SparseKey, SparseKeys
 from .store_keys import StoreKeys
 from .summed_key import UpdatedOnServers, UpdatedOnWorkers, WorkerUpdater
 
@@ -58,19 +58,21 @@ class KeyRouter(StoreKeys):
             name: KeyArrays(self._lane.worker, name, identity(self.number, name), arrays[0])
             for name, arrays in values
         }
+        sparse: Dict[Key, SparseKey] = {}
         for position, (name, arrays) in enumerate(values, len(self.policies)):
             if name in self.policies:
                 raise KVStoreError(f"key {name!r} is initialised already")
             if stype_of(arrays[0]) != "default":
-                self.sparse.number(name, position)  # raises where there is none
+                sparse[name] = self.sparse.new(name, position, arrays[0], sparse.values())
             for array in [*arrays, *outs.get(name, [])]:
                 begun[name].check(array, arrays[0].stype)
             self.method.check_new(name, arrays[0])
-        for position, (name, arrays) in enumerate(values, len(self.policies)):
-            if stype_of(arrays[0]) == "default":
-                policy = self._new_dense(begun[name])
+        for name, arrays in values:
+            policy: KeyPolicy
+            if name in sparse:
+                policy = self._add_sparse(sparse[name])
             else:
-                policy = self._new_sparse(name, position, arrays[0])
+                policy = self._new_dense(begun[name])
             self.policies[name] = policy
             policy.begin(arrays[0], outs.get(name), priority)
             self._kept.push(name)
@@ -166,10 +168,11 @@ class KeyRouter(StoreKeys):
         self.method.declare(key)
         return self._policy_of(key)
 
-    def _new_sparse(self, name: Key, position: int, value: mx.nd.NDArray) -> KeyPolicy:
+    def _add_sparse(self, key: SparseKey) -> SparseKey:
         if self._on_workers is not None and not self.sparse.keys:
             self._send_sparse_optimizer()
-        return self.sparse.make(name, position, value)
+        self.sparse.add(key)
+        return key
 
     def _policy_of(self, key: KeyArrays) -> KeyPolicy:
         """The one that a dense key is to have."""
@@ -202,16 +205,16 @@ class KeyRouter(StoreKeys):
         if name not in self.keys:
             return
         key, position = self.keys[name], list(self.policies).index(name)
-        self.sparse.number(name, position)  # raises where there is none
+        like = mx.nd.empty(key.shape, dtype=key.dtype)
+        sparse = self.sparse.new(name, position, like)  # raises where there can be none
         del self.keys[name]
         self._pushes.forget(name)
-        like = mx.nd.empty(key.shape, dtype=key.dtype)
         states = self.states if self.on_servers and self._lane.rank == 0 else None
         if states is not None and key.dtype == np.float16 and states.optimizer.multi_precision:
             states = None  # MXNet's servers have weights in float32, and states of another form
         key.wait()  # until its last update is in the state
         taken = states.take(name) if states is not None else None
-        self._change(self._new_sparse(name, position, like))
+        self._change(self._add_sparse(sparse))
         if states is not None and taken is not None:
             states.give(name, *taken)
 

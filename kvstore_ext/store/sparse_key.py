@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 import mxnet as mx
 import numpy as np
@@ -40,7 +40,7 @@ class SparseKey(KeyPolicy):
         super().__init__(name, value.shape, value.dtype)
         self._lane = lane
         self._pushes = pushes
-        self._number = number
+        self.number = number
         self._value_stype = value.stype
         self._rounds = 0  # pushed
         self._rows = mx.nd.arange(value.shape[0], dtype="int64")
@@ -57,7 +57,7 @@ class SparseKey(KeyPolicy):
         everything = with_all_rows(value.tostype("default").as_in_context(mx.cpu()))
         with self._leaving(self.shape[0] if self._lane.rank == 0 else 0):
             self._lane.call_together(
-                lambda: KVStore.init(self._lane.stock, self._number, everything),
+                lambda: KVStore.init(self._lane.stock, self.number, everything),
                 f"initialised key {self.name!r}",
             )
         self._pulled = everything
@@ -77,7 +77,7 @@ class SparseKey(KeyPolicy):
         it."""
         own = value if self._lane.rank == 0 else mx.nd.zeros_like(value)
         with self._leaving(self.shape[0]):
-            KVStore.push(self._lane.stock, self._number, with_all_rows(own), 0)
+            KVStore.push(self._lane.stock, self.number, with_all_rows(own), 0)
             mx.nd.waitall()
 
     @contextmanager
@@ -100,28 +100,28 @@ class SparseKey(KeyPolicy):
         """Which server has which rows."""
         width = math.prod(self.shape[1:])
         return [
-            KeyPart(server, "rows", (self._number,), row * width, shape)
-            for server, row, shape in self._lane.servers.deal(self._number, self.shape)
+            KeyPart(server, "rows", (self.number,), row * width, shape)
+            for server, row, shape in self._lane.servers.deal(self.number, self.shape)
         ]
 
     def push(self, values: Values, priority: int) -> None:
         """Sends row-sparse gradients, summed over devices."""
         pushed = self._begin_round()
-        self._lane.worker.push_after(values[0].handle.value, self._number, pushed)
-        KVStore.push(self._lane.stock, self._number, values, priority)
+        self._lane.worker.push_after(values[0].handle.value, self.number, pushed)
+        KVStore.push(self._lane.stock, self.number, values, priority)
 
     def push_nothing(self) -> None:
         """Takes part in a round of the others, for MXNet's servers count pushes."""
-        self._lane.worker.meet_sparse(self._number, self._begin_round())
+        self._lane.worker.meet_sparse(self.number, self._begin_round())
         nothing = mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype)
-        KVStore.push(self._lane.stock, self._number, nothing)
+        KVStore.push(self._lane.stock, self.number, nothing)
 
     def _begin_round(self) -> str:
         """Sends settings, if there are new ones; returns what the worker does then, in words."""
         settings = self._pushes.sparse_settings(self.name)
         if settings:
             self._lane.wait_for_all()  # what was pushed before is to be updated as before
-            self._lane.sparse_settings(self._number, settings)
+            self._lane.sparse_settings(self.number, settings)
         self._rounds += 1
         return f"pushed key {self.name!r}, round {self._rounds}"
 
@@ -136,7 +136,7 @@ class SparseKey(KeyPolicy):
 
     def pull_rows(self, out: Any, rows: Any, priority: int) -> None:
         count = sum(ids.size for ids in rows) if isinstance(rows, (list, tuple)) else rows.size
-        KVStore.row_sparse_pull(self._lane.stock, self._number, out, priority, rows)
+        KVStore.row_sparse_pull(self._lane.stock, self.number, out, priority, rows)
         for array in out if isinstance(out, (list, tuple)) else [out]:
             self._lane.worker.count_pull_until(
                 array.handle.value, f"answered a pull of key {self.name!r}", self._bytes(count)
@@ -178,20 +178,33 @@ class SparseKeys:
         self._pushes = pushes
         self._store = store
 
-    def number(self, name: Key, position: int) -> int:
-        """The number that a new key would have, at this position among the store's keys; raises
-        KVStoreError where there is none."""
+    def new(
+        self, name: Key, position: int, value: mx.nd.NDArray, beside: Iterable[SparseKey] = ()
+    ) -> SparseKey:
+        """A key with a value like this one, which the store does not have before `add`.
+
+        Parameters
+        ----------
+        position
+            Its place among the store's keys.
+        beside
+            Keys that are to be added as well.
+
+        Raises
+        ------
+        KVStoreError
+            Where there is no number for it, or a server would have too much of it.
+        """
         number = number_of(self._store, name, position)
-        if number in self.keys:
+        taken = {**self.keys, **{key.number: key for key in beside}}
+        if number in taken:
             raise KVStoreError(
-                f"sparse keys {name!r} and {self.keys[number].name!r} have the same number "
+                f"sparse keys {name!r} and {taken[number].name!r} have the same number "
                 f"{number}: a str has that of its position; use either numbers or words"
             )
-        return number
+        return SparseKey(self._lane, self._pushes, number, name, value)
 
-    def make(self, name: Key, position: int, value: mx.nd.NDArray) -> SparseKey:
-        """A key, not begun yet, with a value like this one."""
-        number = self.number(name, position)
+    def add(self, key: SparseKey) -> None:
+        """Has the store have the key; it is not begun yet."""
         self._lane.begin_sparse()
-        made = self.keys[number] = SparseKey(self._lane, self._pushes, number, name, value)
-        return made
+        self.keys[key.number] = key

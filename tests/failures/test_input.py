@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Callable, Iterator
 
 import kvstore_ext
@@ -154,6 +155,27 @@ def test_a_dense_array_for_a_sparse_key_is_refused(store: kvstore_ext.P3Worker) 
     store.init("rows", row_sparse((4, 2)))
     with pytest.raises(ArrayMismatch, match=r"'rows'.*dense.*row_sparse"):
         store.push("rows", dense((4, 2)))
+
+
+def test_sparse_keys_of_one_call_that_share_a_number_are_refused_before_either_begins(
+    store: kvstore_ext.P3Worker,
+) -> None:
+    with pytest.raises(KVStoreError, match="keys 2 and 'rows' have the same number 2"):
+        store.init(["rows", 2], [row_sparse((4, 2)), row_sparse((4, 2))])
+    store.init("rows", row_sparse((4, 2)))
+
+
+def test_a_key_that_cannot_turn_sparse_stays_as_it_is(
+    store: kvstore_ext.P3Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = dataclasses.replace(store._lane.servers, most_bytes=8)
+    monkeypatch.setattr(store._lane, "servers", small)
+    for _ in range(2):
+        with pytest.raises(KVStoreError, match="a server would have 24 bytes"):
+            store.push("weight", row_sparse((2, 3)))
+    out = mx.nd.zeros((2, 3))
+    store.pushpull("weight", dense((2, 3)) * 5, out=out)
+    assert (out.asnumpy() == 5).all()
 
 
 def test_after_a_wrong_call_the_store_still_works(store: kvstore_ext.P3Worker) -> None:
