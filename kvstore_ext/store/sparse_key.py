@@ -61,6 +61,8 @@ class SparseKey(KeyPolicy):
                 f"initialised key {self.name!r}",
             )
         self._pulled = everything
+        if outs:
+            self.pull_rows(outs, self._rows, priority)
 
     def resume(self, value: mx.nd.NDArray) -> None:
         value.wait_to_read()

@@ -86,6 +86,16 @@ def a_sparse_weight_may_begin_without_rows(_: KVStore) -> None:
     store.close()
 
 
+def broadcast_fills_row_sparse_arrays(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    value = mx.nd.array(first_value() + store.rank).tostype("row_sparse")
+    outs = [mx.nd.sparse.zeros("row_sparse", SHAPE, ctx=device) for device in DEVICES]
+    store.broadcast("rows", value, out=outs)
+    for out in outs:
+        np.testing.assert_array_equal(out.asnumpy(), first_value())
+    store.close()
+
+
 def dense_weights_with_sparse_gradients_train(_: KVStore) -> None:
     store = mx.kv.create("p3")
     store.set_optimizer(momentum("float32"))
@@ -223,6 +233,7 @@ CHECKS = {
         sparse_weights_train,
         sparse_weights_of_float16_train,
         a_sparse_weight_may_begin_without_rows,
+        broadcast_fills_row_sparse_arrays,
         dense_weights_with_sparse_gradients_train,
         gradients_without_rows_change_nothing,
         an_embedding_with_sparse_gradients_trains,
