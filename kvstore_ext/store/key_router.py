@@ -144,9 +144,7 @@ class KeyRouter(StoreKeys):
         return self.states
 
     def set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
-        """Updates whole parameters by updater(key, gradient, value), outside a cluster."""
-        if not self._lane.in_process:
-            return
+        """Updates whole parameters by updater(key, gradient, value); not in a cluster."""
         if self.on_servers:
             self._refuse_change("a function")
         keys = self.sparse.keys

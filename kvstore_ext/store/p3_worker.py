@@ -44,9 +44,6 @@ class P3Worker(VerifiedStore):
         self._updater: Any = None  # MXNet's name for what has the optimizer's states
         self._begin()
 
-    # What stays the stock store's is not repeated here: save_optimizer_states and
-    # load_optimizer_states, which ask self._updater.
-
     @unrecorded
     def init(self, key: Union[Key, Sequence[Key]], value: Arrays) -> None:
         """Gives keys their first value, rank 0's; returns before it has reached the servers.
@@ -209,8 +206,10 @@ class P3Worker(VerifiedStore):
         Raises
         ------
         KVStoreError
-            For what is no optimizer, one of another class after training began, or one that draws
-            random numbers.
+            For what is no optimizer, or one that draws random numbers. Where the store has one
+            already: for another class once a key was pushed with it; for one that must run on the
+            workers where it ran on the servers, even before that; and for the other way round once
+            there are dense keys.
         """
         self._check_open()
         if not isinstance(optimizer, mx.optimizer.Optimizer):
@@ -222,12 +221,48 @@ class P3Worker(VerifiedStore):
         self._updater = self._router.set_optimizer(optimizer)
         self._warn_of_plain_parameters(optimizer)
 
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Writes the optimizer's states, and what compression carries over, into a file.
+
+        Any worker may, without the others, between two of its steps.
+
+        Parameters
+        ----------
+        dump_optimizer
+            Whether the optimizer is written as well, with its rates and counts.
+
+        Raises
+        ------
+        KVStoreError
+            Where the store has no optimizer.
+        """
+        self._check_optimizer()
+        super().save_optimizer_states(fname, dump_optimizer)
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Goes on from what `save_optimizer_states` wrote. All workers call it; rank 0's hold where
+        the servers update.
+
+        Raises
+        ------
+        KVStoreError
+            Where the store has no optimizer; and for another model's states, or none.
+        """
+        self._check_optimizer()
+        super().load_optimizer_states(fname)
+
+    def _check_optimizer(self) -> None:
+        if not hasattr(self._updater, "get_states"):  # as a function has none
+            raise KVStoreError("the store has no optimizer: call set_optimizer")
+
     def _set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Outside a cluster, has updater(key, gradient, value) update whole parameters.
 
         In a cluster it does nothing, as in MXNet's distributed stores.
         """
         self._check_open()
+        if not self._lane.in_process:
+            return
         self._router.set_updater(updater)
         self._updater = updater
 

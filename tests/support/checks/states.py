@@ -193,6 +193,36 @@ def damaged_states_are_refused_where_a_trainer_updates(_: KVStore) -> None:
     store.close()
 
 
+def states_are_saved_although_a_function_was_to_update(_: KVStore) -> None:
+    """In a cluster such a function is nothing; alone it is refused."""
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1, momentum=0.5))
+    store.init("weight", mx.nd.zeros((6, 5)))
+    if store.num_workers > 1:
+        store._set_updater(lambda key, gradient, value: None)
+    else:
+        with pytest.raises(kvstore_ext.KVStoreError, match="cannot be changed to a function"):
+            store._set_updater(lambda key, gradient, value: None)
+    store.push("weight", ours(store, (6, 5)))
+    pulled(store, "weight", (6, 5)).wait_to_read()
+    with file_of(store) as file:
+        store.save_optimizer_states(file)
+        saved = pickle.loads(Path(file).read_bytes())
+    assert_equal(saved["weight"], -total(store, (6, 5)))
+    store.barrier()
+    store.close()
+
+
+def states_of_no_optimizer_are_neither_saved_nor_loaded(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    with file_of(store) as file:
+        for call in (store.save_optimizer_states, store.load_optimizer_states):
+            with pytest.raises(kvstore_ext.KVStoreError, match="no optimizer: call set_optimizer"):
+                call(file)
+        assert not Path(file).exists()
+    store.close()
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -204,5 +234,7 @@ CHECKS = {
         an_optimizer_that_looks_at_whole_parameters_is_not_loaded,
         loaded_states_are_saved_again_before_the_first_step,
         a_key_that_turns_sparse_at_once_keeps_a_loaded_state,
+        states_are_saved_although_a_function_was_to_update,
+        states_of_no_optimizer_are_neither_saved_nor_loaded,
     )
 }
