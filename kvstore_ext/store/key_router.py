@@ -36,6 +36,7 @@ class KeyRouter(StoreKeys):
         # Where the optimizer runs: one of these, or neither without one.
         self.on_servers = False
         self._on_workers: Optional[WorkerUpdater] = None
+        self._untrained = 0  # steps before there was an optimizer of the class that it has
 
     def compress(self, compression: Compression) -> None:
         """Gives the store a method; raises KVStoreError once there are keys, or an optimizer."""
@@ -133,6 +134,8 @@ class KeyRouter(StoreKeys):
             and not self._updates_by_function()
         )
         self._check_change(optimizer, on_servers)
+        if self._differs(optimizer):
+            self._untrained = self.steps
         for key in self.keys.values():
             key.wait()
         self.method.adopt(optimizer)
@@ -156,6 +159,14 @@ class KeyRouter(StoreKeys):
     def _is_updated(self) -> bool:
         """Whether keys' values are parameters, and not sums."""
         return self.on_servers or self._on_workers is not None
+
+    @property
+    def _optimizer(self) -> Any:
+        """The one that was set or loaded last, if any."""
+        return getattr(self.states, "optimizer", None)
+
+    def _differs(self, optimizer: mx.optimizer.Optimizer) -> bool:
+        return type(optimizer) is not type(self._optimizer)
 
     def _updates_by_function(self) -> bool:
         """Whether a user's function has updated keys, whose values the servers do not have."""
@@ -264,13 +275,12 @@ class KeyRouter(StoreKeys):
         """Servers cannot stop to update, and do not have the values that workers have updated."""
         from_servers = self.on_servers and not on_servers
         from_workers = self._on_workers is not None and on_servers and len(self.keys) > 0
-        before = getattr(self.states, "optimizer", self.states)
-        another = self._pushes.step > 0 and before is not None
-        if from_servers or from_workers or (another and type(before) is not type(optimizer)):
+        another = self.steps > self._untrained and self._optimizer is not None
+        if from_servers or from_workers or (another and self._differs(optimizer)):
             self._refuse_change(type(optimizer).__name__)
 
     def _refuse_change(self, wanted: str) -> None:
-        before = type(getattr(self.states, "optimizer", self.states)).__name__
+        before = type(self._optimizer).__name__
         raise KVStoreError(
             f"the store's optimizer is {before}, which cannot be changed to {wanted} any more; "
             "open another store for it"

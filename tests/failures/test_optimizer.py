@@ -231,3 +231,15 @@ def test_another_optimizer_after_training_began_is_refused() -> None:
     with pytest.raises(kvstore_ext.KVStoreError, match=r"is Adam.*changed to SGD"):
         store.set_optimizer(mx.optimizer.SGD())
     store.close()
+
+
+def test_the_same_class_in_between_is_no_way_to_another() -> None:
+    store = kvstore_ext.P3Worker()
+    store.set_optimizer(mx.optimizer.SGD())
+    weight = mx.nd.zeros((3,))
+    store.broadcast(0, weight, out=weight)
+    store.pushpull(0, mx.nd.ones((3,)), out=weight)
+    store.set_optimizer(mx.optimizer.SGD())
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"is SGD.*changed to Adam"):
+        store.set_optimizer(mx.optimizer.Adam())
+    store.close()
