@@ -78,10 +78,7 @@ class ClusterLane(Lane):
                 "servers and the scheduler with kvstore-ext --serve"
             )
         self._options = options
-        self.timeout = options.timeout
-        self.patience = options.longest_wait
-        self.verify_every = options.verify_every
-        self.non_finite = _core.NonFinite.__members__[options.non_finite.upper()]
+        self._take_over(options)
         self._job = job
         self._stores = 0  # open
         self._steps: List[weakref.ReferenceType[Any]] = []  # stores, which count them

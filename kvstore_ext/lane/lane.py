@@ -87,6 +87,12 @@ class Lane(ABC):
         if tracer is not None:
             tracer.end(servers_too)
 
+    def _take_over(self, options: Options) -> None:
+        self.timeout = options.timeout
+        self.patience = options.longest_wait
+        self.verify_every = options.verify_every
+        self.non_finite = _core.NonFinite.__members__[options.non_finite.upper()]
+
     def _trace_if_asked(self, options: Options) -> None:
         asked = trace_asked_for()
         if asked is not None:

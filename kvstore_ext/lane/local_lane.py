@@ -33,10 +33,7 @@ class LocalLane(Lane):
     def __init__(self, name: str, options: Options) -> None:
         self.opened_before = next(self._of_process)
         self.stock = stock_store("local")
-        self.timeout = options.timeout
-        self.patience = options.longest_wait
-        self.verify_every = options.verify_every
-        self.non_finite = _core.NonFinite.__members__[options.non_finite.upper()]
+        self._take_over(options)
         ours, servers = _core.LocalTransport.make_pair()
         self._server = ServerParts(servers, workers=1, options=options)
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)

@@ -98,10 +98,6 @@ class KeyRouter(StoreKeys):
     def pushpull(self, values: Pairs, outs: Optional[Pairs], priority: int) -> None:
         """Pushes values, then pulls into outs; None for into the values. Returns at once."""
         targets = dict(values if outs is None else outs)
-        if outs is not None:
-            found, allowed = [name for name, _ in outs], [name for name, _ in values]
-            if found != allowed:
-                raise KVStoreError(f"keys to pull are {found}; keys to push are {allowed}")
         for name, arrays in values:
             self._check_push(name, arrays, None if outs is None else targets[name])
         for name, arrays in targets.items():
