@@ -22,6 +22,7 @@ CHECKS = {
     **sparse.CHECKS,
     **uneven.SPARSE,
     **interfaces.SPARSE,
+    **compression.SPARSE,
     **drop_in.CHECKS,
     **states.CHECKS,
     **two_bit.CHECKS,

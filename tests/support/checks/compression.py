@@ -358,6 +358,9 @@ def zeros_are_counted_over_time(_: KVStore) -> None:
     store.close()
 
 
+SPARSE = {
+    check.__name__: check for check in (dgc_refuses_sparse_keys_where_it_applies_momentum,)
+}
 CHECKS = {
     check.__name__: check
     for check in (
@@ -380,7 +383,6 @@ CHECKS = {
         dgc_has_the_momentum_of_an_optimizer_that_was_saved,
         dgc_decays_weights_as_sgd_with_momentum,
         dgc_applies_the_momentum_of_excluded_keys_too,
-        dgc_refuses_sparse_keys_where_it_applies_momentum,
         an_optimizer_that_is_loaded_gives_its_momentum_as_well,
         gradients_that_do_not_count_leave_nothing_behind,
         sums_that_overflow_do_no_lasting_harm,
