@@ -52,8 +52,7 @@ def repeats(lines: Lines, settings: Sequence[str]) -> str:
     """How often everything was measured; `settings` are those that differ."""
     counts = Counter((line["arm"], *(line.get(name) for name in settings)) for line in lines)
     least, most = min(counts.values()), max(counts.values())
-    found = f"Medians of {least if least == most else f'{least} to {most}'} runs, and their range"
-    if most == 1:
-        found = "One run each"
+    runs = f"{least}" if least == most else f"{least} to {most}"
+    found = "One run each" if most == 1 else f"Medians of {runs} runs, and their range"
     commits = list(dict.fromkeys(line["commit"][:_SHORT] for line in lines if "commit" in line))
     return f"{found}, made at commits {', '.join(commits)}" if len(commits) > 1 else found
