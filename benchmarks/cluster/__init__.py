@@ -6,10 +6,11 @@
         process = cluster.start(cluster.hosts[0], ["python", "train.py"], environment)
 
 Every host has an address of its own on `eth0` and reaches the others through a switch, which is a
-namespace as well, with an unlimited link; the scheduler of a job runs there. Nothing is changed
-outside of these namespaces, so several clusters stand side by side. Leaving the context ends what
-still runs in them and removes them. What a killed process left is removed by whoever makes the next
-cluster. Linux alone has this, and root alone may use it.
+namespace as well, with an unlimited link; the scheduler of a job runs there. TCP between them finds
+out by CUBIC how fast it may send, as Linux does by default, whatever the machine has. Nothing is
+changed outside of these namespaces, so several clusters stand side by side. Leaving the context
+ends what still runs in them and removes them. What a killed process left is removed by whoever
+makes the next cluster. Linux alone has this, and root alone may use it.
 
 cluster.py     the context manager
 namespaces.py  making, shaping and removing namespaces, by iproute2's commands
@@ -18,6 +19,6 @@ claims.py      which cluster belongs to whom, and what belongs to nobody any mor
 This room imports the standard library alone.
 """
 from benchmarks.cluster.cluster import Cluster, Host
-from benchmarks.cluster.namespaces import ClusterError, Link
+from benchmarks.cluster.namespaces import CONGESTION_CONTROL, ClusterError, Link
 
-__all__ = ["Cluster", "ClusterError", "Host", "Link"]
+__all__ = ["CONGESTION_CONTROL", "Cluster", "ClusterError", "Host", "Link"]

@@ -6,8 +6,6 @@ from typing import Any, Dict, Iterator, List, Sequence
 
 from benchmarks.replay.processors import described
 
-_SHORT = 7  # characters of a commit
-
 Lines = List[Dict[str, Any]]
 
 
@@ -20,8 +18,7 @@ def head(title: str, name: str, what: str) -> Iterator[str]:
 
 
 def slower(lines: Lines) -> str:
-    """By how much the cluster was slowed down, how busy the machine still was, and at which loads
-    runs began: of an idle machine that is what the run before has left."""
+    """By how much the cluster was slowed down, and how busy the machine still was."""
     dilations = sorted({line["dilation"] for line in lines})
     ends = f"{dilations[0]:g}"
     if len(dilations) > 1:
@@ -32,8 +29,7 @@ def slower(lines: Lines) -> str:
         known = sum("busy" in line for line in lines)
         of_which = "" if known == len(lines) else f" of {known} of {len(lines)} runs"
         found += f", and this machine's {busy}{of_which}"
-    loads = [line["load"] for line in lines if "load" in line]
-    return f"{found}; runs began at loads of {min(loads):g} to {max(loads):g}" if loads else found
+    return "; ".join([found, *(f"runs were {said}" for said in _loads(lines))])
 
 
 def processors_a_host(line: Dict[str, Any]) -> float:
@@ -54,5 +50,23 @@ def repeats(lines: Lines, settings: Sequence[str]) -> str:
     least, most = min(counts.values()), max(counts.values())
     runs = f"{least}" if least == most else f"{least} to {most}"
     found = "One run each" if most == 1 else f"Medians of {runs} runs, and their range"
-    commits = list(dict.fromkeys(line["commit"][:_SHORT] for line in lines if "commit" in line))
-    return f"{found}, made at commits {', '.join(commits)}" if len(commits) > 1 else found
+    return ", ".join([found, *_commits(lines)])
+
+
+def began(lines: Lines) -> str:
+    """A sentence on what runs were made by, and when they began."""
+    said = [*_commits(lines), *_loads(lines)]
+    return f"Runs were {' and '.join(said)}." if said else ""
+
+
+def _commits(lines: Lines) -> List[str]:
+    """Those that runs were made at, where it was not one for all."""
+    names = list(dict.fromkeys(line.get("commit", "one that was not kept") for line in lines))
+    return [f"made at commits {', '.join(names)}"] if len(names) > 1 else []
+
+
+def _loads(lines: Lines) -> List[str]:
+    """How busy the machine was when runs began: of an idle one that is what the run before has
+    left."""
+    found = [line["load"] for line in lines if "load" in line]
+    return [f"begun at loads of {min(found):g} to {max(found):g}"] if found else []

@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from benchmarks.figures import score_curves
+from benchmarks.figures import captions, score_curves
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.recipe import EnsembleRecipe, Settings
@@ -119,10 +119,11 @@ def _text(lines: List[Dict[str, Any]]) -> Iterator[str]:
     yield (f"A speed is as fine as tests are: `ma_dnn` is tested every {_tau(BASELINE) * 4} "
            f"mini-batches, `e_dnn` every {_tau('e_dnn')}, and EC-DNN once a round. Tests are not "
            "in the time, nor are the exchanges that tests of `e_dnn` take before its end, nor "
-           "EC-DNN's last compression, before which it is tested. All workers share the processors "
+           "EC-DNN's last compression, before which it is tested; while a test takes place its "
+           "next model travels. All workers share the processors "
            "of one machine, so that computing is slow here, the more of them the slower. It does "
            "not show other networks or larger models, whose exchange takes longer; nor, where an "
-           "interval has zero in it, that there is no difference.")
+           "interval has zero in it, that there is no difference. " + captions.began(lines))
 
 
 def _tau(name: str) -> int:

@@ -132,8 +132,9 @@ def _text(
     repeats = captions.repeats(lines, ["trace", "hosts"])
     yield (f"{repeats}; {captions.slower(lines)}. Encoding and choosing "
            "what travels count as communication, as in the paper, and take "
-           f"{captions.processors(lines)}. Updating weights, which is local training, does not: "
-           "here it does not take place. "
+           f"{captions.processors(lines)}. A new core, every 1000 rounds, was not chosen "
+           "meanwhile. Updating weights, which is local training, does not count: here it does not "
+           "take place. "
            "The paper's GoogLeNet has 13 million parameters, with the classifiers beside its "
            f"stem; this one has {load('googlenet').elements / 1e6:.1f} million without them.")
 

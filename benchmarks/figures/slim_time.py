@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from benchmarks.figures import score_curves
+from benchmarks.figures import captions, score_curves
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
@@ -91,7 +91,8 @@ def _text(lines: List[Dict[str, Any]]) -> Iterator[str]:
     yield ""
     yield ("It does not show other networks, or hosts of their own, on which computing is faster; "
            "nor, where an interval has zero in it, that there is no difference. All seeds test "
-           "with the same images: benchmarks/slim_accuracy.md has five splits.")
+           "with the same images: benchmarks/slim_accuracy.md has five splits. "
+           + captions.began(lines))
 
 
 def _table(gains: Dict[str, Dict[str, np.ndarray]], hosts: int) -> Iterator[str]:

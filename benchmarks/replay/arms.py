@@ -14,9 +14,12 @@ PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
 
 # Of every process: a cluster shares two processors. oneDNN leaves arrays in layouts of its own,
 # with which MXNet's own stores train to garbage where a test comes before the first step; but the
-# replay computes nothing that it would. MXNet's RNN has to be told by itself, or it fails.
+# replay computes nothing that it would. MXNet's RNN has to be told by itself, or it fails. The last
+# two are what importing kvstore_ext sets: peers' layers are operations of their own as well, or
+# nothing could overlap.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "MXNET_MKLDNN_ENABLED": "0", "MXNET_USE_MKLDNN_RNN": "0",
+    "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "1", "MXNET_OPTIMIZER_AGGREGATION_SIZE": "1",
 }
 
 
@@ -87,6 +90,8 @@ class Arm:
     share : float
         Of the bytes that float32 gradients would be, about what it sends: how long it will take
         follows from that.
+    version : int
+        Goes up with what changes a run's result, so that earlier results do not count any more.
     """
 
     label: str
@@ -101,6 +106,7 @@ class Arm:
     apart: bool = False
     models: Optional[ModelRounds] = None
     share: float = 1.0
+    version: int = 1
 
     @property
     def has_servers(self) -> bool:
@@ -160,11 +166,13 @@ ARMS: Dict[str, Arm] = {
     "slim_dp_20_keys": _slim("slim_dp, 20 %, with indices", 0.2, 0.1, "keys"),
     # As by ec_dnn.Method, whose defaults are rounds of more steps: four batches a worker.
     "ec_dnn": Arm("EC-DNN, every 8 steps", OURS, "p3", models=ModelRounds(8, 1, 4, 3), share=0.5),
-    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
+    # Peers' second version: links without BBR, and MXNet's sends wait no longer for the replay's.
+    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync", version=2),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
-                          compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),
-    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3),
-    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod"),
+                          compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53,
+                          version=2),
+    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3, version=2),
+    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod", version=2),
 }
 
 

@@ -74,10 +74,18 @@ class StoreExchange:
             self._store.broadcast(key, weight, out=weight)
 
     def step(
-        self, key: int, weight: mx.nd.NDArray, gradient: mx.nd.NDArray, total: mx.nd.NDArray
+        self,
+        key: int,
+        weight: mx.nd.NDArray,
+        gradient: mx.nd.NDArray,
+        total: Optional[mx.nd.NDArray] = None,
     ) -> None:
-        """Updates a weight by the sum of all workers' gradients, which takes its place where
-        nothing is trained; returns at once."""
+        """Updates a weight by the sum of all workers' gradients; returns at once.
+
+        The sum takes the gradient's place, as with Trainer, unless there is an array for it. Where
+        nothing is trained it takes the weight's.
+        """
+        total = gradient if total is None else total
         out = weight if self._updates or not self._trains else total
         if self._apart:
             self._store.push(key, gradient, priority=-key)

@@ -11,6 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Protocol, Sequence
 
+from benchmarks.cluster import CONGESTION_CONTROL
 from benchmarks.extra import packages
 from benchmarks.replay import job
 from benchmarks.replay.arms import ARMS
@@ -39,9 +40,6 @@ _ALONE = 10.0
 _LONG = 1.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the wire: what most arms take
-
-
-_CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 
 class ResultsError(Exception):
@@ -82,7 +80,8 @@ class Run:
     def key(self) -> str:
         """What makes it the same run as another."""
         content = digest(self.settings.trace)  # a file of the same name may have another one
-        return json.dumps([self.arm, self.settings.described(), content, self.repeat])
+        changed = [ARMS[self.arm].version] if ARMS[self.arm].version > 1 else []
+        return json.dumps([self.arm, self.settings.described(), content, self.repeat, *changed])
 
     @property
     def expected(self) -> float:
@@ -219,7 +218,7 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
         "processors": os.cpu_count(), "load": round(os.getloadavg()[0], 2),
         "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
         "commit": _commit(),
-        "congestion_control": _CONGESTION_CONTROL.read_text().strip(),
+        "congestion_control": CONGESTION_CONTROL,
     }
     begun = time.monotonic()
     try:

@@ -6,7 +6,7 @@ machine takes to hand it over nor the time by which a sleeping thread wakes late
 
 The engine has threads of its own for each number of a CPU, in a fork one. A device's operations and
 those that note arrivals have numbers that no array has, so that they hold up nothing else: as on a
-host whose device is a GPU, MXNet's own stores have the thread of number 0 for themselves.
+host whose device is a GPU, MXNet's own stores share the thread of number 0 with the updates alone.
 """
 from __future__ import annotations
 

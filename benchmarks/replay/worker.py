@@ -24,16 +24,10 @@ from benchmarks.replay.waits import Arrival, Device, Wait
 class _ReplayedLayer:
     """A layer's arrays and waits. The key of a parameter is its place in an order."""
 
-    def __init__(
-        self, layer: Layer, keys: Dict[str, int], updates: bool, device: Device
-    ) -> None:
+    def __init__(self, layer: Layer, keys: Dict[str, int], device: Device) -> None:
         sizes = layer.parameters
         self.weights = [mx.nd.zeros((size,)) for size in sizes.values()]
         self.gradients = [mx.nd.random.normal(scale=0.01, shape=(size,)) for size in sizes.values()]
-        # A store that updates weights gives no sums.
-        self.totals = (
-            self.weights if updates else [mx.nd.zeros((size,)) for size in sizes.values()]
-        )
         self.keys = [keys[name] for name in sizes]
         self.arrival = Arrival()
         self.forward = Wait(device, layer.forward, self.arrival)
@@ -58,13 +52,13 @@ def work(settings: str, result: str) -> None:
         )
     )
     device = Device()
-    layers = [_ReplayedLayer(layer, keys, how["updates"], device) for layer in trace.layers]
+    layers = [_ReplayedLayer(layer, keys, device) for layer in trace.layers]
     parameters = sorted(
         (key, *arrays)
         for layer in layers
-        for key, *arrays in zip(layer.keys, layer.weights, layer.gradients, layer.totals)
+        for key, *arrays in zip(layer.keys, layer.weights, layer.gradients)
     )
-    for key, weight, _, _ in parameters:
+    for key, weight, _ in parameters:
         exchange.begin(key, weight)
     if how["snapshots"]:
         exchange.begin_snapshots()

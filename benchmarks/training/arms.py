@@ -16,9 +16,10 @@ _DGC = arms.ARMS["dgc"]
 ARMS: Dict[str, Arm] = {
     # But for those whose store updates, which Trainer decides here, and for EC-DNN.
     **{name: arm for name, arm in arms.ARMS.items() if not (arm.momentum or arm.models)},
-    # As Trainer does by itself. Where its servers only add gradients up, on busy processors 4 of 24
-    # trainings ended at the score of chance; where they update, none of 24.
+    # As Trainer does by itself. Where dist_sync's servers only add gradients up, on busy processors
+    # 4 of 24 trainings ended at the score of chance; where they update, none of 24.
     "dist_sync": replace(arms.ARMS["dist_sync"], updates=True),
+    "p3": replace(arms.ARMS["p3"], updates=True),
     # The networks here are small: of a thousandth of their elements, as in its paper, little is
     # left.
     "dgc": replace(_DGC, label="dgc, 1 %", compression={"type": "dgc", "ratio": 0.01}),

@@ -80,7 +80,8 @@ class Settings:
     megabits : float
         Mbit/s of each host's link, each way; 0 is unlimited.
     seed : int
-        From it follow the first weights, the order of examples and, of images, which ones test.
+        From it follow the first weights, the order of examples and, of half_digits, which ones
+        test.
     """
 
     recipe: Recipe

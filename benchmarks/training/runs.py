@@ -10,6 +10,10 @@ from benchmarks.training import job
 from benchmarks.training.arms import ARMS
 from benchmarks.training.recipe import Settings
 
+# Goes up with what changes a training's result, so that earlier results do not count any more. The
+# second: links without BBR, and processes with the settings that their users' have.
+_VERSION = 2
+
 
 @dataclass(frozen=True)
 class Run:
@@ -28,7 +32,7 @@ class Run:
     @property
     def key(self) -> str:
         """What makes it the same run as another."""
-        return json.dumps([self.arm, self._what])
+        return json.dumps([self.arm, self._what, _VERSION])
 
     @property
     def repeat(self) -> int:
