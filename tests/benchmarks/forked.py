@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import mxnet as mx
@@ -31,6 +33,12 @@ def send_while_computing() -> None:
     sends.push([], [mx.nd.zeros((1,))])
     mx.nd.waitall()
     print(meanwhile[0], flush=True)
+
+
+def stay(_settings: str, result: str) -> None:
+    """A worker that has its result and does not end."""
+    Path(result).write_text('{"rank": 0}')
+    time.sleep(60)
 
 
 def aggregate() -> None:

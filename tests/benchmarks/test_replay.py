@@ -12,7 +12,8 @@ from typing import Any, Iterator
 import pytest
 from mxnet.gluon import nn
 
-from benchmarks.replay import forking, job, measurement, processors, published, summary
+from benchmarks.cluster import Link
+from benchmarks.replay import forking, job, measurement, processes, processors, published, summary
 from benchmarks.replay.arms import ARMS, OURS, Arm, environment_of
 from benchmarks.replay.bound import FRAMES, least_seconds, wire_seconds
 from benchmarks.replay.costs import Device, layers_of
@@ -134,6 +135,19 @@ def test_a_run_that_fails_names_who_failed(toy: str, interpreters: Interpreters)
         job.run(wrong, settings(toy), interpreters, limit=120)
     with pytest.raises(JobError, match="there still run: worker on host 0, worker on host 1"):
         job.run(ARMS["p3"], settings(toy), interpreters, limit=0)
+
+
+@needs_root
+def test_a_peer_that_has_measured_need_not_end(
+    interpreters: Interpreters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("tc")
+    monkeypatch.setattr(processes, "_GOING", 0.2)
+    stay = "tests.benchmarks.forked:stay"
+    found = processes.run(ARMS["stock_p3"], 1, Link(), stay, {}, interpreters, limit=60)
+    assert found == [{"rank": 0}]
+    with pytest.raises(JobError, match="there still run: worker on host 0"):
+        processes.run(ARMS["p3"], 1, Link(), stay, {}, interpreters, limit=3)
 
 
 def test_a_measurement_goes_on_where_it_ended(
