@@ -19,6 +19,7 @@ from .networks import (
     remembering_network,
 )
 from .reading import tell_of_reading
+from .saved_states import saving_whole
 from .store_names import check_name, check_servers
 from .traced_blocks import TracedBlocks
 from .traced_executors import TracedExecutors
@@ -52,6 +53,10 @@ def adopt(store_class: type) -> None:
     )
     _let_traces_know_networks()
     tell_of_reading()
+    mx.gluon.Trainer.save_states = saving_whole(mx.gluon.Trainer.save_states, store_class)
+    mx.module.Module.save_optimizer_states = saving_whole(
+        mx.module.Module.save_optimizer_states, store_class
+    )
     mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
     mx.gluon.Trainer.__init__ = _introducing_made_trainer(
         remembering_declaration(mx.gluon.Trainer.__init__), store_class

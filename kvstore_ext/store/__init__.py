@@ -21,6 +21,7 @@ core, or says so. In reading order:
     method_store.py    what a script sees of the store's method
     lane_store.py      how a store opens and closes
     broadcasts.py      one worker's arrays for all others
+    whole_files.py     files that are there whole, or as they were before
     statistics.py      what was sent, and where the time went
     shutdown.py        how a process leaves its job
     exit_status.py     whether its script has failed

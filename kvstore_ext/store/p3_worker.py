@@ -11,6 +11,7 @@ from ..keys.names import Arrays, Key, pairs
 from .statistics import statistics
 from .unrecorded import unrecorded
 from .verified_store import VerifiedStore
+from .whole_files import whole_file
 
 
 class P3Worker(VerifiedStore):
@@ -224,7 +225,8 @@ class P3Worker(VerifiedStore):
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Writes the optimizer's states, and what compression carries over, into a file.
 
-        Any worker may, without the others, between two of its steps.
+        Any worker may, without the others, between two of its steps. Where it fails, the file is as
+        it was before.
 
         Parameters
         ----------
@@ -237,7 +239,9 @@ class P3Worker(VerifiedStore):
             Where the store has no optimizer.
         """
         self._check_optimizer()
-        super().save_optimizer_states(fname, dump_optimizer)
+        # MXNet empties a file before it asks for the states.
+        with whole_file(fname, self.rank) as partial:
+            super().save_optimizer_states(partial, dump_optimizer)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Goes on from what `save_optimizer_states` wrote. All workers call it; rank 0's hold where

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 import kvstore_ext
@@ -17,6 +18,7 @@ from kvstore_ext.protocol import state_pieces
 from mxnet import autograd, gluon
 from mxnet.kvstore import KVStore
 
+from tests.support.checks.interfaces import module_of
 from tests.support.checks.values import assert_equal, ours, pulled, total
 
 
@@ -193,6 +195,44 @@ def damaged_states_are_refused_where_a_trainer_updates(_: KVStore) -> None:
     store.close()
 
 
+def check_failed_save(store: KVStore, save: Callable[[str], None], updater: Any) -> None:
+    """Of states that were saved before, through a link, which stays one."""
+    failing = mock.patch.object(updater, "get_states", side_effect=kvstore_ext.ClusterError("lost"))
+    with file_of(store) as file:
+        link = Path(f"{file}-link")
+        link.symlink_to(file)
+        save(str(link))
+        before = Path(file).read_bytes()
+        with failing, pytest.raises(kvstore_ext.ClusterError, match="lost"):
+            save(str(link))
+        assert Path(file).read_bytes() == before != b""
+        assert link.is_symlink()
+        assert sorted(os.listdir(link.parent)) == [Path(file).name, link.name]
+
+
+def a_save_that_fails_leaves_the_file_that_was_there(p3: KVStore) -> None:
+    for name, on_store in (("p3", True), ("terngrad", False)):
+        store = mx.kv.create(name)
+        weight = gluon.Parameter("weight", shape=(30,), init="zeros")
+        weight.initialize()
+        options = {"learning_rate": 0.5, "momentum": 0.5}
+        trainer = gluon.Trainer([weight], "sgd", options, store, update_on_kvstore=on_store)
+        with autograd.record():
+            loss = weight.data().sum()
+        loss.backward()
+        trainer.step(1)
+        updater = store._updater if on_store else trainer._updaters[0]
+        check_failed_save(store, trainer.save_states, updater)
+        store.barrier()
+        store.close()
+    store = mx.kv.create("qsgd")
+    module = module_of(p3)
+    module.init_optimizer(store)
+    check_failed_save(store, module.save_optimizer_states, module._updater)
+    store.barrier()
+    store.close()
+
+
 def states_are_saved_although_a_function_was_to_update(_: KVStore) -> None:
     """In a cluster such a function is nothing; alone it is refused."""
     store = mx.kv.create("p3")
@@ -234,6 +274,7 @@ CHECKS = {
         an_optimizer_that_looks_at_whole_parameters_is_not_loaded,
         loaded_states_are_saved_again_before_the_first_step,
         a_key_that_turns_sparse_at_once_keeps_a_loaded_state,
+        a_save_that_fails_leaves_the_file_that_was_there,
         states_are_saved_although_a_function_was_to_update,
         states_of_no_optimizer_are_neither_saved_nor_loaded,
     )

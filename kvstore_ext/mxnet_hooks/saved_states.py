@@ -1,0 +1,23 @@
+"""The files of optimizer states that Trainer and Module write: what becomes of them on errors."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ..store.whole_files import whole_file
+
+
+def saving_whole(save: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    """Where Trainer or Module updates by itself MXNet empties the file before it asks for the
+    states, which may raise. Where the store updates, that sees to it."""
+
+    def save_states(owner: Any, fname: Any) -> None:
+        if not getattr(owner, "_kv_initialized", True):
+            owner._init_kvstore()  # as Trainer does next: whose the store is shows only then
+        store: Any = owner._kvstore
+        if isinstance(store, store_class) and not owner._update_on_kvstore:
+            with whole_file(fname, store.rank) as partial:
+                save(owner, partial)
+        else:
+            save(owner, fname)
+
+    return save_states
