@@ -206,11 +206,13 @@ def _take_first_values(module: Any, store: Any) -> None:
 
 def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
-        before = getattr(module, "_optimizer", None)
+        had = [getattr(module, name, None) for name in ("_optimizer", "_kvstore")]
         file, module._preload_opt_states = module._preload_opt_states, None
         init(module, *arguments, **named)
         store: Any = module._kvstore
-        if isinstance(store, store_class) and module._optimizer is not before:
+        # A script may give an optimizer to one store after the other.
+        is_new = module._optimizer is not had[0] or store is not had[1]
+        if isinstance(store, store_class) and is_new:
             if not module._update_on_kvstore:
                 _take_first_values(module, store)
             _introduce(store, ModuleParameters(module), last_layer_of_module(module))

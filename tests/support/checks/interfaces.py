@@ -7,6 +7,7 @@ import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
+from kvstore_ext.optimizer.worker_states import CarryingUpdater
 from mxnet import autograd, gluon
 from mxnet.kvstore import KVStore
 
@@ -42,6 +43,21 @@ def a_module_that_updates_begins_with_rank_0s_parameters(p3: KVStore) -> None:
     store.close()
 
 
+def a_module_gives_its_optimizer_to_another_store(p3: KVStore) -> None:
+    rescale = 1 / (INPUT[0] * p3.num_workers)
+    optimizer = mx.optimizer.SGD(momentum=0.9, wd=0.01, rescale_grad=rescale)
+    module = module_of(p3)
+    stores = [mx.kv.create("dgc") for _ in range(2)]
+    for store in stores:
+        module.init_optimizer(store, optimizer, force_init=True)
+        assert store.method._momentum == 0.9
+        assert optimizer.wd == pytest.approx(0.1)
+        assert "Module" in store.parts_in_snapshots()
+        assert isinstance(module._updater, CarryingUpdater)  # which saves what the store carries
+    for store in stores:
+        store.close()
+
+
 def a_trainer_with_sparse_weights_updates_on_servers(p3: KVStore) -> None:
     store = mx.kv.create("terngrad")
     weight = gluon.Parameter("weight", shape=(6, 2), stype="row_sparse", grad_stype="row_sparse")
@@ -72,6 +88,7 @@ CHECKS = {
     check.__name__: check
     for check in (
         a_module_that_updates_begins_with_rank_0s_parameters,
+        a_module_gives_its_optimizer_to_another_store,
         compression_comes_before_the_optimizer,
     )
 }
