@@ -8,6 +8,7 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     registry.py             the names by which mx.kv.create makes stores
     networks.py             which layer is the last of a network that they train
     trained_parameters.py   what they have of a run, for its snapshots and for store.join
+    buckets.py              the same of a BucketingModule, whose Modules share it
     reading.py              when a script reads them
     saved_states.py         the files of states that they write
     traced_networks.py      when the layers of a network run, for a trace: of a hybridized one,

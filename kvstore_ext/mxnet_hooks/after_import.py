@@ -12,6 +12,7 @@ from ..launch_reports import report
 from ..optimizer.worker_states import CarryingUpdater
 from ..security.admission import enter_stock_job
 from ..trace.networks import networks
+from .buckets import seeing_changes
 from .networks import (
     last_layer_of_module,
     last_layer_of_trainer,
@@ -56,6 +57,9 @@ def adopt(store_class: type) -> None:
     mx.gluon.Trainer.save_states = saving_whole(mx.gluon.Trainer.save_states, store_class)
     mx.module.Module.save_optimizer_states = saving_whole(
         mx.module.Module.save_optimizer_states, store_class
+    )
+    mx.module.BucketingModule.get_params = seeing_changes(
+        mx.module.BucketingModule.get_params, store_class
     )
     mx.gluon.Block.collect_params = remembering_network(mx.gluon.Block.collect_params)
     mx.gluon.Trainer.__init__ = _introducing_made_trainer(

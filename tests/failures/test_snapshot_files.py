@@ -184,3 +184,54 @@ def test_modules_of_one_store_are_parts_of_their_own() -> None:
     assert "Module" in another.parts_in_snapshots()
     for each in (store, another):
         each.close()
+
+
+# By the size of a batch.
+BUCKETS = {
+    size: ([mx.io.DataDesc("data", (size, 3))], [mx.io.DataDesc("label", (size, 2))])
+    for size in (4, 2)
+}
+
+
+def module_of_buckets(store: Any, first: float) -> Any:
+    """One layer whose weights begin with this value, trained with a store."""
+
+    def symbol_of(size: int) -> Any:
+        output = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="layer")
+        loss = mx.sym.LinearRegressionOutput(output, mx.sym.var("label"), name="loss")
+        return loss, ("data",), ("label",)
+
+    module = mx.mod.BucketingModule(symbol_of, default_bucket_key=4)
+    module.bind(*BUCKETS[4])
+    module.init_params(mx.init.Constant(first))
+    module.init_optimizer(store)
+    return module
+
+
+@pytest.mark.parametrize("on_store", ["0", "1"])
+def test_a_module_of_buckets_gives_what_was_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_store: str
+) -> None:
+    """By way of whichever bucket comes next."""
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", on_store)
+    found = []
+    for begin, first in ((None, 1), (2, 7)):
+        store = mx.kv.create("p3")
+        module = module_of_buckets(store, first)
+        assert store.restore(tmp_path) == begin
+        if begin is None:
+            for size, (data, label) in BUCKETS.items():
+                arrays = [mx.nd.ones((size, 3))], [mx.nd.ones((size, 2))]
+                module.forward_backward(
+                    mx.io.DataBatch(
+                        *arrays, bucket_key=size, provide_data=data, provide_label=label
+                    )
+                )
+                module.update()
+            assert store.snapshot(tmp_path, every=2)
+        else:
+            module.switch_bucket(2, *BUCKETS[2])
+        found.append(module.get_params()[0]["layer_weight"].asnumpy())
+        store.close()
+    assert (found[0] != 1).all()
+    np.testing.assert_array_equal(*found)
