@@ -12,7 +12,7 @@ from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key, storage, stype_of
 from ..notes import warn_script
 from .last_layer import last_declared
-from .momentum import take_momentum
+from .momentum import check_momentum, take_momentum
 from .store_context import StoreContext
 from .store_method import StoreMethod
 
@@ -59,6 +59,12 @@ class GradientMethod(StoreMethod):
         self._last = None
         if key.compressed:
             self.codecs[key.name].set_momentum(self._momentum)
+
+    def check_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Raises KVStoreError for one whose momentum the method applies and cannot take."""
+        super().check_optimizer(optimizer)
+        if self._options.applies_momentum:
+            check_momentum(optimizer, self._options.name)
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Takes the optimizer's momentum over where the method applies it; raises KVStoreError for

@@ -10,14 +10,8 @@ from ..errors import KVStoreError
 _TAKEN = "momentum_applied_by_store"
 
 
-def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
-    """The momentum of SGD, which from now on is the method's; the optimizer's own becomes 0.
-
-    Weight decay stays with the optimizer, where it needs no communication. It is a part of the
-    gradient to which momentum is applied (Lin et al., ICLR 2018, as in SGD), and m of momentum adds
-    1 + m + m^2 + ... of it up over the steps that follow: the optimizer's wd becomes wd / (1 - m),
-    which comes to the same as long as parameters change little in 1 / (1 - m) steps. Of an
-    optimizer that has given its momentum already it is that one.
+def check_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> None:
+    """Checks that a method which applies momentum itself can take this optimizer's.
 
     Parameters
     ----------
@@ -39,7 +33,7 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
         )
     momentum = getattr(optimizer, "momentum", 0.0)
     if not momentum:
-        return float(getattr(optimizer, _TAKEN, 0.0))
+        return
     if type(optimizer) is not mx.optimizer.SGD:
         raise KVStoreError(
             f"{method} applies the momentum of SGD itself; that of {type(optimizer).__name__} is "
@@ -47,6 +41,23 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
         )
     if not 0 < momentum < 1:
         raise KVStoreError(f"{method}: the momentum is {momentum}; it must be 0 or more, below 1")
+
+
+def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
+    """The momentum of SGD, which from now on is the method's; the optimizer's own becomes 0.
+
+    Weight decay stays with the optimizer, where it needs no communication. It is a part of the
+    gradient to which momentum is applied (Lin et al., ICLR 2018, as in SGD), and m of momentum adds
+    1 + m + m^2 + ... of it up over the steps that follow: the optimizer's wd becomes wd / (1 - m),
+    which comes to the same as long as parameters change little in 1 / (1 - m) steps. Of an
+    optimizer that has given its momentum already it is that one.
+
+    Parameters and errors are those of `check_momentum`.
+    """
+    check_momentum(optimizer, method)
+    momentum = getattr(optimizer, "momentum", 0.0)
+    if not momentum:
+        return float(getattr(optimizer, _TAKEN, 0.0))
     optimizer.momentum = 0.0
     optimizer.wd /= 1 - momentum
     setattr(optimizer, _TAKEN, float(momentum))

@@ -127,6 +127,9 @@ class StoreMethod:
         """Hears of the network's last layer; of no keys where it is not known."""
         self._context.adopted.last_layer = keys
 
+    def check_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Raises KVStoreError for one that the method cannot do with; changes nothing."""
+
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Hears of the optimizer with which parameters are updated, wherever it runs.
 

@@ -93,8 +93,8 @@ class ServerStates:
         Raises
         ------
         KVStoreError
-            For states of other keys or shapes, or with an optimizer that cannot run on the servers,
-            before anything is sent.
+            For states of other keys or shapes, or with an optimizer that cannot run on the servers
+            or that the method refuses, before anything is sent.
         """
         loaded, optimizer = load_states(states)
         check_states(loaded, self._keys)
@@ -104,6 +104,8 @@ class ServerStates:
                 "parameters, and servers update slices: load them into a store whose workers "
                 f"update, with {type(optimizer).__name__} or update_on_kvstore=False"
             )
+        if optimizer is not None:
+            self._carries.check_optimizer(optimizer)
         self._carries.put_back(loaded)
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts

@@ -35,10 +35,12 @@ class CarryingUpdater(mx.optimizer.Updater):
         self.states_synced = dict.fromkeys(states, False)
 
     def set_states(self, states: bytes) -> None:
-        """As MXNet's; raises KVStoreError for what is no states, or what another compression has
-        carried over, before anything is changed."""
+        """As MXNet's; raises KVStoreError for what is no states, what another compression has
+        carried over, or an optimizer that the method refuses, before anything is changed."""
         loaded, optimizer = load_states(states)
         self._check(loaded)
+        if optimizer is not None:
+            self._carries.check_optimizer(optimizer)
         self._carries.put_back(loaded)
         super().set_states(pickle.dumps(loaded if optimizer is None else (loaded, optimizer)))
         self._carries.adopt(self.optimizer)

@@ -56,5 +56,8 @@ class StatesEntry(Protocol):
 class Carries(StatesEntry, Protocol):
     """What a store adds to the states of its optimizer."""
 
+    def check_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Raises KVStoreError for one that `adopt` would refuse; changes nothing."""
+
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Hears of another optimizer, which was saved with the states, say."""

@@ -195,6 +195,34 @@ def damaged_states_are_refused_where_a_trainer_updates(_: KVStore) -> None:
     store.close()
 
 
+def states_whose_optimizer_the_method_refuses_change_nothing(_: KVStore) -> None:
+    refused = mx.optimizer.get_updater(mx.optimizer.NAG(momentum=0.5))
+    refused(0, mx.nd.ones((30,)), mx.nd.ones((30,)))
+    for on_store in (True, False):
+        store = mx.kv.create("p3")
+        weight = gluon.Parameter("weight", shape=(30,), init="zeros")
+        weight.initialize()
+        options = {"learning_rate": 0.5, "momentum": 0.5}
+        trainer = gluon.Trainer([weight], "sgd", options, store, {"type": "dgc"}, on_store)
+        with autograd.record():
+            loss = weight.data().sum()
+        loss.backward()
+        advised = pytest.warns(UserWarning, match="so that parameters travel back")
+        with advised if on_store else contextlib.nullcontext():
+            trainer.step(1)
+        updater = store._updater if on_store else trainer._updaters[0]
+        optimizer, carried = updater.optimizer, store.method.of_worker(0)
+        assert carried.any()
+        with file_of(store) as file:
+            Path(file).write_bytes(refused.get_states(dump_optimizer=True))
+            with pytest.raises(kvstore_ext.KVStoreError, match="that of NAG is another"):
+                trainer.load_states(file)
+        assert updater.optimizer is optimizer
+        np.testing.assert_array_equal(store.method.of_worker(0), carried)
+        store.barrier()
+        store.close()
+
+
 def check_failed_save(store: KVStore, save: Callable[[str], None], updater: Any) -> None:
     """Of states that were saved before, through a link, which stays one."""
     failing = mock.patch.object(updater, "get_states", side_effect=kvstore_ext.ClusterError("lost"))
@@ -274,6 +302,7 @@ CHECKS = {
         an_optimizer_that_looks_at_whole_parameters_is_not_loaded,
         loaded_states_are_saved_again_before_the_first_step,
         a_key_that_turns_sparse_at_once_keeps_a_loaded_state,
+        states_whose_optimizer_the_method_refuses_change_nothing,
         a_save_that_fails_leaves_the_file_that_was_there,
         states_are_saved_although_a_function_was_to_update,
         states_of_no_optimizer_are_neither_saved_nor_loaded,
