@@ -10,7 +10,7 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     trained_parameters.py   what they have of a run, for its snapshots and for store.join
     buckets.py              the same of a BucketingModule, whose Modules share it
     reading.py              when a script reads them
-    saved_states.py         the files of states that they write
+    saved_states.py         the files of states that they write and load
     traced_networks.py      when the layers of a network run, for a trace: of a hybridized one,
     traced_executors.py     of Module's,
     traced_blocks.py        and of others, for which

@@ -20,7 +20,7 @@ from .networks import (
     remembering_network,
 )
 from .reading import tell_of_reading
-from .saved_states import saving_whole
+from .saved_states import keeping_what_to_load, saving_whole
 from .store_names import check_name, check_servers
 from .traced_blocks import TracedBlocks
 from .traced_executors import TracedExecutors
@@ -71,6 +71,7 @@ def adopt(store_class: type) -> None:
     mx.module.Module.init_optimizer = _introducing_module(
         mx.module.Module.init_optimizer, store_class
     )
+    mx.module.Module.init_optimizer = keeping_what_to_load(mx.module.Module.init_optimizer)
 
 
 def _let_traces_know_networks() -> None:

@@ -1,4 +1,4 @@
-"""The files of optimizer states that Trainer and Module write: what becomes of them on errors."""
+"""Files of optimizer states that Trainer and Module write and load: what errors leave of them."""
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -21,3 +21,18 @@ def saving_whole(save: Callable[..., None], store_class: Any) -> Callable[..., N
             save(owner, fname)
 
     return save_states
+
+
+def keeping_what_to_load(init: Callable[..., None]) -> Callable[..., None]:
+    """Module.init_optimizer, which loads the states of a checkpoint: where it fails, they are still
+    to be loaded by the next call, as with MXNet."""
+
+    def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
+        file = module._preload_opt_states
+        try:
+            init(module, *arguments, **named)
+        except BaseException:
+            module._preload_opt_states = file
+            raise
+
+    return init_optimizer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Callable
 
 import mxnet as mx
@@ -116,3 +118,28 @@ def test_a_store_that_a_user_has_registered_is_known() -> None:
         check_name("p4")
     finally:
         del KVStoreBase.kv_registry["p4"]
+
+
+def test_a_module_loads_its_states_once_the_name_is_right(tmp_path: Path) -> None:
+    hidden = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="hidden")
+    trained = mx.mod.Module(mx.sym.LinearRegressionOutput(hidden, name="softmax"))
+    batches = mx.io.NDArrayIter(np.ones((4, 2)), np.ones((4, 1)), 2)
+    options = {"learning_rate": 0.1, "momentum": 0.9}
+    trained.fit(batches, eval_metric="mse", num_epoch=1, kvstore="p3", optimizer_params=options)
+    prefix = str(tmp_path / "trained")
+    trained.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    trained._kvstore.close()
+    module = mx.mod.Module.load(prefix, 1, load_optimizer_states=True)
+    module.bind(batches.provide_data, batches.provide_label)
+    with pytest.raises(KVStoreError, match="did you mean 'p3'"):
+        module.init_optimizer("p4", "sgd", options)
+    module.init_optimizer("p3", "sgd", options)
+    module.save_optimizer_states(str(tmp_path / "loaded"))
+    module._kvstore.close()
+    saved, loaded = (
+        pickle.loads((tmp_path / name).read_bytes()) for name in ("trained-0001.states", "loaded")
+    )
+    assert set(loaded) == set(saved) == {"hidden_weight", "hidden_bias"}
+    for name, state in saved.items():
+        assert state.asnumpy().all()
+        np.testing.assert_array_equal(loaded[name].asnumpy(), state.asnumpy())
