@@ -187,6 +187,8 @@ class P3Worker(VerifiedStore):
         assert row_ids is not None, "row_sparse_pull needs row_ids"
         if isinstance(key, (int, str)):
             return self._router.pull_rows(key, out, row_ids, priority)
+        if isinstance(row_ids, mx.nd.NDArray):
+            row_ids = [row_ids]  # as MXNet takes it: its rows are no arrays of a key each
         if not len(key) == len(out) == len(row_ids):
             raise KVStoreError(
                 f"got {len(key)} keys, {len(out)} arrays and {len(row_ids)} row_ids; they must "

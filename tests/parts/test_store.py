@@ -140,3 +140,15 @@ def test_rows_of_several_keys_are_pulled_at_once() -> None:
     with pytest.raises(kvstore_ext.KVStoreError, match="'b' and 2 have the same number"):
         store.init("b", outs[0])
     store.close()
+
+
+@pytest.mark.parametrize("rows", [[1], [0, 3]])  # as many as keys, too
+def test_the_rows_of_a_list_of_one_key_need_no_list(rows: list[int]) -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options())
+    store.init("weight", mx.nd.ones((4, 2)).tostype("row_sparse"))
+    out = mx.nd.sparse.zeros("row_sparse", (4, 2))
+    store.row_sparse_pull(["weight"], out=[out], row_ids=mx.nd.array(rows, dtype="int64"))
+    assert np.flatnonzero(out.asnumpy()[:, 0]).tolist() == rows
+    with pytest.raises(kvstore_ext.KVStoreError, match="got 2 keys, 2 arrays and 1 row_ids"):
+        store.row_sparse_pull(["weight"] * 2, out=[out] * 2, row_ids=mx.nd.array([0, 3]))
+    store.close()
