@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, Dict, Iterable, Mapping
 
 import mxnet as mx
 import numpy as np
@@ -34,3 +34,22 @@ def resume(optimizer: mx.optimizer.Optimizer, saved: bytes) -> None:
     attributes = dict(vars(pickle.loads(saved)))
     attributes.pop("param_dict", None)
     vars(optimizer).update(attributes)
+
+
+def update_counts(optimizer: mx.optimizer.Optimizer) -> Dict[Any, int]:
+    """How often each index was updated: by device, as MXNet counts, the most of these."""
+    found: Dict[Any, int] = {}
+    for own in optimizer._all_index_update_counts.values():
+        for index, count in own.items():
+            found[index] = max(count, found.get(index, 0))
+    return found
+
+
+def count_on(
+    optimizer: mx.optimizer.Optimizer, counts: Mapping[Any, int], devices: Iterable[int] = ()
+) -> None:
+    """Counts on from what another worker has counted, whose devices may have other numbers: for all
+    devices that the optimizer knows, and for these."""
+    tables = optimizer._all_index_update_counts
+    for device in {*tables, *devices}:
+        tables.setdefault(device, {}).update(counts)

@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from ..copies import copied, packed, resume
+from ..copies import copied, count_on, packed, resume, update_counts
 from ..errors import KVStoreError
 from . import relabelling
 from .checks import check_labels, check_scores, context_of
@@ -89,6 +89,9 @@ class Learner:
         updater.states = dict(saved[0])
         updater.states_synced = dict.fromkeys(updater.states, False)
         resume(updater.optimizer, saved[1])
+        # Another host may have another device for this worker.
+        counts = update_counts(updater.optimizer)
+        count_on(updater.optimizer, counts, [self.context.device_id])
 
     def outputs(self, examples: Examples, indices: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """Logarithms of the softmax (n, C) without dropout, and labels (n,)."""

@@ -7,7 +7,7 @@ from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
 import mxnet as mx
 import numpy as np
 
-from ..copies import copied
+from ..copies import copied, count_on, update_counts
 
 # What an optimizer counts besides numbers that say how it updates.
 _NOT_ITS_NUMBERS = frozenset({"num_update", "begin_num_update", "aggregate_num"})
@@ -69,9 +69,8 @@ class Replica(NamedTuple):
         optimizer = self.optimizer
         indices = self.counted | {index for item in self.items for _, index in item.states}
         counts = [
-            [device, index, count]
-            for device, own in optimizer._all_index_update_counts.items()
-            for index, count in own.items()
+            [index, count]
+            for index, count in update_counts(optimizer).items()
             if index in indices
         ]
         return [optimizer.num_update, counts, _numbers(optimizer)]
@@ -80,13 +79,13 @@ class Replica(NamedTuple):
         """Goes on from what another worker's `progress` returned."""
         optimizer = self.optimizer
         updates, counts, numbers = progress
-        for device, index, count in counts:
-            optimizer._all_index_update_counts.setdefault(device, {})[index] = count
-        followed = {index for _, index, _ in counts}
+        followed = dict(counts)
+        # Each worker may have a GPU of its own, of another number.
+        devices = {array.context.device_id for item in self.items for array in item.arrays}
+        count_on(optimizer, followed, devices)
         others = [
             count
-            for own in optimizer._all_index_update_counts.values()
-            for index, count in own.items()
+            for index, count in update_counts(optimizer).items()
             if index not in followed
         ]
         optimizer.num_update = max([updates, *others])

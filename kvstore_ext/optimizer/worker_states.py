@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping
 
 import mxnet as mx
 
-from ..copies import copied
+from ..copies import copied, count_on, update_counts
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import Carries
@@ -19,6 +19,15 @@ class CarryingUpdater(mx.optimizer.Updater):
     def __init__(self, optimizer: mx.optimizer.Optimizer, carries: Carries) -> None:
         super().__init__(optimizer)
         self._carries = carries
+        self._taken_over: Dict[Any, int] = {}  # counts of updates, for devices to come
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """As MXNet's."""
+        weights = weight if isinstance(index, (list, tuple)) else [weight]
+        if self._taken_over and weights:
+            tables = self.optimizer._all_index_update_counts
+            tables.setdefault(weights[0].context.device_id, dict(self._taken_over))
+        super().__call__(index, grad, weight)
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """As MXNet's."""
@@ -33,6 +42,7 @@ class CarryingUpdater(mx.optimizer.Updater):
         """Goes on from states, and from where the optimizer is."""
         self.states = dict(states)
         self.states_synced = dict.fromkeys(states, False)
+        self._take_counts_over()
 
     def set_states(self, states: bytes) -> None:
         """As MXNet's; raises KVStoreError for what is no states, what another compression has
@@ -44,6 +54,12 @@ class CarryingUpdater(mx.optimizer.Updater):
         self._carries.put_back(loaded)
         super().set_states(pickle.dumps(loaded if optimizer is None else (loaded, optimizer)))
         self._carries.adopt(self.optimizer)
+        self._take_counts_over()
+
+    def _take_counts_over(self) -> None:
+        """Has devices count on that have other numbers where the optimizer comes from."""
+        self._taken_over = update_counts(self.optimizer)
+        count_on(self.optimizer, self._taken_over)
 
     def _check(self, states: Dict[Any, Any]) -> None:
         """Raises KVStoreError for states of other parameters; here these are not known."""

@@ -109,15 +109,17 @@ def test_each_directory_has_steps_of_its_own(tmp_path: Path) -> None:
     assert len(names(tmp_path / "milestones")) == 2
 
 
-def trainer_on(devices: list[mx.Context], frozen: bool = False, **how: Any) -> Any:
+def trainer_on(
+    devices: list[mx.Context], frozen: bool = False, optimizer: str = "sgd", **how: Any
+) -> Any:
     """A Trainer of two parameters with a store, and those."""
     weights = [gluon.Parameter(name, shape=(3,), init="ones") for name in ("one", "other")]
     for weight in weights:
         weight.initialize(ctx=devices)
     if frozen:
         weights[0].grad_req = "null"
-    options = {"learning_rate": 0.1, "momentum": 0.9}
-    return gluon.Trainer(weights, "sgd", options, kvstore=mx.kv.create("p3"), **how), weights
+    options = {"learning_rate": 0.1, **({"momentum": 0.9} if optimizer == "sgd" else {})}
+    return gluon.Trainer(weights, optimizer, options, mx.kv.create("p3"), **how), weights
 
 
 def make_steps(trainer: Any, weights: Any, steps: int) -> None:
@@ -144,6 +146,36 @@ def test_devices_are_alike_after_a_restore(tmp_path: Path) -> None:
             one, other = (weight.data(device).asnumpy() for device in devices)
             np.testing.assert_array_equal(one, other)
         store.close()
+
+
+@pytest.mark.parametrize("of_trainer", [True, False])
+def test_updates_are_counted_on_by_another_device(tmp_path: Path, of_trainer: bool) -> None:
+    """Such as another GPU, after a restart: Adam's steps depend on how many there were."""
+
+    def begin(device: mx.Context) -> Any:
+        trainer, weights = trainer_on([device], optimizer="adam", update_on_kvstore=False)
+        return trainer, weights, trainer._kvstore_params["kvstore"]
+
+    file = str(tmp_path / "states")
+    trainer, weights, store = begin(mx.cpu(0))
+    make_steps(trainer, weights, 3)
+    assert store.snapshot(tmp_path / "snapshots", every=3)
+    trainer.save_states(file)
+    kept = [weight.data().copy() for weight in weights]
+    make_steps(trainer, weights, 2)
+    store.close()
+    expected = [weight.data().asnumpy() for weight in weights]
+    trainer, weights, store = begin(mx.cpu(1))
+    if of_trainer:
+        trainer.load_states(file)
+        for weight, value in zip(weights, kept):
+            weight.set_data(value)
+    else:
+        assert store.restore(tmp_path / "snapshots") == 3
+    make_steps(trainer, weights, 2)
+    for weight, value in zip(weights, expected):
+        np.testing.assert_allclose(weight.data().asnumpy(), value, 1e-6)
+    store.close()
 
 
 @pytest.mark.parametrize("on_store", [True, False])

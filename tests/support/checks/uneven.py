@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 from unittest import mock
 
 import mxnet as mx
@@ -53,10 +53,10 @@ def totals(store: KVStore, mean: bool = False) -> Iterator[tuple[int, np.ndarray
             yield number, total * (store.num_workers / len(ranks) if mean else 1)
 
 
-def alone(store: KVStore, name: str, **how: Any) -> np.ndarray:
-    """What one process makes of these sums."""
+def alone(store: KVStore, name: str, *more: np.ndarray, **how: Any) -> np.ndarray:
+    """What one process makes of these sums, and of more."""
     updater, value = mx.optimizer.get_updater(MAKE[name]()), mx.nd.ones((LENGTH,))
-    for _, total in totals(store, **how):
+    for total in [*(total for _, total in totals(store, **how)), *more]:
         updater(0, mx.nd.array(total), value)
     return value.asnumpy()
 
@@ -93,9 +93,11 @@ def a_mean_is_of_those_who_still_push(_: KVStore) -> None:
 class Line:
     """A parameter that a Trainer updates, and whose gradient is what a check wants."""
 
-    def __init__(self, name: str, store: Any, devices: int = 2, **how: Any) -> None:
+    def __init__(
+        self, name: str, store: Any, devices: Sequence[mx.Context] = DEVICES, **how: Any
+    ) -> None:
         self.weight = gluon.Parameter("weight", shape=(LENGTH,), init="ones")
-        self.weight.initialize(ctx=DEVICES[:devices])
+        self.weight.initialize(ctx=list(devices))
         self.store = store
         self.trainer = gluon.Trainer([self.weight], MAKE[name](), kvstore=store, **how)
 
@@ -134,7 +136,18 @@ def a_trainer_has_what_the_servers_have_updated(_: KVStore) -> None:
 def a_trainer_has_what_every_worker_has_updated(_: KVStore) -> None:
     check_trainer("adam", update_on_kvstore=False)
     # It multiplies its number up on each device.
-    check_trainer("nadam", devices=1, update_on_kvstore=False, mean=True)
+    check_trainer("nadam", devices=DEVICES[:1], update_on_kvstore=False, mean=True)
+
+
+def counts_are_taken_over_where_workers_have_devices_of_other_numbers(_: KVStore) -> None:
+    """Adam's steps depend on how many there were."""
+    store = mx.kv.create("p3")
+    line = Line("adam", store, [mx.cpu(store.rank)], update_on_kvstore=False)
+    line.epochs()
+    line.step(pushed(store.rank, 5))  # by whoever has missed rounds, too
+    last = sum(pushed(rank, 5) for rank in range(store.num_workers))
+    line.check(alone(store, "adam", last))
+    store.close()
 
 
 def what_is_handed_over_travels_in_pieces(_: KVStore) -> None:
@@ -312,6 +325,7 @@ CHECKS = {
         a_mean_is_of_those_who_still_push,
         a_trainer_has_what_the_servers_have_updated,
         a_trainer_has_what_every_worker_has_updated,
+        counts_are_taken_over_where_workers_have_devices_of_other_numbers,
         what_is_handed_over_travels_in_pieces,
         a_trainer_has_what_the_store_has_updated_here,
         schedules_go_on_where_the_others_are,
