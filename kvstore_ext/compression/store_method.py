@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, ContextManager, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, ContextManager, Dict, Iterable, List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -122,6 +122,18 @@ class StoreMethod:
     def excluded(self) -> List[Key]:
         """The dense keys that travel uncompressed, although the store has a method."""
         return [name for name in self._context.keys if self.excludes(name)]
+
+    @property
+    def skips(self) -> bool:
+        """Whether a key's round does not count where a gradient has values that are not finite."""
+        ends_job = self.compression is None or self.compression.non_finite_ends_job
+        return not ends_job or self._context.non_finite == _core.NonFinite.SKIP
+
+    def skipped(self, names: Iterable[Key]) -> bool:
+        """Whether the last round of one of these keys did not count, on all workers alike. Its
+        result is to have come."""
+        keys, worker = self._context.keys, self._context.worker
+        return any(worker.was_skipped(keys[name].identity) for name in names if name in keys)
 
     def learn_last_layer(self, keys: List[Key]) -> None:
         """Hears of the network's last layer; of no keys where it is not known."""

@@ -6,6 +6,7 @@ What this room promises: all that is changed of MXNet is changed here. In readin
     operators.py            MXNet's operators, whose functions are made when they are called
     after_import.py         what Trainer and Module have to know of stores that are not MXNet's
     registry.py             the names by which mx.kv.create makes stores
+    loss_scaling.py         rounds that were skipped, for MXNet's automatic mixed precision
     networks.py             which layer is the last of a network that they train
     trained_parameters.py   what they have of a run, for its snapshots and for store.join
     buckets.py              the same of a BucketingModule, whose Modules share it

@@ -13,6 +13,7 @@ from ..optimizer.worker_states import CarryingUpdater
 from ..security.admission import enter_stock_job
 from ..trace.networks import networks
 from .buckets import seeing_changes
+from .loss_scaling import heeding_skipped_rounds
 from .networks import (
     last_layer_of_module,
     last_layer_of_trainer,
@@ -52,6 +53,7 @@ def adopt(store_class: type) -> None:
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
+    mx.gluon.Trainer._update = heeding_skipped_rounds(mx.gluon.Trainer._update, store_class)
     _let_traces_know_networks()
     tell_of_reading()
     mx.gluon.Trainer.save_states = saving_whole(mx.gluon.Trainer.save_states, store_class)

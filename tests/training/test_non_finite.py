@@ -80,6 +80,45 @@ def test_rounds_do_not_count_in_a_job(cluster: Cluster) -> None:
     assert all("all is as it should be" in worker.output for worker in job.workers)
 
 
+def train_with_loss_scaling() -> None:
+    """Rank 1 has gradients that are not finite in the first steps; all scale alike."""
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    import numpy as np
+    from mxnet import autograd, gluon
+    from mxnet.contrib import amp
+    from mxnet.contrib.amp.loss_scaler import LossScaler
+
+    for name, on_servers in (("terngrad", False), ("p3", False), ("p3", True)):
+        store = mx.kv.create(name)
+        network = gluon.nn.Dense(1, in_units=2, use_bias=False)
+        network.initialize(mx.init.One())
+        trainer = gluon.Trainer(
+            network.collect_params(), "sgd", {"learning_rate": 1.0, "wd": 0.5}, kvstore=store,
+            update_on_kvstore=on_servers,
+        )
+        # What amp.init_trainer does, without replacing operators.
+        trainer._amp_loss_scaler, trainer._amp_original_scale = LossScaler(), trainer._scale
+        for value, scale in ((np.inf, 65536), (np.nan, 32768), (1.0, 16384), (1.0, 16384)):
+            own = value if store.rank == 1 else 1.0
+            with autograd.record():
+                output = network(mx.nd.full((1, 2), own)).sum()
+                with amp.scale_loss(output, trainer) as loss:
+                    autograd.backward(loss)
+            trainer.step(1)
+            case = (name, on_servers, value)
+            assert trainer._amp_loss_scaler.loss_scale == scale, case
+            found = network.weight.data().asnumpy()
+            assert np.isfinite(found).all(), case
+            assert (found == 1).all() == (not np.isfinite(value)), (case, found)
+    print("all scale alike")
+
+
+def test_a_skipped_round_lowers_the_loss_scale(cluster: Cluster) -> None:
+    job = cluster.run(train_with_loss_scaling, options={"non_finite": "skip"})
+    assert all("all scale alike" in worker.output for worker in job.workers)
+
+
 def push_infinity() -> None:
     """Rank 1 does."""
     import kvstore_ext  # noqa: F401

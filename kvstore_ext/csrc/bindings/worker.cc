@@ -208,6 +208,7 @@ void BindWorker(py::module_* module) {
              return ToList(slices);
            })
       .def("rounds", &Worker::RoundsOf, WithoutGil())
+      .def("was_skipped", &Worker::WasSkipped, WithoutGil())
       .def("push_to_engine", &Push, py::arg("key"), py::arg("kind"), py::arg("input"),
            py::arg("output"), py::arg("turn"), py::arg("priority"), py::arg("step") = 0,
            py::arg("settings") = "", py::arg("plain") = false, py::arg("root") = 0, WithoutGil())

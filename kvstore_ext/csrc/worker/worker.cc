@@ -316,6 +316,12 @@ uint64_t Worker::RoundsOf(uint64_t key) const {
   return found->rounds;
 }
 
+bool Worker::WasSkipped(uint64_t key) const {
+  Key* found = Find(key);
+  std::lock_guard<std::mutex> lock(found->mutex);
+  return found->skipped;
+}
+
 Traffic Worker::traffic() const {
   Traffic traffic;
   for (const auto& link : links_) link->AddTo(&traffic);

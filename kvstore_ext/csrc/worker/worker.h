@@ -81,6 +81,9 @@ class Worker {
   // How many rounds a key has begun.
   uint64_t RoundsOf(uint64_t key) const;
 
+  // Whether the last of them that has ended did not count, since a gradient was not finite.
+  bool WasSkipped(uint64_t key) const;
+
   // All that are declared: their slices' declaration, of the whole key.
   std::vector<std::pair<uint64_t, SliceDeclaration>> Declared() const;
 

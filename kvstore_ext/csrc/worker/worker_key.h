@@ -57,6 +57,7 @@ class Worker::Key : public KeyLane {
   size_t missing = 0;            // slices that have not come, are not written, or go once more
   std::shared_ptr<Round> round;  // the last that was begun
   bool admitted = false;         // its slices are, or can be, encoded
+  bool skipped = false;          // the last that has ended did not count
   double since = 0;              // when the operation began, by Now()
   std::vector<Result> kept;      // slices of a result that no operation has taken yet
 };

@@ -238,10 +238,12 @@ bool Worker::Receive(Key* key, const Slice& slice, const Result& result) {
 // Ends the operation with its last slice.
 void Worker::Arrived(Key* key, Encoding encoding, std::unique_lock<std::mutex>* lock) {
   if (--key->missing > 0) return;
-  const bool is_new = key->operation.opens_round();  // a result may be pulled again
-  if (encoding == Encoding::kSkipped && is_new) {
-    key->codec->Discard();
-    statistics_.Count([](Totals* totals) { ++totals->non_finite; });
+  if (key->operation.opens_round()) {  // a result may be pulled again
+    key->skipped = encoding == Encoding::kSkipped;
+    if (key->skipped) {
+      key->codec->Discard();
+      statistics_.Count([](Totals* totals) { ++totals->non_finite; });
+    }
   }
   Finish(key, lock, "");
 }

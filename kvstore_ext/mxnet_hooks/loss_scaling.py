@@ -1,0 +1,50 @@
+"""MXNet's automatic mixed precision (AMP) with stores that skip rounds which are not finite."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import mxnet as mx
+
+from ..compression.store_method import StoreMethod
+
+
+def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    """Trainer._update, to which a round that the store has skipped is an overflow.
+
+    AMP lowers its loss scale where it finds one in the gradients, which Trainer has replaced by
+    their sums by then: of a skipped round that is zeros. Where servers update, it would see this
+    worker's own alone, and each worker would scale otherwise.
+    """
+
+    def update_or_skip(trainer: Any, ignore_stale_grad: bool = False) -> None:
+        scaler, store = getattr(trainer, "_amp_loss_scaler", None), trainer._kvstore
+        is_ours = scaler is not None and isinstance(store, store_class)
+        if is_ours and _has_skipped(trainer, store.method):
+            scaler.has_overflow([_Overflow()])
+            return
+        update(trainer, ignore_stale_grad)
+
+    return update_or_skip
+
+
+class _Overflow:
+    """Stands in for a parameter that a LossScaler looks at, and finds too large a gradient of."""
+
+    def __init__(self) -> None:
+        self._grad = [mx.nd.array([float("inf")])]
+
+
+def _has_skipped(trainer: Any, method: StoreMethod) -> bool:
+    """Whether the store has skipped a key of the step; waits for all of them."""
+    if not method.skips:
+        return False
+    pushed = {
+        key: parameter
+        for key, parameter in enumerate(trainer._params)
+        if parameter.grad_req != "null" and parameter._stype == "default"
+    }
+    on_servers = trainer._update_on_kvstore
+    for parameter in pushed.values():
+        results = parameter.list_data() if on_servers else parameter.list_grad()
+        results[0].wait_to_read()
+    return method.skipped(pushed)
