@@ -1,6 +1,7 @@
 """What MXNet's own classes do not know about stores that are not its own."""
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable, Dict, List
 
 import mxnet as mx
@@ -71,7 +72,7 @@ def adopt(store_class: type) -> None:
         mx.gluon.Trainer._init_kvstore, store_class
     )
     mx.module.Module.init_optimizer = _introducing_module(
-        mx.module.Module.init_optimizer, store_class
+        _dividing_by_own_batch(mx.module.Module.init_optimizer, store_class), store_class
     )
     mx.module.Module.init_optimizer = keeping_what_to_load(mx.module.Module.init_optimizer)
 
@@ -209,6 +210,27 @@ def _take_first_values(module: Any, store: Any) -> None:
             )
         store.pull(name, out=weights)
     module._params_dirty = True
+
+
+def _dividing_by_own_batch(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    """Module divides by the batch of all workers or its own, as the store's type says before it has
+    the method that Module was given."""
+    signature = inspect.signature(init)
+
+    def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
+        before = getattr(module, "_optimizer", None)
+        init(module, *arguments, **named)
+        given = signature.bind(module, *arguments, **named)
+        given.apply_defaults()
+        is_named = isinstance(given.arguments["optimizer"], str)
+        if not is_named or module._optimizer is before:
+            return
+        is_told = "rescale_grad" in dict(given.arguments["optimizer_params"])
+        store: Any = module._kvstore
+        if isinstance(store, store_class) and store.method.trains_on_workers and not is_told:
+            module._optimizer.rescale_grad = 1.0 / module._exec_group.batch_size
+
+    return init_optimizer
 
 
 def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:

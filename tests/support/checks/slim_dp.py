@@ -227,6 +227,25 @@ def workers_divide_by_batches_of_their_own(_: KVStore) -> None:
     store.close()
 
 
+def a_modules_workers_divide_by_batches_of_their_own(_: KVStore) -> None:
+    """Though its store gets the method after its name; unless the script says by what."""
+    shape = (BATCH, 3)
+    product = mx.sym.broadcast_mul(mx.sym.var("data"), mx.sym.var("weight", shape=(1, 3)))
+    loss = mx.sym.MakeLoss(mx.sym.sum(product))  # the gradient is BATCH
+    options = {"type": "slim_dp", "alpha": 1, "beta": 1, "p": 1}
+    for given, change in (({}, 1.0), ({"rescale_grad": 0.5 / BATCH}, 0.5)):
+        made = mx.mod.Module(loss, label_names=None, compression_params=options)
+        made.bind([("data", shape)])
+        made.init_params(mx.init.One())
+        made.init_optimizer("p3", "sgd", {"learning_rate": 1.0, **given})
+        for _step in range(2):
+            made.forward_backward(mx.io.DataBatch([mx.nd.ones(shape)]))
+            made.update()
+        with made._kvstore.global_parameters():
+            found = made.get_params()[0]["weight"].asnumpy()
+        np.testing.assert_allclose(found, np.full((1, 3), 1 - 2 * change), rtol=1e-5, atol=1e-6)
+
+
 def the_store_has_a_type_of_its_own(_: KVStore) -> None:
     assert mx.kv.create("slim_dp").type == "dist_slim_dp"
 
@@ -346,6 +365,7 @@ CHECKS = {
         a_core_of_no_element_is_refused,
         a_trainer_that_communicates_all_trains_as_with_p3,
         workers_divide_by_batches_of_their_own,
+        a_modules_workers_divide_by_batches_of_their_own,
         the_store_has_a_type_of_its_own,
         a_modules_own_parameters_come_back_after_the_global_ones,
         a_worker_that_has_run_out_takes_the_global_model_over,
