@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .kernel_updates import step_by_kernel, suits
-from .settings import Multipliers, SettingsFollower
+from .settings import Multipliers, SettingsFollower, with_names
 
 # A slice of a parameter: its key's identity, and its number.
 Place = Tuple[int, int]
@@ -25,8 +25,11 @@ _FEW_ELEMENTS = 4096
 
 
 def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
-    """A shallow copy, with the learning rate that the schedule has come to."""
+    """A shallow copy, with the learning rate that the schedule has come to, and multipliers under
+    names, too."""
     bare = copy.copy(optimizer)
+    bare.lr_mult = with_names(optimizer, "lr_mult")
+    bare.wd_mult = with_names(optimizer, "wd_mult")
     if bare.lr_scheduler is not None:
         bare.lr = bare.lr_scheduler(bare.num_update)
         bare.lr_scheduler = None

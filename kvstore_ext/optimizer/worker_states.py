@@ -11,6 +11,7 @@ from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import Carries
 from .server_states import check_states, load_states
+from .settings import with_names
 
 
 class CarryingUpdater(mx.optimizer.Updater):
@@ -76,6 +77,17 @@ class WorkerStates(CarryingUpdater):
     ) -> None:
         super().__init__(optimizer, carries)
         self._keys = keys
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """As MXNet's, by the multipliers that the servers would have."""
+        optimizer = self.optimizer
+        own = optimizer.lr_mult, optimizer.wd_mult
+        optimizer.lr_mult = with_names(optimizer, "lr_mult")
+        optimizer.wd_mult = with_names(optimizer, "wd_mult")
+        try:
+            super().__call__(index, grad, weight)
+        finally:
+            optimizer.lr_mult, optimizer.wd_mult = own
 
     def _check(self, states: Dict[Any, Any]) -> None:
         check_states(states, self._keys)

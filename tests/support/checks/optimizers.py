@@ -86,6 +86,33 @@ def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
         assert_equal(pulled(store, key, (5,)), -factor * total(store, (5,)))
 
 
+def multipliers_told_by_index_are_those_of_keys_that_are_words(_: KVStore) -> None:
+    """As Module's are; the optimizer runs on the servers, or, LAMB, on the workers."""
+    names = {0: "first_weight", 1: "second_bias"}
+    for kind in ("sgd", "lamb"):
+        store = mx.kv.create("p3")
+        made, other = (
+            mx.optimizer.create(kind, learning_rate=0.5, wd=0.5, param_idx2name=names)
+            for _copy in range(2)
+        )
+        for optimizer in (made, other):
+            optimizer.set_lr_mult({0: 0.25})
+            optimizer.set_wd_mult({1: 2.0})
+        store.set_optimizer(made)
+        updater = mx.optimizer.get_updater(other)
+        alone = {number: mx.nd.ones((5,)) for number in names}
+        store.init(list(names.values()), [mx.nd.ones((5,)) for _name in names])
+        for step, factor in enumerate((0.25, 0.5)):
+            for optimizer in (made, other):
+                optimizer.set_lr_mult({0: factor})
+            for number, name in names.items():
+                store.push(name, ours(store, (5,), step))
+                updater(number, mx.nd.array(total(store, (5,), step)), alone[number])
+                found, expected = pulled(store, name, (5,)).asnumpy(), alone[number].asnumpy()
+                np.testing.assert_allclose(found, expected, 1e-5, 1e-6, err_msg=f"{kind} {name}")
+        store.close()
+
+
 def as_in_one_process(make: Any, pushes: list[Any], dtype: str = "float32") -> None:
     """Pushes to keys of a new store in an order, without waiting; asserts what one process makes
     of that."""
@@ -178,6 +205,7 @@ CHECKS = {
         what_was_changed_of_an_optimizer_is_not_changed_of_the_next,
         a_key_that_turns_sparse_keeps_its_state,
         multipliers_are_found_by_key_and_by_name,
+        multipliers_told_by_index_are_those_of_keys_that_are_words,
         every_key_counts_its_own_updates,
         an_optimizer_that_has_made_updates_counts_on,
         a_schedule_follows_the_pushes_not_the_speed_of_a_key,
