@@ -3,7 +3,7 @@
 A worker joins where its batches end: when a DataLoader or a DataIter has no more, after pushes
 since it gave its first. So every epoch of a usual script ends on all workers together, and loaders
 that are only tested with do not count. A script that makes its batches otherwise joins once, when
-its stores close.
+the store that it has pushed last closes.
 """
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Pass:
     """One time through a script's batches."""
 
     def __init__(self) -> None:
-        self._before = JoiningStore.pushes_of_process()
+        self._before = JoiningStore.last_push_of_process()
 
     def end(self) -> None:
-        if JoiningStore.pushes_of_process() > self._before:
+        if JoiningStore.last_push_of_process() > self._before:
             JoiningStore.join_of_process()
 
 

@@ -27,6 +27,7 @@ class JoiningStore(MethodStore):
         # Of who updates parameters on this worker beside the store: None once it is gone.
         self._replicas: List[Callable[[], Optional[Replica]]] = [self._router.replica]
         self._blocks = 0  # of `joined` that the script is in
+        self._joined_push = 0.0  # the last one before a join, as pushed_last
 
     def join(self, mean: bool = False) -> int:
         """Has the others go on without this worker, until all workers have called it.
@@ -89,6 +90,8 @@ class JoiningStore(MethodStore):
             for store in stores:
                 store._router.refresh()
                 store._router.method.catch_up()
+        for store in stores:
+            store._joined_push = store._router.pushed_last
         return whole
 
     @contextlib.contextmanager
@@ -115,20 +118,28 @@ class JoiningStore(MethodStore):
         self._replicas.append(replica)
 
     def close(self) -> None:
-        if self.joins_at_close and not self.closed and not self._worker.failure():
+        is_open = not self.closed and not self._worker.failure()
+        if self.joins_at_close and is_open and self._ends_pushes():
             with contextlib.suppress(mx.MXNetError):  # which closing tells, or the script
                 self.join()
         super().close()
 
     @staticmethod
-    def pushes_of_process() -> int:
-        """How often keys of all open stores have been pushed."""
-        return sum(store._router.pushed for store in open_stores if not store.closed)
+    def last_push_of_process() -> float:
+        """When an open store was pushed last, by time.monotonic(); 0 before any was."""
+        times = (store._router.pushed_last for store in open_stores if not store.closed)
+        return max(times, default=0.0)
 
     @staticmethod
     def join_of_process() -> None:
         """Calls `join` of one of the open stores, which joins all; there is one."""
         next(store for store in open_stores if not store.closed).join()
+
+    def _ends_pushes(self) -> bool:
+        """Whether the process's last pushes were to this store, and it has not joined since. The
+        garbage collector may close others at any time, while the script trains with this one."""
+        last = self._router.pushed_last
+        return last > self._joined_push and last >= self.last_push_of_process()
 
     @property
     def _may_be_uneven(self) -> bool:

@@ -1,6 +1,7 @@
 """A store's pushes: how many there were, and what servers hear of the optimizer with the next."""
 from __future__ import annotations
 
+import time
 import weakref
 from typing import Any, Dict, Iterable, Optional
 
@@ -22,7 +23,7 @@ class Pushes:
 
     def __init__(self, decides: bool) -> None:
         self.step = 0  # pushes of the key that has most
-        self.total = 0  # of all keys, since there is a store
+        self.last = 0.0  # when there was one of any key, by time.monotonic()
         self._before = 0  # steps before those that are counted now
         self._decides = decides
         self._counts: Dict[Key, int] = {}
@@ -114,7 +115,7 @@ class Pushes:
     def _count(
         self, name: Key, watch: Optional[SettingsWatch], own_batch: bool = False
     ) -> str:
-        self.total += 1
+        self.last = time.monotonic()
         self._counts[name] = self._counts.get(name, 0) + 1
         self.step = max(self.step, self._counts[name])
         states = None if self._states is None else self._states()

@@ -62,9 +62,9 @@ class StoreKeys:
         return self._context.adopted.names
 
     @property
-    def pushed(self) -> int:
-        """How often all keys together have been."""
-        return self._pushes.total
+    def pushed_last(self) -> float:
+        """When one was pushed last, by time.monotonic(); 0 before any was."""
+        return self._pushes.last
 
     def rounds(self) -> Dict[Key, int]:
         """How many rounds each dense key has begun."""

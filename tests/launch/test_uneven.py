@@ -65,18 +65,68 @@ with_trainer(stores[2], own)
 """
 
 
-def test_an_unmodified_script_with_uneven_batches_trains(job: Job, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(TRAIN)
+ONE_AFTER_THE_OTHER = """
+import gc
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+
+def train(make_batches):
+    network = gluon.nn.Dense(1, use_bias=False, in_units=3)
+    network.initialize(mx.init.One())
+    rate = {"learning_rate": 1.0}
+    trainer = gluon.Trainer(network.collect_params(), "sgd", rate, kvstore="p3")
+    for step, batch in enumerate(make_batches(4)):
+        if step == 2 and trainer._kvstore.rank == 0:
+            gc.collect()  # the store of the network before
+        with autograd.record():
+            loss = network(batch).sum()
+        loss.backward()
+        trainer.step(1)
+    mx.nd.waitall()
+    print("training ends at", network.weight.data().asnumpy()[0, 0])
+
+
+def loader(batches):
+    return gluon.data.DataLoader(gluon.data.ArrayDataset(np.ones((batches, 3), np.float32)), 1)
+
+
+def own(batches):
+    return (mx.nd.ones((1, 3)) for _ in range(batches))
+
+
+gc.disable()
+for make_batches in (loader, loader, own, own):
+    train(make_batches)
+"""
+
+
+def trained(job: Job, directory: Path, text: str, workers: int) -> list[list[str]]:
+    """What each worker has said of a job that runs this script with --join."""
+    script = directory / "train.py"
+    script.write_text(text)
     runner = [sys.executable, "-m", "kvstore_run", "--join", str(script)]
     environment = {"PYTHONPATH": str(LAUNCH.parents[1])}
-    with ForkDesk(tmp_path / "desk").serve() as desk:  # the workers' runner is what is tested
+    with ForkDesk(directory / "desk").serve() as desk:  # the workers' runner is what is tested
         serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
-        jobs = ["-n", "3", "-s", "1", "--server-command", serve]
+        jobs = ["-n", str(workers), "-s", "1", "--server-command", serve]
         assert job.run(*jobs, *runner, environment=environment) == 0, job.errors
+    marks = [f"[worker {rank}]" for rank in range(workers)]
+    return [[line.partition("] ")[2] for line in job.lines if mark in line] for mark in marks]
+
+
+def test_an_unmodified_script_with_uneven_batches_trains(job: Job, tmp_path: Path) -> None:
     ends = [f"epoch ends at {1.0 - 9 * epoch}" for epoch in (1, 2)]  # 2 + 3 + 4 batches
-    for rank in range(3):
-        said = [line.partition("] ")[2] for line in job.lines if f"[worker {rank}]" in line]
+    for said in trained(job, tmp_path, TRAIN, workers=3):
         own = [line for line in said if line.startswith(("with", "epoch"))]
         expected = ["with a loader", *ends, "with a module", *ends, "with batches of its own"]
         assert own[: len(expected)] == expected, said
+
+
+def test_a_store_that_is_collected_late_joins_nothing(job: Job, tmp_path: Path) -> None:
+    """In the midst of another network's epoch, and on one worker alone."""
+    for said in trained(job, tmp_path, ONE_AFTER_THE_OTHER, workers=2):
+        ends = [line for line in said if line.startswith("training ends")]
+        assert ends == ["training ends at -7.0"] * 4, said
