@@ -31,7 +31,22 @@ APART := $(filter $(wildcard kvstore_ext/csrc/codecs/*.cc) $(THREADS),$(CORE))
 room_of = $(subst /,_,$(patsubst kvstore_ext/csrc/%/,%,$(1)))
 TOGETHER := $(filter-out $(APART),$(CORE))
 ROOMS := $(foreach room,$(sort $(dir $(TOGETHER))),build/rooms/$(call room_of,$(room)).cc)
-OBJECTS := $(patsubst %.cc,%.o,$(APART) $(ROOMS) $(TESTS))
+
+# So are the tests, in groups of files none of whose private names another one uses. Their headers
+# come first: no private name may stand where these are read. Who is in no group is compiled alone.
+group_0 := aggregator_test expected_messages_test slicer_test
+group_1 := checksum_test aggregator_encoded_test batch_test idle_test
+group_2 := gate_rounds_test message_cipher_test lane_test limits_test
+group_3 := gate_test order_test link_window_test link_pair_test shared_memory_test
+group_4 := operations_test window_test link_test link_receive_test
+group_5 := slim_cores_test meetings_test recorder_test send_queue_test placing_test
+group_6 := unreadable_test signs_of_life_test slots_test statistics_test tally_test \
+           kernel_updates_test cluster main
+GROUPS := 0 1 2 3 4 5 6
+GROUPED := $(foreach group,$(GROUPS),$(group_$(group):%=tests/core/%.cc))
+
+OBJECTS := $(patsubst %.cc,%.o,$(APART) $(ROOMS) $(GROUPS:%=build/groups/%.cc) \
+             $(filter-out $(GROUPED),$(TESTS)))
 coverage_OBJECTS := $(patsubst %.cc,%.o,$(CORE) $(TESTS))
 
 SANITIZERS := thread address
@@ -58,6 +73,14 @@ build/rooms/$(call room_of,$(1)).cc: $(1) tests/core/sanitize.mk
 	@printf '#include "%s"\n' $(patsubst kvstore_ext/csrc/%,%,$(filter $(1)%,$(TOGETHER))) >$$@
 endef
 $(foreach room,$(sort $(dir $(TOGETHER))),$(eval $(call ROOM,$(room))))
+
+define GROUP
+build/groups/$(1).cc: $(group_$(1):%=tests/core/%.cc) tests/core/sanitize.mk
+	@mkdir -p $$(@D)
+	@{ grep -h '^#include' $$(filter %.cc,$$^) | sort -u; \
+	    printf '#include "%s"\n' $(group_$(1):%=%.cc); } >$$@
+endef
+$(foreach group,$(GROUPS),$(eval $(call GROUP,$(group))))
 
 define RULES
 $(1)_COMPILE = $$(or $$($(1)_CXX),$$(CXX)) $$(FLAGS) $$($(1)_FLAGS) -pthread

@@ -18,7 +18,7 @@
 namespace kvstore_ext {
 namespace {
 
-constexpr int kExamples = 500;
+constexpr int kTensors = 500;
 constexpr uint64_t kLeastEvenBytes = 16384;
 
 // SliceKey's arguments.
@@ -76,7 +76,7 @@ Tensor RandomAlignedTensor(unsigned seed) {
 
 template <typename Check>
 void OnExamples(Tensor (*random)(unsigned), Check check) {
-  for (unsigned seed = 0; seed < kExamples && !testing::Test::HasFailure(); ++seed) {
+  for (unsigned seed = 0; seed < kTensors && !testing::Test::HasFailure(); ++seed) {
     const Tensor tensor = random(seed);
     SCOPED_TRACE(testing::PrintToString(tensor));
     check(tensor, tensor.Cut());
@@ -175,7 +175,7 @@ TEST(Slicer, PlacementDoesNotDependOnWhatWasSlicedBefore) {
 }
 
 TEST(Slicer, AKeyWithoutElementsHasOneEmptySlice) {
-  for (unsigned seed = 0; seed < kExamples; ++seed) {
+  for (unsigned seed = 0; seed < kTensors; ++seed) {
     Tensor tensor = RandomTensor(seed);
     tensor.elements = 0;
     const std::vector<Slice> slices = tensor.Cut();
