@@ -47,6 +47,8 @@ GROUPED := $(foreach group,$(GROUPS),$(group_$(group):%=tests/core/%.cc))
 
 OBJECTS := $(patsubst %.cc,%.o,$(APART) $(ROOMS) $(GROUPS:%=build/groups/%.cc) \
              $(filter-out $(GROUPED),$(TESTS)))
+# Group 0, and what it tests, has no threads, locks or atomics: ThreadSanitizer would see nothing.
+thread_OBJECTS := $(filter-out build/groups/0.o,$(OBJECTS))
 coverage_OBJECTS := $(patsubst %.cc,%.o,$(CORE) $(TESTS))
 
 SANITIZERS := thread address
