@@ -60,6 +60,9 @@ run: $(SANITIZERS:%=run-%)
 # Many tests wait: so many processes, each with a part of them, do so side by side.
 SHARDS := 0 1 2
 
+# ThreadSanitizer's tests wait more than they compute: they run while the other program is compiled.
+address_AFTER := $(if $(filter run sanitize,$(or $(MAKECMDGOALS),run)),build/thread/core_tests)
+
 $(PROGRAMS:%=run-%): run-%: build/%/core_tests
 	@for shard in $(SHARDS); do \
 	    GTEST_TOTAL_SHARDS=$(words $(SHARDS)) GTEST_SHARD_INDEX=$$shard \
@@ -97,7 +100,7 @@ build/$(1)/headers.h.gch: tests/core/headers.h tests/core/sanitize.mk
 	@mkdir -p $$(@D)
 	@$$($(1)_COMPILE) -x c++-header $$< -o $$@
 
-build/$(1)/%.o: %.cc build/$(1)/headers.h.gch
+build/$(1)/%.o: %.cc build/$(1)/headers.h.gch | $($(1)_AFTER)
 	@echo "Compiling $$@"
 	@mkdir -p $$(@D)
 	@$$($(1)_COMPILE) -include build/$(1)/headers.h -MMD -MP -c $$< -o $$@
