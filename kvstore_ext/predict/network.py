@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Dict, List
 
@@ -100,18 +101,24 @@ def load(name: str) -> Network:
     """
     content = _content(name)
     try:
-        values = json.loads(content)
-        network = Network(**{**values, "layers": [Layer(**layer) for layer in values["layers"]]})
-        if not network.trains:
-            raise ValueError("its layers have no parameters, or take no time")
+        return _network(content)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise NetworkError(f"{name} has no network as `save` writes one: {error!r}") from error
-    return network
 
 
 def digest(name: str) -> str:
     """Tells a network from others, whatever their names; raises as `load` does."""
     return hashlib.sha256(_content(name)).hexdigest()[:16]
+
+
+# By what a file has: one that was changed may have the time and the size that it had.
+@lru_cache(maxsize=64)
+def _network(content: bytes) -> Network:
+    values = json.loads(content)
+    network = Network(**{**values, "layers": [Layer(**layer) for layer in values["layers"]]})
+    if not network.trains:
+        raise ValueError("its layers have no parameters, or take no time")
+    return network
 
 
 def _content(name: str) -> bytes:

@@ -14,7 +14,7 @@ from kvstore_ext.predict import progress
 from kvstore_ext.predict.devices import on
 from kvstore_ext.predict.job_trace import network_of
 from kvstore_ext.predict.main import main
-from kvstore_ext.predict.network import NetworkError, load
+from kvstore_ext.predict.network import NetworkError, digest, load
 from kvstore_ext.predict.speeds import Speeds, SpeedsError
 from kvstore_ext.predict.sweep import Row, best
 from kvstore_ext.predict.table import OFF, choose, table
@@ -148,6 +148,17 @@ def test_a_file_of_something_else_has_no_network(change, tmp_path):
     file.write_text(change)
     with pytest.raises(NetworkError, match="has no network"):
         load(str(file))
+
+
+def test_a_network_is_parsed_once_as_long_as_its_file_stays(tmp_path: Path) -> None:
+    file, network = tmp_path / "network.json", load("alexnet")
+    network.save(file)
+    before, its_digest = load(str(file)), digest(str(file))
+    assert before == network
+    assert load(str(file)) is before
+    replace(network, name="another one").save(file)
+    assert load(str(file)).name == "another one"
+    assert digest(str(file)) != its_digest
 
 
 @pytest.mark.parametrize("device", ["0", "-1", "nan", "inf"])
