@@ -5,15 +5,20 @@ from __future__ import annotations
 from xdist.scheduler.loadfile import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-# Of 25 s and more, the longest first, as `make test PYTEST_FLAGS=--durations=0` tells.
+# Of some 15 s and more, the longest first, as `make test PYTEST_FLAGS=--durations=0` tells; and
+# the last ones, which have so few tests that they would begin when all others have ended.
 _NAMES = """
-predict/simulation launch/restarts docs/commands training/slim_dp install/places
-launch/secure launch/hosts_needed models/image_models failures/chaos training/equality
-examples/train_image benchmarks/figures training/overlap training/memory launch/told_to_end
-soak/soak training/drop_in security/secure_job launch/entries launch/watching
-examples/train_sockeye check/hosts launch/local launch/ssh failures/training
-models/every_model benchmarks/training parts/codecs training/slim_dp_stores
-benchmarks/replay training/new_method launch/lost launch/unmodified training/api
+predict/simulation examples/train_image install/places docs/commands training/slim_dp
+security/secure_job failures/chaos benchmarks/figures launch/hosts_needed check/hosts
+training/snapshots launch/secure training/overlap training/equality launch/unmodified
+launch/restarts models/image_models examples/train_sockeye soak/soak
+training/slim_dp_stores training/memory launch/local launch/told_to_end launch/ssh
+security/attacks training/drop_in failures/training benchmarks/training parts/codecs
+launch/runner failures/matrix benchmarks/beyond benchmarks/replay training/ec_dnn
+training/shared_memory benchmarks/prediction check/host launch/entries launch/reports
+launch/watching launch/lost training/new_method examples/train_ec_dnn failures/told_to_end
+predict/command training/api launch/terminal parts/store
+trace/job failures/damage parts/exit_status models/every_model
 """
 LONG = ["tests/{}/test_{}.py".format(*name.split("/")) for name in _NAMES.split()]
 
