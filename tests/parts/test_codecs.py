@@ -53,87 +53,86 @@ def test_random_numbers_are_a_function_of_where_they_are_used(
 
 
 def assert_encodes_as(method: Method, values: np.ndarray, what: str = "") -> None:
-    """The core as the reference: the scaler, the bytes, and what they say."""
-    codec = _core.Codec(method.specification, 4)
+    """The core, with all kernels, as the reference: the scaler, the bytes, and what they say."""
     scaler = method.scaler(values)
-    assert codec.scaler(values) == scaler, what
     reduced = method.reduce(values, scaler, DRAWS.numbers(values.size))
-    data = codec.encode(values, float(scaler), core_draws(DRAWS))
-    assert_same_bytes(data, method.pack(reduced), what)
-    sent = method.expand(reduced)
-    assert_same(decoded(codec, values.size, data), np.float32(0) + sent, what)
-    total = np.linspace(-3, 3, values.size, dtype=np.float32)
-    expected = total + sent
-    codec.add_to(total, data)
-    assert_same(total, expected, what)
-    assert codec.scaler_of(data) == (scaler if isinstance(method, TernGrad) else 0)
+    packed, sent = method.pack(reduced), method.expand(reduced)
+    alone = np.float32(0) + sent
+    before = np.linspace(-3, 3, values.size, dtype=np.float32)
+    after = before + sent
+    for name in KERNELS:
+        where = f"{name} {what}"
+        with kernels(name):
+            codec = _core.Codec(method.specification, 4)
+            assert codec.scaler(values) == scaler, where
+            data = codec.encode(values, float(scaler), core_draws(DRAWS))
+            assert_same_bytes(data, packed, where)
+            assert_same(decoded(codec, values.size, data), alone, where)
+            total = before.copy()
+            codec.add_to(total, data)
+            assert_same(total, after, where)
+            expected = scaler if isinstance(method, TernGrad) else 0
+            assert codec.scaler_of(data) == expected, where
 
 
-@pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("method", METHODS, ids=named)
-def test_encodings_are_the_references(method: Method, name: str) -> None:
-    with kernels(name):
-        for size in SIZES:
-            for kind, values in gradients(size).items():
-                assert_encodes_as(method, values, f"{size} {kind}")
+def test_encodings_are_the_references_with_all_kernels(method: Method) -> None:
+    for size in SIZES:
+        for kind, values in gradients(size).items():
+            assert_encodes_as(method, values, f"{size} {kind}")
 
 
 @given(st.sampled_from(METHODS), finite_values())
 def test_encodings_of_any_values_are_the_references_with_all_kernels(
     method: Method, values: np.ndarray
 ) -> None:
-    for name in KERNELS:
-        with kernels(name):
-            assert_encodes_as(method, values, name)
+    assert_encodes_as(method, values)
 
 
 def assert_sums_as(method: Method, total: np.ndarray, scaler: float, workers: int) -> None:
-    """The core as the reference: what travels back of a sum, and what that says."""
-    codec = _core.Codec(method.specification, workers)
+    """The core, with all kernels, as the reference: what travels back of a sum, and what that
+    says."""
     shared = np.float32(scaler)
     reduced = method.reduce_sum(total, shared, DRAWS.numbers(total.size), workers)
-    data = codec.encode_sum(total, float(shared), core_draws(DRAWS))
-    if reduced is None:
-        assert data is None
-        return
-    assert_same_bytes(data, method.pack_sum(reduced, workers), f"{total.size}")
-    assert data is not None
-    found = codec.decode_sum(total.size, data)
-    assert_same(found, np.float32(0) + method.expand(reduced), f"{total.size}")
+    packed = expected = None
+    if reduced is not None:
+        packed = method.pack_sum(reduced, workers)
+        expected = np.float32(0) + method.expand(reduced)
+    for name in KERNELS:
+        where = f"{name} {total.size}"
+        with kernels(name):
+            codec = _core.Codec(method.specification, workers)
+            data = codec.encode_sum(total, float(shared), core_draws(DRAWS))
+            assert_same_bytes(data, packed, where)
+            if expected is not None:
+                assert_same(codec.decode_sum(total.size, data), expected, where)
 
 
-@pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("method", METHODS, ids=named)
-def test_sums_travel_as_the_references(method: Method, name: str) -> None:
-    with kernels(name):
-        for size in SIZES:
-            for kind, values in gradients(size).items():
-                if kind == "largest":
-                    continue  # whose sums are not finite
-                # A quarter, so that most sums are within the largest that the scaler allows.
-                assert_sums_as(method, values / np.float32(4), float(method.scaler(values)), 3)
+def test_sums_travel_as_the_references_with_all_kernels(method: Method) -> None:
+    for size in SIZES:
+        for kind, values in gradients(size).items():
+            if kind == "largest":
+                continue  # whose sums are not finite
+            # A quarter, so that most sums are within the largest that the scaler allows.
+            assert_sums_as(method, values / np.float32(4), float(method.scaler(values)), 3)
 
 
 @given(st.sampled_from(METHODS), finite_values(), st.integers(1, 70))
 def test_any_sums_travel_as_the_references_with_all_kernels(
     method: Method, total: np.ndarray, workers: int
 ) -> None:
-    scaler = float(method.scaler(total)) / workers
-    for name in KERNELS:
-        with kernels(name):
-            assert_sums_as(method, total, scaler, workers)
+    assert_sums_as(method, total, float(method.scaler(total)) / workers, workers)
 
 
-@pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("workers", [*range(1, 65), 127, 128, 200, 1000, 40_000])
-def test_every_number_of_workers_has_its_digits(workers: int, name: str) -> None:
+def test_every_number_of_workers_has_its_digits(workers: int) -> None:
     random = np.random.RandomState(workers)
     method = TernGrad()
-    with kernels(name):
-        for size in (0, 1, 63, 64, 65, 3000):
-            digits = random.randint(-workers, workers + 1, size)
-            total = method.expand(Scaled(np.float32(0.3), digits))
-            assert_sums_as(method, total, 0.3, workers)
+    for size in (0, 1, 63, 64, 65, 3000):
+        digits = random.randint(-workers, workers + 1, size)
+        total = method.expand(Scaled(np.float32(0.3), digits))
+        assert_sums_as(method, total, 0.3, workers)
 
 
 @given(

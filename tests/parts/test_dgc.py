@@ -46,8 +46,13 @@ class Worker:
         return decoded(self.codec, self.elements, data), sum(counts)
 
 
-def selected(values: np.ndarray, count: int) -> list[int]:
-    return _core.select_largest(values, count).members()
+def assert_largest(values: np.ndarray, count: int, what: str = "") -> None:
+    """That the core, with all kernels, selects what the reference does."""
+    expected = largest(values, count)
+    for name in KERNELS:
+        with kernels(name):
+            found = _core.select_largest(values, count).members()
+        assert np.array_equal(found, expected), f"{name} {what}"
 
 
 def small_numbers() -> st.SearchStrategy[np.ndarray]:
@@ -56,40 +61,29 @@ def small_numbers() -> st.SearchStrategy[np.ndarray]:
     return st_numpy.arrays(np.float32, st.integers(0, 700), elements=few)
 
 
-@pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("elements", [0, 1, 2, 15, 1000, 16_384, 16_385, 300_000])
-def test_the_largest_are_exactly_as_many_as_asked_for(elements: int, name: str) -> None:
-    with kernels(name):
-        for kind, values in gradients(elements).items():
-            for count in {0, min(elements, 1), elements // 1000, elements // 4, elements}:
-                found = selected(values, count)
-                assert np.array_equal(found, largest(values, count)), (kind, count)
+def test_the_largest_are_exactly_as_many_as_asked_for(elements: int) -> None:
+    for kind, values in gradients(elements).items():
+        for count in {0, min(elements, 1), elements // 1000, elements // 4, elements}:
+            assert_largest(values, count, f"{kind} {count}")
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_sample_that_misleads_does_no_harm(name: str) -> None:
+def test_a_sample_that_misleads_does_no_harm() -> None:
     """Large values where no sample looks, or where every one does."""
     elements = 1 << 19
     for step in (2, 31, 32, 33, 63, 64, 128):
         for inside, outside in ((1.0, 2.0), (2.0, 1.0), (0.0, 1.0), (1.0, 0.0)):
             values = np.full(elements, outside, np.float32)
             values[::step] = inside
-            with kernels(name):
-                for count in (1, 1000, elements // 64, elements // 2):
-                    assert np.array_equal(
-                        selected(values, count), largest(values, count)
-                    ), (step, inside, count)
+            for count in (1, 1000, elements // 64, elements // 2):
+                assert_largest(values, count, f"{step} {inside} {count}")
 
 
 @given(finite_values() | small_numbers(), st.integers(0, 700))
 def test_the_largest_of_any_values_and_the_first_of_equals(
     values: np.ndarray, count: int
 ) -> None:
-    count = min(count, values.size)
-    for name in KERNELS:
-        with kernels(name):
-            found = selected(values, count)
-            assert np.array_equal(found, largest(values, count))
+    assert_largest(values, min(count, values.size))
 
 
 @pytest.mark.parametrize("elements", [1, 2, 3, 999, 1000, 1001, 65_537])
@@ -114,24 +108,25 @@ def test_a_last_share_above_that_of_the_first_stage_needs_no_warm_up() -> None:
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("clip", [0.0, 0.01])
-@pytest.mark.parametrize("name", KERNELS)
-def test_rounds_are_the_references(momentum: float, clip: float, name: str) -> None:
+def test_rounds_are_the_references_with_all_kernels(momentum: float, clip: float) -> None:
     method = DGC(final_ratio=0.01, warmup=4, stages=2, clip=clip, masking=True)
     random = np.random.RandomState(2)
     elements = 20_011
-    with kernels(name):
-        worker = Worker(method, elements, momentum)
-        expected = DGCEncoder(method, elements, WORKERS, momentum)
-        for number in range(1, 9):
-            gradient = random.standard_normal(elements).astype(np.float32)
-            expected.prepare(gradient, number)
-            sent, _ = worker.round(gradient, number)
-            numbers = DRAWS.numbers(elements)
-            assert_same(sent, method.expand(expected.reduce(np.float32(0), numbers)))
-            state = worker.encoder.state()
-            assert_same(state[:elements], expected.carried)
+    numbers = DRAWS.numbers(elements)
+    workers = {name: Worker(method, elements, momentum) for name in KERNELS}
+    expected = DGCEncoder(method, elements, WORKERS, momentum)
+    for number in range(1, 9):
+        gradient = random.standard_normal(elements).astype(np.float32)
+        expected.prepare(gradient, number)
+        expected_sent = method.expand(expected.reduce(np.float32(0), numbers))
+        for name, worker in workers.items():
+            with kernels(name):
+                sent, _ = worker.round(gradient, number)
+                state = worker.encoder.state()
+            assert_same(sent, expected_sent, name)
+            assert_same(state[:elements], expected.carried, name)
             if momentum:
-                assert_same(state[elements:], expected.velocity)
+                assert_same(state[elements:], expected.velocity, name)
 
 
 def test_what_is_sent_is_forgotten_with_its_momentum() -> None:
