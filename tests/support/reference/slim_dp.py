@@ -81,28 +81,38 @@ def explore(core: np.ndarray, count: int, stream: int) -> np.ndarray:
     return together
 
 
+def ways_outwards(all_: int, part: int, drawn: int, mode: int) -> Iterator[tuple[int, int]]:
+    """Shares from the mode outwards, the larger one first, and how many choices of `drawn` elements
+    have that share; each number is the one before it times a fraction of small numbers."""
+    outside = all_ - part
+    above = under = mode
+    ways_above = ways_under = math.comb(part, mode) * math.comb(outside, drawn - mode)
+    yield mode, ways_above
+    while ways_above or ways_under:
+        ways_above *= (part - above) * (drawn - above)
+        ways_above //= (above + 1) * (outside - drawn + above + 1)
+        above += 1
+        yield above, ways_above
+        ways_under *= under * (outside - drawn + under)
+        ways_under //= (part - under + 1) * (drawn - under + 1)
+        under -= 1
+        yield under, ways_under
+
+
 def draw_share(all_: int, part: int, drawn: int, stream: int, position: int) -> int:
     """How many of `drawn` elements, from `all_`, fall among `part` of them: the hypergeometric
     distribution's value at which its sum, from the mode outwards, passes a random number."""
     all_ways = math.comb(all_, drawn)
-
-    def probability(share: int) -> float:
-        if not max(0, part + drawn - all_) <= share <= min(part, drawn):
-            return 0.0
-        ways = math.comb(part, share) * math.comb(all_ - part, drawn - share)
-        return ways / all_ways
-
     mode = int((drawn + 1) * (part + 1) / (all_ + 2))
     mode = min(min(part, drawn), max(max(0, part + drawn - all_), mode))
     left = (mix((stream + position) & _64_BITS) >> 11) * 2.0**-53
     found = mode
-    for distance in range(all_ + 1):
-        for share in dict.fromkeys((mode + distance, mode - distance)):
-            if (chance := probability(share)) > 0:
-                found = share
-                left -= chance
-            if left < 0:
-                return found
+    for share, ways in ways_outwards(all_, part, drawn, mode):
+        if (chance := ways / all_ways) > 0:
+            found = share
+            left -= chance
+        if left < 0:
+            return found
     return found
 
 
