@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 from tests.support.cluster import AT_ONCE, Cluster, await_failure
-from tests.support.processes import LIMIT
 
 # Stands in for a network card that fails: ZeroMQ hands all that it sends to send(), and one bit of
 # what goes out first with this marker, a run of numbers, comes to be another.
@@ -77,13 +76,12 @@ def test_a_bit_that_changes_on_its_way(
         servers=1,
         options={**AT_ONCE, "checksum": checksum, "slice_bytes": 4000},
         environment={"LD_PRELOAD": failing_card},
-        fork=False,
     )
     if not checksum:  # nobody notices
         job.wait()
         assert any(re.search(r"got \{[^}]+, ", worker.output) for worker in job.workers)
         return
-    await_failure(*job.workers, *job.servers, *job.scheduler, seconds=LIMIT)  # no forks
+    await_failure(*job.workers, *job.servers, *job.scheduler)
     for process in job.processes:
         assert "server 0: a push of key " in process.output
         assert ", was damaged on its way: its checksum is not that of its bytes" in process.output
