@@ -267,19 +267,18 @@ def test_an_interpreter_that_does_not_start_says_why(
     ],
 )
 def test_processes_are_as_a_users_are(
-    arm: str, function: str, said: str, tmp_path: Path
+    arm: str, function: str, said: str, tmp_path: Path, interpreters: Interpreters
 ) -> None:
     """Though they are forks, and computing is a wait: that keeps no store from sending, and what
     importing kvstore_ext sets for later holds."""
     output = tmp_path / "output"
-    with Interpreters() as interpreters:
-        fork = interpreters.get(ARMS[arm]).fork(
-            f"tests.benchmarks.forked:{function}", [], None, environment_of(ARMS[arm], 60), output
-        )
-        latest = time.monotonic() + 60
-        while fork.poll() is None:
-            assert time.monotonic() < latest, "it has not ended"
-            time.sleep(0.05)
+    fork = interpreters.get(ARMS[arm]).fork(
+        f"tests.benchmarks.forked:{function}", [], None, environment_of(ARMS[arm], 60), output
+    )
+    latest = time.monotonic() + 60
+    while fork.poll() is None:
+        assert time.monotonic() < latest, "it has not ended"
+        time.sleep(0.05)
     assert output.read_text().split() == [said]
 
 
