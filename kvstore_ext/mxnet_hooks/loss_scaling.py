@@ -18,11 +18,11 @@ def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Cal
 
     def update_or_skip(trainer: Any, ignore_stale_grad: bool = False) -> None:
         scaler, store = getattr(trainer, "_amp_loss_scaler", None), trainer._kvstore
-        is_ours = scaler is not None and isinstance(store, store_class)
-        if is_ours and _has_skipped(trainer, store.method):
+        is_ours = isinstance(store, store_class)
+        if scaler is not None and is_ours and _has_skipped(trainer, store.method):
             scaler.has_overflow([_Overflow()])
-            return
-        update(trainer, ignore_stale_grad)
+        else:
+            update(trainer, ignore_stale_grad)
 
     return update_or_skip
 
