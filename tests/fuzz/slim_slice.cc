@@ -112,12 +112,27 @@ class Slice {
     server_.SetCores(input_->Below(4), selection.Choose(bits, equal));
   }
 
+  // What does not fit the slice, or comes before its first value, changes nothing.
   void Resume() {
-    if (round_ == 0) return;
-    const Sent sent{kind_, 0, elements_, 0, round_, kWorkers, false};
+    const size_t elements = Size(), of_core = Size();
+    const Sent sent{kind_, 0, elements, 0, round_, kWorkers, false};
+    const Buffer parameters = PlainPayload(sent, input_);
     std::map<uint64_t, Subset> cores;
-    cores.emplace(input_->Below(4), Subset(elements_, input_->Below(2) == 1));
-    server_.Resume({0, 0}, PlainPayload(sent, input_), std::move(cores));
+    cores.emplace(input_->Below(4), Subset(of_core, input_->Below(2) == 1));
+    const bool begun = round_ > 0 || elements_ == 0;
+    const bool fits = begun && elements == elements_ && of_core == elements_;
+    try {
+      server_.Resume({0, 0}, parameters, std::move(cores));
+      if (!fits) std::abort();
+    } catch (const std::invalid_argument&) {
+      if (fits) std::abort();
+    }
+  }
+
+  // Mostly the slice's own.
+  size_t Size() {
+    const size_t choice = input_->Below(16);
+    return choice < sizeof kSizes / sizeof *kSizes ? kSizes[choice] : elements_;
   }
 
   Input* const input_;

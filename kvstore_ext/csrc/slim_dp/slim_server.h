@@ -38,7 +38,7 @@ class SlimServer : public ServerMethod {
   void SetCores(uint64_t selection, std::map<SliceName, Subset> cores);
 
   // Goes on with a slice as another run left it: its parameters, and its cores by selection. Throws
-  // std::invalid_argument for other sizes than the slice's.
+  // std::invalid_argument for other sizes than the slice's, and before its first value.
   void Resume(const SliceName& name, const Buffer& parameters, std::map<uint64_t, Subset> cores);
 
  private:

@@ -184,9 +184,19 @@ void SlimSlice::AddTo(float* sum, const Buffer& bytes) const {
   }
 }
 
+// Whoever asks: before the first value there is nothing to write to, and around a core of another
+// slice's size explorers would be drawn that lie beyond the last element.
 void SlimSlice::Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores) {
   std::lock_guard<std::mutex> lock(mutex_);
-  CheckSize("plain", parameters, elements_, value_.size);
+  CheckSize("plain", parameters, elements_, elements_ * sizeof(float));
+  if (value_.size != parameters.size) {
+    throw std::invalid_argument("key " + declaration().name + " has no first value yet");
+  }
+  for (const auto& core : cores) {
+    if (core.second.elements() == elements_) continue;
+    throw std::invalid_argument("a core of " + std::to_string(core.second.elements()) +
+                                " elements for a slice of " + std::to_string(elements_));
+  }
   if (parameters.size > 0) std::memcpy(value_.data.get(), parameters.data.get(), value_.size);
   snapshot_ = nullptr;
   earlier_rounds_.reset();

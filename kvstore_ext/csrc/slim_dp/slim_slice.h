@@ -52,7 +52,8 @@ class SlimSlice : public Reduction {
   // The core of a worker that was asked for it; another's may have come before.
   void OnMessage(const Message& message) override;
 
-  // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes.
+  // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes, and
+  // before the first value; nothing is changed then.
   void Resume(const Buffer& parameters, std::map<uint64_t, Subset> cores);
 
   // Whether TakeSnapshot would give something.
