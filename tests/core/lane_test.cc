@@ -121,10 +121,10 @@ void SelectCores(Cluster* cluster, uint64_t selections, uint64_t rounds) {
     std::memcpy(&bits, &above, sizeof bits);
     for (const auto& [rank, count] : slices) {
       SlimServer& server = cluster->slim_server(rank);
-      CoreSelection chosen = server.AwaitSelection(0, selection * rounds, count);
-      chosen.Sample(1, 1);
-      chosen.Divide(Bracket());
-      server.SetCores(selection, chosen.Choose(bits, {}));
+      const auto chosen = server.AwaitSelection(0, selection * rounds, count);
+      chosen->Sample(1, 1);
+      chosen->Divide(Bracket());
+      server.SetCores(selection, chosen->Choose(bits, {}));
     }
   }
 }

@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "forged.h"
 #include "slim_dp/slim_server.h"
@@ -56,6 +61,47 @@ TEST_F(SlimSlices, GoOnWithNothingThatIsNotTheirs) {
     EXPECT_THROW(Resume(kElements, elements), std::invalid_argument) << elements;
   }
   EXPECT_NO_THROW(Resume(kElements, kElements));
+}
+
+Buffer Ones(size_t elements) {
+  Buffer bytes = Buffer::Allocate(elements * sizeof(float));
+  std::fill_n(reinterpret_cast<float*>(bytes.data.get()), elements, 1.0F);
+  return bytes;
+}
+
+TEST(SlimSelections, AnswerWhateverElseIsAskedMeanwhile) {
+  std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots;
+  std::map<SliceName, uint64_t> all;
+  for (uint64_t key = 0; key < 3; ++key) {
+    const SliceName name(key, 0);
+    snapshots[name] = std::make_shared<SlimSlice::Snapshot>(0, Ones(1000), Buffer());
+    all[name] = 1000;
+  }
+  CoreSelection selection(std::move(snapshots));
+  selection.Sample(1, 1);
+  selection.Divide(Bracket());
+  const float one = 1;
+  uint32_t bits;
+  std::memcpy(&bits, &one, sizeof bits);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int asker = 0; asker < 4; ++asker) {
+    threads.emplace_back([&, asker] {
+      for (int i = 0; i < 200; ++i) {
+        if (asker < 2) {
+          wrong += selection.Sample(1, 10).size() != 300;
+          wrong += selection.Divide(Bracket()) != 0;
+        } else {
+          wrong += selection.CountEqual(bits) != all;
+          wrong += selection.CountUpper()[bits >> 16] != 3000;
+          wrong += selection.CountLower(bits >> 16)[bits & 0xffff] != 3000;
+          for (const auto& core : selection.Choose(bits, all)) wrong += core.second.count() != 1000;
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
 }
 
 }  // namespace

@@ -101,15 +101,15 @@ class Slice {
   void Choose() {
     const uint64_t round = input_->Below(8);
     if (!server_.AwaitRound(0, round, 1, 0)) return;
-    CoreSelection selection = server_.AwaitSelection(0, round, 1);
-    selection.SumsOfSlices();
-    selection.Sample(input_->Take<float>(), 1 + input_->Below(elements_ + 1));
-    selection.Divide({input_->Take<int32_t>(), input_->Take<int32_t>()});
+    const auto selection = server_.AwaitSelection(0, round, 1);
+    selection->SumsOfSlices();
+    selection->Sample(input_->Take<float>(), 1 + input_->Below(elements_ + 1));
+    selection->Divide({input_->Take<int32_t>(), input_->Take<int32_t>()});
     const auto bits = input_->Take<uint32_t>();
-    selection.CountUpper();
-    selection.CountLower(bits >> 16);
-    const auto equal = selection.CountEqual(bits);
-    server_.SetCores(input_->Below(4), selection.Choose(bits, equal));
+    selection->CountUpper();
+    selection->CountLower(bits >> 16);
+    const auto equal = selection->CountEqual(bits);
+    server_.SetCores(input_->Below(4), selection->Choose(bits, equal));
   }
 
   // What does not fit the slice, or comes before its first value, changes nothing.

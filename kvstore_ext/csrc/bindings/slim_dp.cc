@@ -70,6 +70,13 @@ std::unique_ptr<CoreSelection> MakeSelection(
   return std::make_unique<CoreSelection>(std::move(snapshots));
 }
 
+// Another thread may have the lock while it looks at all elements.
+template <typename Call>
+auto CalledWithoutGil(Call call) {
+  py::gil_scoped_release without_gil;
+  return call();
+}
+
 void BindSelection(py::module_* module) {
   module->attr("HALVES") = CoreSelection::kHalves;
   module->attr("BRACKET_SAMPLE") = kBracketSample;
@@ -97,7 +104,7 @@ void BindSelection(py::module_* module) {
       .def(
           "sample",
           [](CoreSelection& selection, float c, size_t step) {
-            return ToArray(selection.Sample(c, step));
+            return ToArray(CalledWithoutGil([&] { return selection.Sample(c, step); }));
           },
           py::arg("c"), py::arg("step"))
       .def(
@@ -107,9 +114,13 @@ void BindSelection(py::module_* module) {
           },
           py::arg("least"), py::arg("most"), WithoutGil())
       .def("count_upper",
-           [](const CoreSelection& selection) { return ToArray(selection.CountUpper()); })
-      .def("count_lower", [](const CoreSelection& selection,
-                             uint32_t upper) { return ToArray(selection.CountLower(upper)); })
+           [](const CoreSelection& selection) {
+             return ToArray(CalledWithoutGil([&] { return selection.CountUpper(); }));
+           })
+      .def("count_lower",
+           [](const CoreSelection& selection, uint32_t upper) {
+             return ToArray(CalledWithoutGil([&] { return selection.CountLower(upper); }));
+           })
       .def("count_equal", &CoreSelection::CountEqual, WithoutGil())
       .def("choose", &CoreSelection::Choose, WithoutGil());
 }

@@ -1,5 +1,6 @@
 #include "slim_dp/core_selection.h"
 
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -31,6 +32,7 @@ std::map<SliceName, CoreSelection::Sums> CoreSelection::SumsOfSlices() const {
 
 std::vector<int32_t> CoreSelection::Sample(float c, size_t step) {
   if (step == 0) throw std::invalid_argument("a sample of every 0th element");
+  std::lock_guard<std::mutex> lock(mutex_);
   c_ = c;
   std::vector<int32_t> sample;
   size_t next = 0;
@@ -43,6 +45,7 @@ std::vector<int32_t> CoreSelection::Sample(float c, size_t step) {
 }
 
 uint64_t CoreSelection::Divide(const Bracket& bracket) {
+  std::lock_guard<std::mutex> lock(mutex_);
   divided_.clear();
   uint64_t above = 0;
   for (const auto& entry : snapshots_) {
@@ -56,6 +59,7 @@ uint64_t CoreSelection::Divide(const Bracket& bracket) {
 }
 
 std::vector<uint64_t> CoreSelection::CountUpper() const {
+  std::lock_guard<std::mutex> lock(mutex_);
   std::vector<uint64_t> counts(kHalves);
   for (const auto& entry : divided_) {
     for (const int32_t bits : entry.second.bits) ++counts[bits >> kHalfBits];
@@ -64,6 +68,7 @@ std::vector<uint64_t> CoreSelection::CountUpper() const {
 }
 
 std::vector<uint64_t> CoreSelection::CountLower(uint32_t upper) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   std::vector<uint64_t> counts(kHalves);
   for (const auto& entry : divided_) {
     for (const int32_t bits : entry.second.bits) {
@@ -74,6 +79,7 @@ std::vector<uint64_t> CoreSelection::CountLower(uint32_t upper) const {
 }
 
 std::map<SliceName, uint64_t> CoreSelection::CountEqual(uint32_t bits) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   std::map<SliceName, uint64_t> counts;
   for (const auto& entry : divided_) {
     uint64_t& count = counts[entry.first];
@@ -84,6 +90,7 @@ std::map<SliceName, uint64_t> CoreSelection::CountEqual(uint32_t bits) const {
 
 std::map<SliceName, Subset> CoreSelection::Choose(
     uint32_t bits, const std::map<SliceName, uint64_t>& equal) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   std::map<SliceName, Subset> chosen;
   for (const auto& entry : divided_) {
     const Divided& divided = entry.second;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace kvstore_ext {
 // that the core's last element has over all servers. Float32 numbers that are at least 0 order as
 // their bits do, so the worker looks for those bits: a sample tells it between which they lie, and
 // one pass over all elements tells those that are above from the few between. Of these it counts
-// the upper half of the bits first, then the lower. Owns the snapshots. Not thread-safe: rank 0
-// asks one thing after the other.
+// the upper half of the bits first, then the lower. Owns the snapshots. Thread-safe: rank 0
+// asks one thing after the other, but a stranger with a worker's number may not.
 class CoreSelection {
  public:
   struct Sums {
@@ -54,7 +55,9 @@ class CoreSelection {
                                      const std::map<SliceName, uint64_t>& equal) const;
 
  private:
-  std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots_;
+  const std::map<SliceName, std::shared_ptr<SlimSlice::Snapshot>> snapshots_;
+
+  mutable std::mutex mutex_;  // of all below
   float c_ = 0;
   std::map<SliceName, Divided> divided_;
 };

@@ -58,7 +58,8 @@ bool SlimServer::AwaitRound(int32_t store, uint64_t round, size_t slices, double
   return complete();
 }
 
-CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t slices) {
+std::unique_ptr<CoreSelection> SlimServer::AwaitSelection(int32_t store, uint64_t round,
+                                                          size_t slices) {
   Snapshots snapshots;
   std::string missing;
   const double since = Now();
@@ -86,7 +87,7 @@ CoreSelection SlimServer::AwaitSelection(int32_t store, uint64_t round, size_t s
                  Seconds(std::floor(Now() - since)).c_str(), hint.c_str());
   }
   CheckNotEnded();
-  return CoreSelection(std::move(snapshots));
+  return std::make_unique<CoreSelection>(std::move(snapshots));
 }
 
 void SlimServer::SetCores(uint64_t selection, std::map<SliceName, Subset> cores) {

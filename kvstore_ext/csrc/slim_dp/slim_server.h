@@ -32,7 +32,7 @@ class SlimServer : public ServerMethod {
   // What a selection of the core needs once a round is complete: so many slices of a store. Says on
   // standard error which key it waits for, from time to time; throws std::runtime_error where the
   // round is not complete a while after the patience.
-  CoreSelection AwaitSelection(int32_t store, uint64_t round, size_t slices);
+  std::unique_ptr<CoreSelection> AwaitSelection(int32_t store, uint64_t round, size_t slices);
 
   // Tells all workers the cores that a selection has chosen.
   void SetCores(uint64_t selection, std::map<SliceName, Subset> cores);
