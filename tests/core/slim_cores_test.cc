@@ -3,6 +3,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
 
 #include "cluster.h"
 #include "forged.h"
@@ -27,6 +30,15 @@ Subset EachFourth(size_t elements, size_t first) {
 // Workers that have the first parameters, all 1, and the core of every fourth element.
 class SlimCores : public testing::Test {
  protected:
+  explicit SlimCores(const Limits& limits = ClusterOptions().limits)
+      : cluster_(OptionsWith(limits)) {}
+
+  static ClusterOptions OptionsWith(const Limits& limits) {
+    ClusterOptions options;
+    options.limits = limits;
+    return options;
+  }
+
   void SetUp() override {
     cluster_.Join({});
     cluster_.OnEveryWorker([this](int rank, Worker* worker) {
@@ -65,6 +77,24 @@ class SlimCores : public testing::Test {
   void RunRound(int rank, uint64_t key) {
     std::vector<float>& local = locals_[rank][key];
     EXPECT_EQ(Exchange(&cluster_.worker(rank), key, local, &local), "");
+  }
+
+  // Worker 0 adds 1 to key 0 and begins its round; the others do so to its end.
+  std::future<std::string> BeginKey0() {
+    std::vector<float>& local = locals_[0][0];
+    for (float& parameter : local) parameter += 1;
+    return Begin(&cluster_.worker(0), 0, local, &local);
+  }
+  void EndKey0(std::future<std::string> end) {
+    for (int rank : {1, 2}) {
+      for (float& parameter : locals_[rank][0]) parameter += 1;
+    }
+    std::thread other([this] { RunRound(1, 0); });
+    RunRound(2, 0);
+    other.join();
+    EXPECT_EQ(end.get(), "");
+    const std::vector<float>& local = locals_[0][0];
+    for (size_t i = 0; i < local.size(); i += 4) EXPECT_EQ(local[i], 2);
   }
 
   // Every worker adds 1 to everything, and the core's elements come back so.
@@ -206,23 +236,62 @@ TEST_F(SlimCores, CoresThatNoServerCanSendEndNothing) {
 
 // Worker 0 hears what a server has not sent while its update of key 0 is under way.
 TEST_F(SlimCores, WhatCannotBeReadDuringARoundEndsNothing) {
-  std::vector<float>& local = locals_[0][0];
-  for (float& parameter : local) parameter += 1;
-  auto end = Begin(&cluster_.worker(0), 0, local, &local);
+  auto end = BeginKey0();
   Message answer = With(Of(MessageType::kResult), 4);  // of another size
   answer.header.encoding = Encoding::kEncoded;
   for (const Message& message : {answer, CoreAbove(0, Encoding::kSkipped)}) {
     cluster_.ForgeFromServer(cluster_.worker(0).Slices(0)[0].server, 0, message);
   }
   EXPECT_EQ(cluster_.AwaitRefused(2), 2U);
-  for (int rank : {1, 2}) {
-    for (float& parameter : locals_[rank][0]) parameter += 1;
+  EndKey0(std::move(end));
+}
+
+// What is missing is missed soon.
+class SlimCoresInHaste : public SlimCores {
+ protected:
+  static constexpr double kSilence = 2;
+
+  SlimCoresInHaste() : SlimCores(Limits{20, kSilence, 20}) {}
+
+  // The server of its one slice.
+  int HomeOfKey0() { return cluster_.worker(0).Slices(0)[0].server; }
+
+  // Worker 0, which has forgotten all cores, waits for them in a round of key 0; one of that
+  // key has come and cannot be read.
+  std::future<std::string> WaitForCores() {
+    models_[0]->Resume(0);
+    auto end = BeginKey0();
+    cluster_.ForgeFromServer(HomeOfKey0(), 0, CoreAbove(0));
+    EXPECT_EQ(cluster_.AwaitRefused(1), 1U);
+    return end;
   }
-  std::thread other([this] { RunRound(1, 0); });
-  RunRound(2, 0);
-  other.join();
-  EXPECT_EQ(end.get(), "");
-  for (size_t i = 0; i < local.size(); i += 4) EXPECT_EQ(local[i], 2);
+};
+
+TEST_F(SlimCoresInHaste, ACoreThatNobodyHasAskedForEndsNothingHoweverLongNothingFollows) {
+  cluster_.ForgeFromWorker(1, HomeOfKey0(), CoreAbove(0));
+  EXPECT_EQ(cluster_.AwaitRefused(1), 1U);
+  EXPECT_EQ(cluster_.server(HomeOfKey0()).AwaitFailure(2 * kSilence), "");
+  ExpectARoundWithTheCore(2);
+}
+
+TEST_F(SlimCoresInHaste, ACoreThatHasComeAfterABrokenOneIsNotMissedWhileOthersAre) {
+  auto end = WaitForCores();
+  cluster_.ForgeFromServer(HomeOfKey0(), 0, CoreOf(EachFourth(100, 0), 0, Encoding::kPlain));
+  EXPECT_EQ(cluster_.server(0).AwaitFailure(2 * kSilence), "");
+  ForEachSlice([this](const SliceName& name, const Slice& slice) {
+    if (name.first == 0) return;
+    codecs_[0][name.first]->SetCore(slice, 0, EachFourth(slice.length, 0).ToBuffer());
+  });
+  EndKey0(std::move(end));
+}
+
+TEST_F(SlimCoresInHaste, ACoreThatDoesNotComeAfterABrokenOneIsNamed) {
+  const std::string reason = WaitForCores().get();
+  EXPECT_EQ(reason.find("worker 0: a method from number " + std::to_string(HomeOfKey0()) +
+                        " of key 0, slice 0, round 0 could not be read (members above the last "
+                        "element in what should be a subset encoding), and for 2 s no other"),
+            0U)
+      << reason;
 }
 
 }  // namespace

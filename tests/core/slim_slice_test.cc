@@ -63,6 +63,25 @@ TEST_F(SlimSlices, GoOnWithNothingThatIsNotTheirs) {
   EXPECT_NO_THROW(Resume(kElements, kElements));
 }
 
+TEST_F(SlimSlices, AwaitACoreUntilOneThatCanBeReadHasCome) {
+  TakeFirstValue();
+  EXPECT_FALSE(slice_->Awaits(0));
+  UpdateHeader header;
+  header.round = 1;
+  Message update = With(Of(MessageType::kPush), sizeof header);
+  update.header.encoding = Encoding::kEncoded;
+  std::memcpy(update.payload.data.get(), &header, sizeof header);
+  EXPECT_FALSE(slice_->Accept(update));  // since there is no core yet
+  EXPECT_TRUE(slice_->Awaits(0));
+  const Buffer right = Subset(kElements, true).ToBuffer();
+  const Buffer broken = right.Copy();
+  std::memset(broken.data.get(), 0xff, broken.size);  // elements 100 to 127 as well
+  EXPECT_THROW(slice_->OnMessage(CoreMessage{0, false, broken}.Pack()), Unfit);
+  EXPECT_TRUE(slice_->Awaits(0));
+  slice_->OnMessage(CoreMessage{0, false, right}.Pack());
+  EXPECT_FALSE(slice_->Awaits(0));
+}
+
 Buffer Ones(size_t elements) {
   Buffer bytes = Buffer::Allocate(elements * sizeof(float));
   std::fill_n(reinterpret_cast<float*>(bytes.data.get()), elements, 1.0F);

@@ -72,10 +72,10 @@ struct NotFinite : std::runtime_error {
 // value, is only received, and so are results that are read once more.
 //
 // Encode may run for several slices at a time, on any threads, also while others are received.
-// Keep, Receive, Discard, Skip and awaited are called under the key's lock, one at a time: of
-// KeyLane they use what describes the key, WriteInTurn and RunLast, and nothing else. Without that
-// lock the receiving thread calls CheckMessage and OnMessage. These two and awaited, which is the
-// watchdog's, may come while the round is prepared or encoded.
+// Keep, Receive, Discard, Skip, awaited and Awaits are called under the key's lock, one at a time:
+// of KeyLane they use what describes the key, WriteInTurn and RunLast, and nothing else. Without
+// that lock the receiving thread calls CheckMessage and OnMessage. These two, and the watchdog's
+// awaited and Awaits, may come while the round is prepared or encoded.
 class KeyCodec {
  public:
   virtual ~KeyCodec() = default;
@@ -126,6 +126,13 @@ class KeyCodec {
 
   // The servers that a prepared round waits for before it can be encoded; nothing where all are.
   virtual std::set<int> awaited() const { return {}; }
+
+  // Whether a round that is prepared, and cannot be encoded yet, waits for such a message, of type
+  // kMethod.
+  virtual bool Awaits(const Message& message) const {
+    (void)message;
+    return true;
+  }
 
   // The last scaler with which a slice was encoded; 0 for none.
   virtual float scaler() const { return 0; }

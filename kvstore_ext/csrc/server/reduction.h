@@ -101,6 +101,12 @@ class Reduction {
                              ": a worker sent a message that its method does not know");
   }
 
+  // Whether the open round waits for a message of type kMethod for which a worker was asked.
+  virtual bool Awaits(int worker) const {
+    (void)worker;
+    return false;
+  }
+
   // What encodings have left out so far and the next round takes along, as float32; nothing where
   // that is not so. Going on as if `rounds` had been before the open round throws
   // std::invalid_argument for another number of elements than the slice has.

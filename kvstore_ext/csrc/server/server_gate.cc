@@ -51,9 +51,12 @@ std::string Server::Unread() {
   return unreadable_.Overdue(options_.limits.silence, [this](const Message& message) {
     const Header& header = message.header;
     const SliceState& slice = SliceOf({header.key, header.slice});
-    const bool of_round = header.type == MessageType::kMethod || header.round == slice.round;
-    return of_round && !slice.updating && !idle_.Has(message.peer) &&
-           slice.reduction->heard().count(message.peer) == 0;
+    const Reduction& reduction = *slice.reduction;
+    const bool awaited =
+        header.type == MessageType::kMethod
+            ? reduction.Awaits(message.peer)
+            : header.round == slice.round && reduction.heard().count(message.peer) == 0;
+    return awaited && !slice.updating && !idle_.Has(message.peer);
   });
 }
 

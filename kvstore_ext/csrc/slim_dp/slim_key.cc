@@ -224,6 +224,13 @@ void SlimKey::OnMessage(const Message& message) {
   lane().SendAgain(slice);
 }
 
+// Once a right one has come the round may still wait, for other slices' cores or for a scaler.
+bool SlimKey::Awaits(const Message& message) const {
+  const uint64_t selection = message.header.round;
+  return selection == model_->SelectionIn(round_) &&
+         !model_->HasCore(parts_.at(message.header.slice)->place, selection);
+}
+
 void SlimKey::SetCore(const Slice& slice, uint64_t selection, const Buffer& members) {
   model_->SetCore(parts_.at(slice.index)->place, selection, SubsetOf(slice.length, members));
 }

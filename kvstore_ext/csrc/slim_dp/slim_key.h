@@ -44,6 +44,7 @@ class SlimKey : public KeyCodec {
   // A core that a server tells, or asks for.
   void OnMessage(const Message& message) override;
   std::set<int> awaited() const override { return shared_.awaited(); }
+  bool Awaits(const Message& message) const override;
 
   // Takes a core that a server tells. Throws Unfit for bytes that are none.
   void SetCore(const Slice& slice, uint64_t selection, const Buffer& members);

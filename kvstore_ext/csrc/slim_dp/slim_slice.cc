@@ -285,6 +285,13 @@ void SlimSlice::OnMessage(const Message& message) {
   if (CoreOf(core.selection) == nullptr) SetCore(core.selection, std::move(members));
 }
 
+// Another worker may have sent the core meanwhile.
+bool SlimSlice::Awaits(int worker) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto asked = asked_.find(worker);
+  return asked != asked_.end() && CoreOf(asked->second) == nullptr;
+}
+
 void SlimSlice::SetCore(uint64_t selection, Subset members) {
   cores_[selection] = std::make_shared<Core>(std::move(members));
   while (elements_ > 0 && cores_.size() > kCoresKept) cores_.erase(cores_.begin());

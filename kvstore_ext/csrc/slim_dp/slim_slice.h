@@ -51,6 +51,7 @@ class SlimSlice : public Reduction {
 
   // The core of a worker that was asked for it; another's may have come before.
   void OnMessage(const Message& message) override;
+  bool Awaits(int worker) const override;
 
   // Goes on with these parameters and cores. Throws std::invalid_argument for others' sizes, and
   // before the first value; nothing is changed then.

@@ -100,7 +100,7 @@ std::string Worker::Unread() {
     if (is_result && !key.IsLast(header.round)) return false;
     // A core is waited for before the round can leave; or after that, where it came with a refusal.
     const bool before = !is_result && header.encoding != Encoding::kSkipped;
-    return before ? !key.admitted : !key.arrived[header.slice];
+    return before ? !key.admitted && key.codec->Awaits(message) : !key.arrived[header.slice];
   });
 }
 
