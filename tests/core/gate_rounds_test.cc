@@ -1,9 +1,11 @@
 // A stranger in the middle of a round, who takes a worker's number: the round comes to its end.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "cluster.h"
@@ -87,6 +89,30 @@ TEST_F(Rounds, NobodyPushesIntoOneThatTheOptimizerHas) {
   ExpectAll(6);
   cluster_.server(0).EndWaits();
   updating.join();
+}
+
+// It would push nothing for one round too many, once it is idle.
+TEST_F(Rounds, AreToldToNobodyWhoIsNotIdle) {
+  cluster_.ForgeFromServer(0, 0, Of(MessageType::kSparse, 7));
+  EXPECT_EQ(cluster_.AwaitRefused(1), 1U);
+  cluster_.worker(0).BeginIdle(false);
+  EXPECT_FALSE(cluster_.worker(0).AwaitDemand(0.2).has_value());
+}
+
+TEST_F(Rounds, AreForgottenOnceNobodyIsIdle) {
+  Worker& idle = cluster_.worker(0);
+  idle.BeginIdle(false);
+  cluster_.ForgeFromServer(0, 0, Of(MessageType::kSparse, 7, uint64_t{1} << 62));
+  EXPECT_EQ(idle.AwaitDemand(20), std::optional<uint64_t>(7));
+  for (int rank : {1, 2}) cluster_.worker(rank).BeginIdle(false);
+  bool resumed = false;
+  for (int i = 0; i < 2000 && !resumed; ++i) {
+    resumed = idle.EndIdle().has_value();
+    if (!resumed) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(resumed);
+  idle.BeginIdle(false);
+  EXPECT_FALSE(idle.AwaitDemand(0.2).has_value());
 }
 
 TEST_F(Rounds, AreToldToAnIdleWorkerAtOnceHoweverManyThereAre) {

@@ -140,6 +140,7 @@ std::vector<Message> ForgedToAWorker() {
       // To rank 0, which tells others.
       WithText(Numbered(Of(MessageType::kWindow), 7), Window{1, 1}.Pack()),
       WithText(Of(MessageType::kOrder, 0, 7), std::string(8, '\0')),
+      Of(MessageType::kSparse),           // it is not idle, nor is that server 0
       Of(MessageType::kFarewell),         // it has not left
       Of(MessageType::kCredit, 0, 1000),  // bytes that MXNet's own store would send
   };

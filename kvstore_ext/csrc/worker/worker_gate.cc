@@ -35,7 +35,10 @@ void Worker::CheckFits(const Message& message) {
       Expect(options_.rank != 0, kFromRank0);
       Window::Unpack(message.text);
       return;
-    case MessageType::kSparse: return Expect(header.round > 0, "it asks for nothing");
+    case MessageType::kSparse:
+      Expect(message.peer == 0, "server 0 alone knows of such rounds");
+      Expect(idle_, "this worker is not idle");
+      return Expect(header.round > 0, "it asks for nothing");
     case MessageType::kOrder:
       Expect(options_.rank != 0, kFromRank0);
       return Expect(message.text.size() % sizeof(uint64_t) == 0, "it holds no keys");

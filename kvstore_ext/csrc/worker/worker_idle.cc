@@ -18,6 +18,10 @@ void Worker::MeetSparse(uint64_t number, const std::string& what) {
 void Worker::BeginIdle(bool mean) {
   IdleNotice notice;
   notice.mean = mean;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    demands_.clear();  // those that nobody has taken are of an earlier time
+  }
   idle_ = true;
   NotifyWhenDone(MessageType::kIdle, std::move(notice));
 }
