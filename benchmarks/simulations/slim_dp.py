@@ -186,20 +186,25 @@ class Values:
         arrived = [np.zeros_like(update) for update in updates]
         for key, slices in self._keys.items():
             whole = slice(slices[0].begin, slices[-1].begin + slices[-1].length)
-            scalers = [self._codec.scaler(update[whole]) for update in updates]
-            if self._codec.shares_scaler():
-                scalers = [max(scalers)] * len(updates)
+            limits = [self._codec.scaler(update[whole]) for update in updates]
+            scalers = [max(limits)] * len(limits) if self._codec.shares_scaler() else limits
             for rank, update in enumerate(updates):
                 draws = _core.Draws(self._seed, rank, key, number)
                 for each in slices:
                     place = slice(each.begin, each.begin + each.length)
                     mask = pushed[rank][place]
                     arrived[rank][place][mask] = self._received(
-                        update[place][mask], scalers[rank], draws.from_offset(each.offset))
+                        update[place][mask],
+                        limits[rank],
+                        scalers[rank],
+                        draws.from_offset(each.offset),
+                    )
         return arrived
 
-    def _received(self, values: np.ndarray, scaler: float, draws: _core.Draws) -> np.ndarray:
-        data = self._codec.encode(values, scaler, draws)
+    def _received(
+        self, values: np.ndarray, limit: float, scaler: float, draws: _core.Draws
+    ) -> np.ndarray:
+        data = self._codec.encode_clipped(values, limit, scaler, draws)
         self.elements += values.size
         self.bytes += len(data)
         received = np.zeros(values.size, np.float32)

@@ -159,5 +159,34 @@ TEST(SlimLane, TheCoreOfAllWorkersStaysTheSame) {
   selecting.join();
 }
 
+// As the paper of TernGrad clips gradients.
+TEST(SlimLane, AWorkerClipsItsUpdateAtItsOwnLimitAlsoWhereAnothersScalerIsLarger) {
+  constexpr size_t kLength = 10000, kApart = 100;
+  std::vector<float> locals[2];
+  ClusterOptions options;
+  options.workers = 2;
+  options.servers = 1;
+  Cluster cluster(options);
+  cluster.Join({kLength},
+               "slim_dp alpha=1 beta=1 q=1000 core_delay=0 server_lr=1 seed=0 explorer=seed "
+               "explorer_mean=all values: terngrad clip_sigma=2.5 scaler_sharing=1 seed=0");
+  cluster.OnEveryWorker([&](int rank, Worker* worker) {
+    cluster.slim_model(rank).SetSizes(kLength, kLength);
+    std::vector<float>& local = locals[rank];
+    local.assign(kLength, 0);
+    EXPECT_EQ(Exchange(worker, 0, local, &local), "");
+    for (size_t i = 0; i < kLength; ++i) {
+      const bool is_large = (i % kApart == 0) == (rank == 0);
+      const float size = is_large ? 1.0F : rank == 0 ? 0.01F : 0.0F;
+      local[i] = i / kApart % 2 == 0 ? size : -size;
+    }
+    EXPECT_EQ(Exchange(worker, 0, local, &local), "");
+  });
+  size_t sent = 0;  // of the large ones of worker 0, whose limit is 0.25, with the scaler 1
+  for (size_t i = 0; i < kLength; i += kApart) sent += locals[1][i] != 0;
+  EXPECT_GT(sent, 5U);
+  EXPECT_LT(sent, 50U) << "of 100, of which a quarter is expected";
+}
+
 }  // namespace
 }  // namespace kvstore_ext

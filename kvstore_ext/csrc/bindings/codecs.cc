@@ -176,6 +176,18 @@ void BindCodec(py::module_* module) {
              }
              return ToBytes(bytes);
            })
+      .def("encode_clipped",
+           [](const Codec& codec, const Floats& values, float limit, float scaler,
+              const Draws& draws) {
+             const float* data = values.data();
+             const size_t elements = values.size();
+             Buffer bytes;
+             {
+               py::gil_scoped_release without_gil;
+               bytes = codec.EncodeClipped(data, elements, limit, scaler, draws);
+             }
+             return ToBytes(bytes);
+           })
       .def(
           "add_to",
           [](const Codec& codec, FloatsInPlace sum, const py::bytes& bytes) {

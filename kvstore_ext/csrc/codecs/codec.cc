@@ -14,6 +14,11 @@ float Codec::Scaler(const float* values, size_t elements) const {
   return finite ? 0 : std::numeric_limits<float>::quiet_NaN();
 }
 
+Buffer Codec::EncodeClipped(const float* values, size_t elements, float, float scaler,
+                            const Draws& draws) const {
+  return Encode(values, elements, scaler, draws);
+}
+
 void Codec::Check(size_t elements, const Buffer& bytes) const {
   std::vector<float> sum(elements);
   AddTo(sum.data(), elements, bytes);

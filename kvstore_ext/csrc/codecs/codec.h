@@ -35,6 +35,10 @@ class Codec : public std::enable_shared_from_this<Codec> {
   virtual Buffer Encode(const float* values, size_t elements, float scaler,
                         const Draws& draws) const = 0;
 
+  // The same where workers share a scaler; `limit` is the one that this worker found for the key.
+  virtual Buffer EncodeClipped(const float* values, size_t elements, float limit, float scaler,
+                               const Draws& draws) const;
+
   // Throws std::invalid_argument for bytes that are no encoding of so many elements. They come from
   // the network, and what passes changes a sum.
   virtual void Check(size_t elements, const Buffer& bytes) const;

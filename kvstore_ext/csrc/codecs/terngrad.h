@@ -36,6 +36,9 @@ class TernGrad : public Codec {
   bool sums_lose() const override { return false; }
   Buffer Encode(const float* values, size_t elements, float scaler,
                 const Draws& draws) const override;
+  // Clips them at the limit, below the scaler where that is another worker's.
+  Buffer EncodeClipped(const float* values, size_t elements, float limit, float scaler,
+                       const Draws& draws) const override;
   void Check(size_t elements, const Buffer& bytes) const override;
   void AddTo(float* sum, size_t elements, const Buffer& bytes) const override;
   float ScalerOf(const Buffer& bytes) const override;
@@ -45,10 +48,6 @@ class TernGrad : public Codec {
   void DecodeSum(float* out, size_t elements, const Buffer& bytes) const override;
   double bytes_per_element() const override;
   std::unique_ptr<KeyEncoder> MakeEncoder(size_t elements) const override;
-
-  // Encode for values that are to be clipped below the scaler, which then is another worker's.
-  Buffer EncodeClipped(const float* values, size_t elements, float limit, float scaler,
-                       const Draws& draws) const;
 
  private:
   const TernGradOptions options_;

@@ -34,8 +34,8 @@ double SlimKey::bytes_per_element(DType) const { return sizeof(float); }
 std::optional<Encoding> SlimKey::Prepare(const char* local, uint64_t round, bool) {
   local_ = reinterpret_cast<const float*>(local);
   round_ = round;
-  scaler_ = ScalerOfUpdate();
-  if (std::isnan(scaler_)) RefuseInput(round);
+  limit_ = scaler_ = ScalerOfUpdate();
+  if (std::isnan(limit_)) RefuseInput(round);
   if (values_ == nullptr || !values_->shares_scaler()) return Await(round);
   shared_.Ask(&lane(), round, scaler_, false, [this, round](float largest, Encoding) {
     scaler_ = largest;
@@ -92,7 +92,8 @@ Buffer SlimKey::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
     std::vector<float> values(members.count());
     TakeOut(members, slice, values.data());
     const Draws draws(values_->seed(), header.rank, lane().key(), part.round);
-    encoded = values_->Encode(values.data(), values.size(), scaler_, draws.From(slice.offset));
+    encoded = values_->EncodeClipped(values.data(), values.size(), limit_, scaler_,
+                                     draws.From(slice.offset));
   }
   const size_t value_bytes = values_ != nullptr ? encoded.size : members.count() * sizeof(float);
   const size_t index_bytes = model_->options().IndexBytes(header.explorers);

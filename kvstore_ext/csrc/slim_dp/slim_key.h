@@ -89,6 +89,7 @@ class SlimKey : public KeyCodec {
   // Of the round: set by Prepare's thread, the scaler perhaps by the receiving one, before the
   // round is admitted; then only read.
   const float* local_ = nullptr;
+  float limit_ = 0;  // the update's own scaler
   float scaler_ = 0;
   // The last that was prepared, or skipped by the script's thread; the receiving thread asks.
   std::atomic<uint64_t> round_{0};

@@ -10,8 +10,8 @@ from typing import Iterator
 
 import numpy as np
 
-from tests.support.reference.codecs import Method
-from tests.support.reference.formulas import Draws, mix
+from tests.support.reference.codecs import Method, TernGrad
+from tests.support.reference.formulas import Draws, clip, mix
 
 _64_BITS = (1 << 64) - 1
 SHARES_KEY = 0x7368617265730000
@@ -150,11 +150,11 @@ class Simulation:
         sets = [self.communicated(rank, core) for rank in range(len(models))]
         total = np.zeros_like(self.parameters)
         pushes = np.zeros(total.size, int)
-        scalers = self._scalers(models)
+        limits = self._limits(models)
         for rank, (model, together) in enumerate(zip(models, sets)):
             update = model - self.base[rank]
             pushed = np.ones_like(together) if full else together
-            total[pushed] += self._travel(rank, update, pushed, scalers)
+            total[pushed] += self._travel(rank, update, pushed, limits)
             pushes[pushed] += 1
         if options.explorer_mean == "all":
             pushes[:] = len(models)
@@ -200,27 +200,26 @@ class Simulation:
             keys.setdefault(slice_.key, []).append(slice_)
         return keys
 
-    def _scalers(self, models: list[np.ndarray]) -> dict[int, list[np.float32]]:
-        """By key and worker; the largest for all where they are shared."""
+    def _limits(self, models: list[np.ndarray]) -> dict[int, list[np.float32]]:
+        """By key and worker, the scaler of its own update."""
         method = self.options.values
         if method is None:
             return {}
-        scalers = {}
+        limits = {}
         for key, slices in self._keys().items():
             where = slice(slices[0].begin, slices[-1].begin + slices[-1].length)
-            own = [
+            limits[key] = [
                 method.scaler(model[where] - base[where])
                 for model, base in zip(models, self.base)
             ]
-            scalers[key] = [max(own)] * len(own) if method.shares_scaler else own
-        return scalers
+        return limits
 
     def _travel(
         self,
         rank: int,
         update: np.ndarray,
         pushed: np.ndarray,
-        scalers: dict[int, list[np.float32]],
+        limits: dict[int, list[np.float32]],
     ) -> np.ndarray:
         """The pushed elements as the servers have them."""
         method = self.options.values
@@ -232,6 +231,11 @@ class Simulation:
             values = update[where][pushed[where]]
             draws = Draws(getattr(method, "seed", 0), rank, slice_.key, self.rounds)
             numbers = draws.numbers(values.size, slice_.offset)
-            reduced = method.reduce(values, scalers[slice_.key][rank], numbers)
+            of_workers = limits[slice_.key]
+            own = of_workers[rank]
+            if isinstance(method, TernGrad):
+                values = clip(values, own)  # also where the scaler is another worker's
+            scaler = max(of_workers) if method.shares_scaler else own
+            reduced = method.reduce(values, scaler, numbers)
             parts.append(method.expand(reduced))
         return np.concatenate(parts)
