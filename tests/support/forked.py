@@ -22,8 +22,9 @@ from benchmarks.cluster import Host
 from benchmarks.replay.forking import Fork, Interpreter
 from tests.support.paths import EXAMPLES, python_path
 
-# What is read when a store or a server is made, and by `run`. Others may be read on import.
-READ_LATE = ("DMLC_", "PS_", "KVSTORE_EXT_", "MXNET_KVSTORE_", "PYTEST_CURRENT_TEST")
+# What is read when a store or a server is made, and by `run`; SOAK_HEAPS, as a server of a soak
+# starts. Others may be read on import.
+READ_LATE = ("DMLC_", "PS_", "KVSTORE_EXT_", "MXNET_KVSTORE_", "PYTEST_CURRENT_TEST", "SOAK_HEAPS")
 IMPORT = re.compile(r"^(?: {4})?(?:import|from) (kvstore_ext|mxnet)\b", re.MULTILINE)
 MODULES = {
     "kvstore_ext": [__name__, "kvstore_ext.mxnet_hooks.as_main"],
