@@ -28,7 +28,7 @@ ENDS = {
 
 # One interpreter, since importing mxnet takes time; a fork for each way to end.
 SCRIPT = """
-import atexit, os, sys
+import atexit, gc, os, sys
 import kvstore_ext
 from kvstore_ext.store.shutdown import _exit_status
 
@@ -44,6 +44,7 @@ def give_up_and_go_on():
     except SystemExit:
         pass
 
+gc.freeze()  # or each fork would go through all of it again, in memory of its own
 for number, end in enumerate({ends!r}):
     sys.stdout.flush()
     if os.fork() == 0:
