@@ -2,8 +2,8 @@
 
     python tests/docs/read_flags.py '[["benchmarks/codecs.py", "--repeats", "5"]]'
 
-Prints a JSON list: for each command nothing, or why it is wrong. One process reads them all, since
-most of the time goes into importing mxnet.
+Prints a JSON list: for each command nothing, or why it is wrong. One process reads them all, folder
+by folder, since most of the time goes into importing mxnet and what lies beside the scripts.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import io
 import json
 import runpy
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,22 @@ class FlagsRead(BaseException):
     """Raised where a script would begin its work."""
 
 
-def read(words: list[str]) -> str:
-    """What is wrong with a command."""
-    folder = Path(words[0]).parent.resolve()
+def read_all(commands: list[list[str]]) -> list[str]:
+    """What is wrong with each command."""
+
+    def folder_of(number: int) -> Path:
+        return Path(commands[number][0]).parent.resolve()
+
+    found = [""] * len(commands)
+    for folder, numbers in groupby(sorted(range(len(commands)), key=folder_of), folder_of):
+        for number in numbers:
+            found[number] = read(commands[number], folder)
+        forget_modules(folder)
+    return found
+
+
+def read(words: list[str], folder: Path) -> str:
+    """What is wrong with a command, whose script lies in the folder."""
     sys.argv, sys.path[0] = words, str(folder)
     errors = io.StringIO()
     try:
@@ -35,8 +49,6 @@ def read(words: list[str]) -> str:
         return ""
     except SystemExit as error:
         return errors.getvalue() + ("" if error.code in (None, 0) else str(error.code))
-    finally:
-        forget_modules(folder)
     return "it reads no flags"
 
 
@@ -56,7 +68,7 @@ def main() -> None:
 
     commands = json.loads(sys.argv[1])
     argparse.ArgumentParser.parse_args = stop_after  # type: ignore
-    print(json.dumps([read(words) for words in commands]))
+    print(json.dumps(read_all(commands)))
 
 
 if __name__ == "__main__":
