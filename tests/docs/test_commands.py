@@ -25,6 +25,7 @@ TRAIN = Path(__file__).with_name("train.py")
 SERVER = "kvstore-ext --serve"  # which has a test of its own
 RUNNER = re.compile(
     r"((?:\w+='[^']*' )*)kvstore-ext (?!--check)([^;|&]*)")
+FIGURES = re.compile(r"python (-m benchmarks\.figures [^;|&<>]*)")
 
 # Each once, with the first place where it stands.
 COMMANDS: dict[str, str] = {}
@@ -49,7 +50,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(workplace: Path) -> Callable[[str], None]:
-    """Runs a command of the shell, once; fails where it does. Of the runner a fork will do."""
+    """Runs a command of the shell, once; fails where it does. Of the runner, and for figures, a
+    fork will do."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
 
@@ -60,6 +62,11 @@ def run(workplace: Path) -> Callable[[str], None]:
             variables = dict(word.split("=", 1) for word in shlex.split(runner[1]))
             arguments = ["-m", "kvstore_ext", *shlex.split(runner[2])]
             run_python(*arguments, directory=workplace, environment=variables, fork=True)
+            return
+        figures = FIGURES.fullmatch(command)
+        if figures:
+            arguments = shlex.split(figures[1])
+            run_python(*arguments, directory=workplace, seconds=5 * LIMIT, fork=True)
             return
         ended = subprocess.run(["bash", "-c", command], cwd=workplace, env=environment, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
