@@ -14,6 +14,7 @@ from typing import Callable
 import numpy as np
 import pytest
 
+from tests.support import forked
 from tests.support.cluster import Cluster
 from tests.support.processes import LIMIT, run_python
 from tests.support.system_packages import need
@@ -105,7 +106,8 @@ def test_a_command_works(
 
 def test_servers_of_another_launcher_serve_its_worker(cluster: Cluster) -> None:
     assert SERVER in COMMANDS
-    job = cluster.run(TRAIN, workers=1, servers=1, server=("-m", "kvstore_ext", "--serve"))
+    serve = ("-m", "kvstore_ext", "--serve")
+    job = cluster.run(TRAIN, workers=1, servers=1, server=serve, fork=not forked.as_users_do)
     assert "trained by P3Worker" in job.workers[0].output
 
 

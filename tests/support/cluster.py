@@ -235,7 +235,8 @@ def _starts(script: Path, server: Sequence[str], environment: dict[str, str]) ->
     """How servers and workers are started: all as forks or none, since an interpreter of its own
     comes seconds later than a fork."""
     stock = tuple(server) == STOCK_SERVER
-    ours = tuple(server[:2]) == P3_SERVER or Path(server[0]).parent == SCRIPTS
+    runner = ("-m", "kvstore_ext")
+    ours = tuple(server[:2]) in (P3_SERVER, runner) or Path(server[0]).parent == SCRIPTS
     if not (stock or ours) or not forked.can_fork(script, environment):
         return [_interpreter, _interpreter]
     package = "mxnet" if stock else "kvstore_ext"
