@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from kvstore_ext.launcher.job_key import NAME, key_of_tasks
 from kvstore_ext.launcher.options import parse
+
+from tests.support import forked
+from tests.support.fork_desk import ForkDesk
 
 from .jobs import PULLED, STOCK, TRAIN, Job
 from .keys import assert_one_key, keys
@@ -26,6 +32,19 @@ def by_ssh(sshd: Sshd) -> list[str]:
 def fingerprints(job: Job) -> list[str]:
     """Returns those of the keys that processes say to encrypt with, one a process."""
     return re.findall("encrypts with the job's key ([0-9a-f]{8})", "\n".join(job.lines))
+
+
+@contextlib.contextmanager
+def training(job: Job, fork: bool = True) -> Iterator[list[str]]:
+    """The last arguments of a job that trains: its script is run by forks, if these may do, or
+    started as a user starts it."""
+    (job.directory / "train.py").write_text(TRAIN)
+    if forked.as_users_do or not fork:
+        yield [sys.executable, "train.py"]
+        return
+    with ForkDesk(job.directory / "desk").serve() as desk:
+        serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
+        yield ["--server-command", serve, *desk.command, "train.py"]
 
 
 def test_on_this_host(job: Job) -> None:
@@ -55,9 +74,9 @@ def test_by_ssh_with_no_secure_there_is_none(job: Job, sshd: Sshd) -> None:
 def test_a_store_trains_by_ssh(
     job: Job, sshd: Sshd, options: list[str], encrypts: bool, end: str
 ) -> None:
-    (job.directory / "train.py").write_text(TRAIN)
-    arguments = [*by_ssh(sshd), *options, "-n", "1", "-s", "1", sys.executable, "train.py"]
-    assert job.run(*arguments) == 0, job.errors
+    # Whoever encrypts does so as a user's process: from importing kvstore_ext on, as no fork does.
+    with training(job, fork=not encrypts) as train:
+        assert job.run(*by_ssh(sshd), *options, "-n", "1", "-s", "1", *train) == 0, job.errors
     assert PULLED in job.lines
     assert job.errors[0].endswith(end)
     assert len(fingerprints(job)) == 3 * encrypts
@@ -174,17 +193,16 @@ def test_servers_of_mxnets_own_do_not_train_with_encrypting_workers(job: Job, st
 
 
 def test_a_store_trains(job: Job) -> None:
-    (job.directory / "train.py").write_text(TRAIN)
-    arguments = ["--secure", "-n", "1", "-s", "2", sys.executable, "train.py"]
-    assert job.run(*arguments) == 0, job.errors
+    with training(job) as train:
+        assert job.run("--secure", "-n", "1", "-s", "2", *train) == 0, job.errors
     assert PULLED in job.lines
     assert len(fingerprints(job)) == 4
     assert len(set(fingerprints(job))) == 1
 
 
 def test_quiet_leaves_the_fingerprints_to_the_logs(job: Job) -> None:
-    (job.directory / "train.py").write_text(TRAIN)
-    assert job.run("--quiet", "--secure", "-n", "1", sys.executable, "train.py") == 0, job.errors
+    with training(job) as train:
+        assert job.run("--quiet", "--secure", "-n", "1", *train) == 0, job.errors
     assert job.lines == [PULLED]
     for name in ("worker-0", "server-0", "scheduler-0"):
         assert "encrypts with the job's key" in job.log(name)
