@@ -4,6 +4,7 @@ The servers count time from elsewhere, by namespaces of time, where the tests ru
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -17,6 +18,8 @@ import pytest
 from kvstore_ext.trace.events import LEAST_WEIGHT, WHOLE_KEY, Kind, Message
 from kvstore_ext.trace.reading import JobTrace, ProcessTrace, read
 
+from tests.support import forked
+from tests.support.fork_desk import ForkDesk
 from tests.support.paths import ROOT
 from tests.trace.specification import violations
 
@@ -37,22 +40,26 @@ class Traced(NamedTuple):
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Traced:
-    """The trace of one job, for all tests."""
+    """The trace of one job, for all tests. Forks will do as workers; servers are in a namespace."""
     directory = tmp_path_factory.mktemp("traced")
     server = f"{sys.executable} -m kvstore_run --serve"
     if AHEAD:
         server = f"unshare --time --monotonic {AHEAD} {server}"
-    command = [
-        *(sys.executable, "-m", "kvstore_launch", "-n", "2", "-s", "2"),
-        *("--trace", "traces", "--trace-steps", f"{FIRST}:{LAST}", "--server-command", server),
-        *(sys.executable, str(Path(__file__).with_name("train.py"))),
-    ]
     options = {"slice_bytes": 4000, "window_bytes": 8000, "silence": 60, "patience": 60}
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     environment["KVSTORE_EXT_OPTIONS"] = json.dumps(options)
-    launched = subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=120
-    )
+    with contextlib.ExitStack() as stack:
+        python = [sys.executable]
+        if not forked.as_users_do:
+            python = stack.enter_context(ForkDesk(directory / "desk").serve()).command
+        command = [
+            *(sys.executable, "-m", "kvstore_launch", "-n", "2", "-s", "2"),
+            *("--trace", "traces", "--trace-steps", f"{FIRST}:{LAST}", "--server-command", server),
+            *(*python, str(Path(__file__).with_name("train.py"))),
+        ]
+        launched = subprocess.run(
+            command, cwd=directory, env=environment, capture_output=True, text=True, timeout=120
+        )
     assert launched.returncode == 0, launched.stdout + launched.stderr
     merging = subprocess.run(
         [sys.executable, str(ROOT / "kvstore_run.py"), "trace", "traces"],
