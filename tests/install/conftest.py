@@ -84,7 +84,8 @@ def installed(
     environment = Environment(interpreter, base / "environment")
     checkout = copy_checkout(base / "checkout", objects)
     if way == "wheel" and version == OWN_VERSION:
-        environment.pip("install", f"{request.getfixturevalue('wheel')}[cpu]")
+        # Bytecode of all that is installed would take longer than that of what is imported then.
+        environment.pip("install", "--no-compile", f"{request.getfixturevalue('wheel')}[cpu]")
     elif way == "wheel":
         sources = copy_checkout(base / "sources", objects)
         environment.pip("wheel", "--no-deps", "-w", "dist", ".", directory=sources)
