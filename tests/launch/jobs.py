@@ -72,7 +72,7 @@ class Job:
         self._launcher = subprocess.Popen(
             [*self.entry, "--log-dir", str(self.log_dir), *arguments],
             cwd=str(self.directory),
-            env={**_clean(), **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
+            env={**clean(), **(environment or {}), "KVSTORE_EXT_TEST_MARK": self.mark},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -204,7 +204,7 @@ def await_file(path: Path) -> None:
         time.sleep(0.05)
 
 
-def _clean() -> dict[str, str]:
+def clean() -> dict[str, str]:
     """Returns the environment without what the tests' own process or user has set for MXNet."""
     prefixes = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_")
     return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import socket
 from pathlib import Path
+from typing import Callable
 
 import kvstore_ext
 import pytest
@@ -90,14 +91,21 @@ from .jobs import Job
         (["-n", "1", "-H", "hosts", "--launcher", "mpi", "true"], "for --launcher ssh only"),
     ],
 )
-def test_usage(job: Job, arguments: list[str], message: str) -> None:
+def test_usage(
+    job: Job, refuse: Callable[..., list[str]], arguments: list[str], message: str
+) -> None:
     (job.directory / "hosts").write_text("one slots=1\ntwo:2222 slots=2\n")
     (job.directory / "train.py").write_text("")
     for traced in ("t/attempt-0", "t-2"):
         (job.directory / traced).mkdir(parents=True)
         (job.directory / traced / "worker-0.events").touch()
-    assert job.run(*arguments) == 2
-    assert message in job.errors[-1]
+    assert message in refuse(*arguments)[-1]
+
+
+def test_usage_of_the_command(job: Job) -> None:
+    (job.directory / "hosts").write_text("one slots=1\ntwo:2222 slots=2\n")
+    assert job.run("-n", "4", "-H", "hosts", "true") == 2
+    assert "4 workers, but the hostfile has slots for only 3" in job.errors[-1]
     assert "Traceback" not in "".join(job.errors)
     assert job.lines == []
     assert not job.log_dir.exists()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 import pytest
 from kvstore_ext.launcher.job_key import NAME, key_of_tasks
@@ -167,11 +167,24 @@ def test_the_key_of_tasks_is_not_their_token() -> None:
         (["--env-server", f"{NAME}:{KEY}"], None, f"{NAME} would be seen on the command line"),
     ],
 )
-def test_what_is_refused(job: Job, arguments: list[str], key: str | None, message: str) -> None:
+def test_what_is_refused(
+    refuse: Callable[..., list[str]], arguments: list[str], key: str | None, message: str
+) -> None:
     environment = {} if key is None else {NAME: key}
-    assert job.run(*arguments, "-n", "1", "true", environment=environment) == 2
-    assert message in job.errors[-1]
-    assert not any(secret in line for line in job.errors for secret in (KEY[1:], "sesame"))
+    errors = refuse(*arguments, "-n", "1", "true", environment=environment)
+    assert message in errors[-1]
+    assert_no_secret_in(errors)
+
+
+def test_a_malformed_key_is_refused_by_the_command(job: Job) -> None:
+    assert job.run("-n", "1", "true", environment={NAME: "open sesame"}) == 2
+    assert f"{NAME} must be 64 hexadecimal digits; --secure makes a key" in job.errors[-1]
+    assert "Traceback" not in "".join(job.errors)
+    assert_no_secret_in(job.errors)
+
+
+def assert_no_secret_in(errors: list[str]) -> None:
+    assert not any(secret in line for line in errors for secret in (KEY[1:], "sesame"))
 
 
 def test_a_dry_run_says_it_and_not_the_key(job: Job) -> None:
