@@ -94,6 +94,25 @@ def test_it_measures_how_fast_this_host_encodes(tmp_path):
     assert all(seconds > 0 for each in codecs.values() for seconds in each.values())
 
 
+@pytest.fixture
+def mistaken(tmp_path, monkeypatch, capsys):
+    """Calls the command with a mistake, in this process, where that changes nothing: importing what
+    it needs takes far longer. Returns its status, and what it says on standard error.
+    """
+
+    def mistaken(*arguments: str) -> tuple[int, str]:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main([*arguments]))
+        said, code = capsys.readouterr(), ended.value.code
+        assert not said.out
+        if isinstance(code, str):  # which Python would print
+            return 1, said.err + code
+        return code, said.err
+
+    return mistaken
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
@@ -109,10 +128,17 @@ def test_it_measures_how_fast_this_host_encodes(tmp_path):
         ([], 2, "one of the arguments --model --trace --profile is required"),
     ],
 )
-def test_mistakes_are_told(arguments, status, said, tmp_path):
-    ended = run(*arguments, directory=tmp_path)
-    assert ended.returncode == status
-    assert said in ended.stderr
+def test_mistakes_are_told(arguments, status, said, mistaken):
+    code, errors = mistaken(*arguments)
+    assert code == status
+    assert said in errors
+
+
+def test_a_mistake_is_told_by_the_command(tmp_path):
+    ended = run("--model", "vgg", directory=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "there is no network 'vgg'; there are alexnet" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_speeds_of_another_host_come_from_a_file(tmp_path):
@@ -280,11 +306,19 @@ def test_a_card_says_nothing_of_a_network_that_was_timed_elsewhere():
         (["--device", "abacus"], "there is no device 'abacus'"),
     ],
 )
-def test_a_mistake_is_told_before_a_script_has_run(mistake, said, tmp_path):
+def test_a_mistake_is_told_before_a_script_has_run(mistake, said, mistaken, tmp_path):
     (tmp_path / "train.py").write_text("open('has_run', 'w')")
-    ended = run(*mistake, "--profile", "train.py", directory=tmp_path)
+    status, errors = mistaken(*mistake, "--profile", "train.py")
+    assert status > 0
+    assert said in errors
+    assert not (tmp_path / "has_run").exists()
+
+
+def test_a_mistake_is_told_before_the_command_has_run_a_script(tmp_path):
+    (tmp_path / "train.py").write_text("open('has_run', 'w')")
+    ended = run("--device", "v100", "--profile", "train.py", directory=tmp_path)
     assert ended.returncode > 0
-    assert said in ended.stderr
+    assert "those of the script are of this host" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "has_run").exists()
 
