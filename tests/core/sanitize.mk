@@ -15,6 +15,8 @@ thread_TESTS := --gtest_filter=-*.ItAdapts/*:WindowEstimator.KeepsAny*:LinkPair.
 address_FLAGS := -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow \
                  -fno-sanitize=null,vptr,object-size -fno-sanitize-recover=all \
                  -Wno-unknown-pragmas -Wno-missing-braces
+# clang would otherwise instantiate the templates of these headers again in each file.
+address_HEADER := -fpch-instantiate-templates
 coverage_FLAGS := --coverage -fprofile-update=atomic
 
 # Without what needs Python (the bindings) or MXNet (ps-lite, the engine), which are not
@@ -98,7 +100,7 @@ build/$(1)/core_tests: $(patsubst %,build/$(1)/%,$(or $($(1)_OBJECTS),$(OBJECTS)
 # Reading other people's headers would take half of the time.
 build/$(1)/headers.h.gch: tests/core/headers.h tests/core/sanitize.mk
 	@mkdir -p $$(@D)
-	@$$($(1)_COMPILE) -x c++-header $$< -o $$@
+	@$$($(1)_COMPILE) $$($(1)_HEADER) -x c++-header $$< -o $$@
 
 build/$(1)/%.o: %.cc build/$(1)/headers.h.gch | $($(1)_AFTER)
 	@echo "Compiling $$@"
