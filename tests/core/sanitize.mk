@@ -12,11 +12,13 @@ thread_FLAGS := -fsanitize=thread -fno-sanitize-recover
 thread_TESTS := --gtest_filter=-*.ItAdapts/*:WindowEstimator.KeepsAny*:LinkPair.DeliversEverything*
 # AddressSanitizer sees what the three that are left out would, and they take time to compile.
 # clang does not know how GCC is told the instructions of a kernel: it compiles the same loops.
-address_FLAGS := -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow \
+address_FLAGS := -fsanitize=address,undefined,float-cast-overflow \
                  -fno-sanitize=null,vptr,object-size -fno-sanitize-recover=all \
                  -Wno-unknown-pragmas -Wno-missing-braces
 # clang would otherwise instantiate the templates of these headers again in each file.
 address_HEADER := -fpch-instantiate-templates
+# Of what fuzz targets are linked with, which tells libFuzzer the way that a run has taken.
+TO_FUZZ := -fsanitize=fuzzer-no-link
 coverage_FLAGS := --coverage -fprofile-update=atomic
 
 # Without what needs Python (the bindings) or MXNet (ps-lite, the engine), which are not
@@ -96,18 +98,30 @@ build/$(1)/core_tests: $(patsubst %,build/$(1)/%,$(or $($(1)_OBJECTS),$(OBJECTS)
     $(sort $(dir $(CORE) $(TESTS)))
 	@echo "Linking $$@"
 	@$$(or $$($(1)_CXX),$$(CXX)) $$($(1)_FLAGS) $$(filter %.o,$$^) -lgtest -pthread -o $$@
-
-# Reading other people's headers would take half of the time.
-build/$(1)/headers.h.gch: tests/core/headers.h tests/core/sanitize.mk
-	@mkdir -p $$(@D)
-	@$$($(1)_COMPILE) $$($(1)_HEADER) -x c++-header $$< -o $$@
-
-build/$(1)/%.o: %.cc build/$(1)/headers.h.gch | $($(1)_AFTER)
-	@echo "Compiling $$@"
-	@mkdir -p $$(@D)
-	@$$($(1)_COMPILE) -include build/$(1)/headers.h -MMD -MP -c $$< -o $$@
 endef
 $(foreach program,$(PROGRAMS),$(eval $(call RULES,$(program))))
+
+# Reading other people's headers would take half of the time. Precompiled ones serve files that are
+# compiled with the same flags: of a program, the headers' place below it, and further flags.
+define HEADERS
+build/$(1)/$(2)headers.h.gch: tests/core/headers.h tests/core/sanitize.mk
+	@mkdir -p $$(@D)
+	@$$($(1)_COMPILE) $(3) $$($(1)_HEADER) -x c++-header $$< -o $$@
+endef
+
+# The same, and where the files are that are compiled so. Of two places make takes the longer one.
+define COMPILED
+build/$(1)/$(4)%.o: $(4)%.cc build/$(1)/$(2)headers.h.gch | $($(1)_AFTER)
+	@echo "Compiling $$@"
+	@mkdir -p $$(@D)
+	@$$($(1)_COMPILE) $(3) -include build/$(1)/$(2)headers.h -MMD -MP -c $$< -o $$@
+endef
+
+$(foreach program,$(PROGRAMS),$(eval $(call HEADERS,$(program),,)))
+$(foreach program,$(PROGRAMS),$(eval $(call COMPILED,$(program),,,)))
+$(eval $(call HEADERS,address,fuzzed/,$(TO_FUZZ)))
+$(foreach place,kvstore_ext/ build/rooms/ tests/fuzz/,$(eval \
+    $(call COMPILED,address,fuzzed/,$(TO_FUZZ),$(place))))
 
 -include $(foreach program,$(PROGRAMS),$(patsubst \
     %.o,build/$(program)/%.d,$(or $($(program)_OBJECTS),$(OBJECTS))))
