@@ -126,5 +126,36 @@ TEST_F(Rounds, AreToldToAnIdleWorkerAtOnceHoweverManyThereAre) {
   for (auto& end : ends) EXPECT_EQ(end.get(), "");
 }
 
+// What would be kept until the rest of it comes, which never does.
+Message PartOf(MessageType type, uint64_t round) {
+  Message part = With(Of(type, 0, round), sizeof(float));
+  part.header.whole = kElements * sizeof(float);
+  return part;
+}
+
+TEST_F(Rounds, AWorkerKeepsNoPartOfOneThatItDoesNotWaitFor) {
+  std::vector<std::future<std::string>> ends;
+  ends.push_back(Begin(0, 2));
+  for (const uint64_t round : {0U, 2U, 3U}) {
+    cluster_.ForgeFromServer(0, 0, PartOf(MessageType::kResult, round));
+  }
+  EXPECT_EQ(cluster_.AwaitRefused(3), 3U);
+  for (int rank : {1, 2}) ends.push_back(Begin(rank, 2));
+  for (auto& end : ends) EXPECT_EQ(end.get(), "");
+  ExpectAll(6);
+}
+
+TEST_F(Rounds, AServerKeepsNoPartOfOneThatAnIdleWorkerWouldNotBeIn) {
+  cluster_.worker(kStranger).BeginIdle(false);
+  for (const uint64_t round : {2U, 3U}) {
+    cluster_.ForgeFromWorker(kStranger, 0, PartOf(MessageType::kPush, round));
+  }
+  EXPECT_EQ(cluster_.AwaitRefused(2), 2U);
+  std::vector<std::future<std::string>> ends;
+  for (int rank : {0, 2}) ends.push_back(Begin(rank, 2));
+  for (auto& end : ends) EXPECT_EQ(end.get(), "");
+  for (int rank : {0, 2}) EXPECT_EQ(values_[rank], std::vector<float>(kElements, 4));
+}
+
 }  // namespace
 }  // namespace kvstore_ext

@@ -158,7 +158,8 @@ class Server {
   struct SliceState {
     std::unique_ptr<Reduction> reduction;
     uint64_t elements = 0;
-    uint64_t round = 0;  // the one that is open; 0 gives the slice its first value
+    uint64_t round = 0;              // the one that is open; 0 gives the slice its first value
+    std::map<int, uint64_t> rested;  // the one that was, by worker, when it became idle
     uint32_t step = 0;
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
     int priority = 0;

@@ -98,7 +98,13 @@ void Server::CheckPush(const Message& message) {
   const SliceState& slice = SliceOf({header.key, header.slice});
   const SliceDeclaration& declaration = slice.reduction->declaration();
   Expect(header.round > 0 && header.root < options_.workers, "it is no push");
-  if (!idle_.Has(message.peer)) {  // to push then is a mistake of the script's, which is told later
+  if (idle_.Has(message.peer)) {
+    // To push then is a mistake of the script's, which is told once all parts have come. Of another
+    // round than the one that the worker would be in, parts would be kept for ever.
+    const auto rested = slice.rested.find(message.peer);
+    Expect(rested != slice.rested.end() && header.round == rested->second,
+           "that worker rests in another round of the slice");
+  } else {
     Expect(header.round == slice.round && !slice.updating &&
                slice.reduction->heard().count(message.peer) == 0,
            "that round of the slice is not open for that worker");

@@ -27,6 +27,7 @@ void Server::OnIdle(const Message& message) {
     Key& key = entry.second;
     AnswerScalers(entry.first, &key);
     for (auto& slice : key.slices) {
+      slice.second.rested[worker] = slice.second.round;
       CheckNotIdle(key, slice.second);
       CompleteIfAllHaveCome({entry.first, slice.first}, &key, &slice.second);
     }

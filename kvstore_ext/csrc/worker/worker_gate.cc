@@ -68,7 +68,7 @@ const Slice& Worker::SliceAt(const Key& key, const Message& message) {
 }
 
 void Worker::CheckResult(const Message& message) {
-  const Key& key = *Find(message.header.key);
+  Key& key = *Find(message.header.key);
   const uint64_t elements = SliceAt(key, message).length;
   const size_t bytes = message.header.whole;
   if (message.header.encoding == Encoding::kEncoded) {
@@ -79,6 +79,10 @@ void Worker::CheckResult(const Message& message) {
            "no round of the key is skipped");
     Expect(bytes == 0 || bytes == PlainBytes(key.declared.dtype, elements), "it is not the slice");
   }
+  // Here, and not once it is whole: parts of what nobody waits for would be kept for ever. Results
+  // that were on their way when the job failed are nobody's fault.
+  std::lock_guard<std::mutex> lock(key.mutex);
+  Expect(Awaits(key, message.header) || !failure_.reason().empty(), "no operation waits for it");
 }
 
 void Worker::CheckOfKey(const Message& message) {

@@ -184,11 +184,7 @@ void Worker::OnResult(const Message& message) {
   const Header& header = message.header;
   Key* key = Find(header.key);
   std::unique_lock<std::mutex> lock(key->mutex);
-  if (!Awaits(*key, header)) {
-    if (!failure_.reason().empty()) return;  // which has ended the operation
-    gate_.Refuse(Described(message), "no operation waits for it");
-    return;
-  }
+  if (!Awaits(*key, header)) return;  // which a failure has ended since the gate was asked
   const Slice& slice = key->cut[header.slice];
   const bool is_kept = key->operation.output == nullptr;
   const Result result{is_kept ? Kept(message) : message.payload, header.encoding};
