@@ -2,8 +2,13 @@
 // server knows.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <deque>
 #include <future>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cluster.h"
 #include "keys/gradient_codec.h"
@@ -94,6 +99,41 @@ TEST(Broadcasts, EveryRootsArrayReachesAllOthers) {
       }
     }
   });
+}
+
+// As where ps-lite cannot send: it throws.
+TEST(Operations, OneThatCannotBeginEndsOnceHoweverLittleCanBeSent) {
+  constexpr int kSender = 1;
+  const std::string path = testing::TempDir() + "operations_test.events";
+  const std::vector<float> input(100, 1.0F);
+  std::vector<float> output(100);
+  std::vector<std::string> ends;
+  ClusterOptions options;
+  options.damage = [](Message* message) {
+    const MessageType type = message->header.type;
+    if (message->peer != kSender) return;
+    if (type == MessageType::kPing || type == MessageType::kAbort) {
+      throw std::runtime_error("there is no way");
+    }
+  };
+  Cluster cluster(options);
+  cluster.Join({100});
+  cluster.OnEveryWorker([](int, Worker* worker) {
+    std::vector<float> values(100, 1.0F);
+    EXPECT_EQ(Exchange(worker, 0, values, &values), "");
+  });
+  Worker& worker = cluster.worker(kSender);
+  worker.recorder().Open(path, 1000, 2, 100);  // from the step before on, which begins with a ping
+  std::remove(path.c_str());
+  Operation operation;
+  operation.key = 0;
+  operation.kind = Operation::Kind::kPush;
+  operation.input = reinterpret_cast<const char*>(input.data());
+  operation.output = reinterpret_cast<char*>(output.data());
+  operation.done = [&ends](const std::string& error) { ends.push_back(error); };
+  EXPECT_NO_THROW(worker.Start(std::move(operation)));
+  worker.Hush();
+  EXPECT_EQ(ends, std::vector<std::string>{"worker 1: key 0 cannot be sent: there is no way"});
 }
 
 TEST(Declarations, AMethodThatAServerDoesNotKnowEndsTheJobAndLeavesTheServerWhole) {

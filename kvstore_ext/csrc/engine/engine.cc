@@ -102,7 +102,7 @@ void Begin(void*, void* on_complete, void* param) {
     // Whoever ends the operation has the engine delete the call, perhaps before Start returns.
     const std::shared_ptr<Worker> worker = call->worker;
     worker->Start(std::move(operation));
-  } catch (const std::exception& error) {
+  } catch (const std::exception& error) {  // before the worker had the operation
     End(complete, error.what());
   }
 }

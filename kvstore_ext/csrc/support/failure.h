@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -59,5 +60,15 @@ class Failure {
   std::string reason_;
   bool waits_ended_ = false;
 };
+
+// Does what is left to do for others once all has failed. Where that fails, too, what follows is
+// done all the same.
+template <typename Action>
+void Attempt(const Action& action) {
+  try {
+    action();
+  } catch (const std::exception&) {
+  }
+}
 
 }  // namespace kvstore_ext

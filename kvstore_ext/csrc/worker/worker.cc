@@ -260,9 +260,9 @@ void Worker::Abort(const std::string& reason) {
   // The news first: an operation that ends with an error may end the process.
   const Message message = ControlMessage(MessageType::kAbort, reason);
   const std::set<int> greeted = Greeted();
-  for (int server : greeted) links_[server]->SendControl(message);
+  for (int server : greeted) Attempt([&] { links_[server]->SendControl(message); });
   // Where servers have a lane, the scheduler has one.
-  if (!greeted.empty()) scheduler_.Send(message);
+  if (!greeted.empty()) Attempt([&] { scheduler_.Send(message); });
   EndOperations(reason);
 }
 

@@ -127,7 +127,8 @@ class Worker {
   int BeginPull(const std::string& what, const std::vector<int64_t>& bytes);
   void EndPull(int number, const std::vector<int64_t>& bytes);
 
-  // Begins an operation on a declared key.
+  // Begins an operation on a declared key. Throws std::out_of_range for any other, whose `done` is
+  // then not called. Whatever else goes wrong ends the operation, and the job.
   void Start(Operation operation);
 
   // As Meet, of the next round of the sparse key with this number in MXNet's own store.

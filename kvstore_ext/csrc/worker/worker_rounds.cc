@@ -16,14 +16,20 @@ void Worker::Start(Operation operation) {
   key->busy = true;
   key->operation = std::move(operation);
   key->since = Now();
-  if (!failure_.reason().empty()) return Finish(key, &lock, failure_.reason());
-  if (!key->operation.opens_round() && !key->kept.empty()) return TakeKept(key, &lock);
-  const std::shared_ptr<Round> round = Open(key, lock);
-  RecordReady(*key);
-  const bool plain = key->operation.plain;
-  lock.unlock();
-  if (round->is_gradient()) return Prepare(round, plain);
-  for (const Slice& slice : key->cut) TrySendSlice(*round, slice);
+  try {
+    if (!failure_.reason().empty()) return Finish(key, &lock, failure_.reason());
+    if (!key->operation.opens_round() && !key->kept.empty()) return TakeKept(key, &lock);
+    const std::shared_ptr<Round> round = Open(key, lock);
+    RecordReady(*key);
+    const bool plain = key->operation.plain;
+    lock.unlock();
+    if (round->is_gradient()) return Prepare(round, plain);
+    for (const Slice& slice : key->cut) TrySendSlice(*round, slice);
+  } catch (const std::exception& error) {
+    // Not to be thrown on: the operation is the key's by now, which ends it, once.
+    if (lock.owns_lock()) lock.unlock();
+    AbortKey(*key, "cannot be sent", error);
+  }
 }
 
 // Under the key's lock.
