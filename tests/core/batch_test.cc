@@ -165,6 +165,20 @@ TEST_F(OneEnd, TakesAndCountsWhatIsInABatch) {
   EXPECT_EQ(received, BytesOf(batch));
 }
 
+TEST_F(OneEnd, TakesOfABatchThatBreaksOffWhatIsWholeAndGivesTheRestBack) {
+  Message batch = BatchOf({9000, 9000});
+  const size_t of_one = batch.payload.size / 2;
+  batch.payload.size -= 8;
+  batch.header.whole = static_cast<uint32_t>(batch.payload.size);
+  Keys keys;
+  const auto act = [&keys](const Message& message) { keys.push_back(message.header.key); };
+  EXPECT_THROW(link_.Receive(batch, act), UnfitPart);
+  EXPECT_EQ(keys, (Keys{0}));
+  const std::vector<Message> sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].header.credit, 9000 + of_one - 8) << "no less than the peer has counted";
+}
+
 TEST(LinkWithASender, SendsWhatIsAloneAtOnceAndMoreTogether) {
   const auto wire = std::make_shared<HeldMessages>();
   TaskThreads sender(1);

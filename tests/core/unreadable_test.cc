@@ -229,5 +229,44 @@ TEST(Unreadable, AServersIsNamedWhereNothingFollows) {
                 kNoOther);
 }
 
+Message BrokenBatch() {
+  Message batch = With(Of(MessageType::kBatch), 20);
+  batch.job = kJob;
+  return batch;
+}
+
+TEST(Unreadable, ABatchThatBreaksOffIsNamedWhereNothingFollows) {
+  Job job("", Limits{20, 0.5, 20});
+  job.Begin(0);
+  job.Begin(2);
+  job.cluster().ForgeFromWorker(kStranger, 0, BrokenBatch());
+  const std::string reason =
+      std::string(
+          "server 0: a batch from number 1 could not be read "
+          "(peer 1 sent a batch of 20 bytes with no whole message at byte 0)") +
+      kNoOther;
+  EXPECT_EQ(job.cluster().server(0).AwaitFailure(20), reason);
+  for (int rank : {0, 2}) EXPECT_EQ(job.End(rank), reason);
+}
+
+TEST(Unreadable, AServersBatchThatBreaksOffIsNamedWhereNothingFollows) {
+  Job job("", Limits{20, 0.5, 20});
+  job.Begin(0);
+  job.cluster().ForgeFromServer(0, 0, BrokenBatch());
+  EXPECT_EQ(job.End(0),
+            std::string("worker 0: a batch from number 0 could not be read "
+                        "(peer 0 sent a batch of 20 bytes with no whole message at byte 0)") +
+                kNoOther);
+}
+
+TEST(Unreadable, ABatchThatBreaksOffEndsNothingWhereNobodyWaits) {
+  Job job("", Limits{20, 0.5, 20});
+  job.cluster().ForgeFromWorker(kStranger, 0, BrokenBatch());
+  job.cluster().ForgeFromServer(0, 0, BrokenBatch());
+  EXPECT_EQ(job.cluster().server(0).AwaitFailure(1.5), "");
+  job.Run({0, 1, 2});
+  EXPECT_EQ(job.cluster().AwaitRefused(2), 2U);
+}
+
 }  // namespace
 }  // namespace kvstore_ext

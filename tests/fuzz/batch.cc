@@ -26,9 +26,13 @@ void Run(const std::string& bytes) {
   Message batch = ControlMessage(MessageType::kBatch);
   batch.payload = Received(bytes);
   batch.header.whole = static_cast<uint32_t>(bytes.size());
+  const Batch::Contents contents = Batch::Read(batch);
+  for (const Message& message : contents.messages) Look(message, batch);
+  if (contents.unread > bytes.size()) std::abort();
   try {
-    for (const Message& message : Batch::Split(batch)) Look(message, batch);
+    if (Batch::Split(batch).size() != contents.messages.size()) std::abort();
   } catch (const Unfit&) {
+    if (contents.unread == 0) std::abort();
   }
 }
 

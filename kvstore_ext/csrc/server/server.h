@@ -164,6 +164,7 @@ class Server {
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
     int priority = 0;
     double since = 0;       // the open round's first contribution
+    double opened = 0;      // when that round was
     bool updating = false;  // the round's sum is with the optimizer
   };
   struct Key {
@@ -231,6 +232,7 @@ class Server {
   // server_limits.cc: what waits how long, and who is late.
   void CheckDeadlines();
   bool LosesWorkers(std::string* which);
+  std::string UnreadBatch();
   std::string Overdue();
   std::string InTurn(const Wait& wait) const;
   void TellWaiting(const Wait& wait, const std::string& why);

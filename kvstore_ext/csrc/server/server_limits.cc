@@ -1,6 +1,8 @@
 // A server's limits: what it waits for, how long, and who is named then (server.h).
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "server/server.h"
 #include "support/clock.h"
@@ -8,6 +10,8 @@
 
 namespace kvstore_ext {
 namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Whether any of `workers`, or of all where those are none, is among these.
 bool AnyAmong(const std::set<int>& workers, const std::set<int>& these) {
@@ -57,10 +61,32 @@ void Server::CheckDeadlines() {
     if (!hosts_.empty()) scheduler_.GiveSign();
     if (!LosesWorkers(&failure)) {
       failure = Unread();
+      if (failure.empty()) failure = UnreadBatch();
       if (failure.empty()) failure = Overdue();
     }
   }
   if (!failure.empty()) Abort(Named(failure));
+}
+
+// A round waits for a worker that has sent a batch which cannot be read to its end, while the round
+// was open: the push may have been in there.
+std::string Server::UnreadBatch() {
+  return unreadable_.OverdueBatch(
+      options_.limits.silence, [this](int worker, double came) -> std::optional<double> {
+        std::optional<double> since;
+        if (idle_.Has(worker)) return since;
+        for (const auto& key : keys_) {
+          for (const auto& numbered : key.second.slices) {
+            const SliceState& slice = numbered.second;
+            const std::set<int>& heard = slice.reduction->heard();
+            if (slice.updating || slice.opened > came || heard.count(worker) != 0) continue;
+            // Who has not begun it may do so, and would then wait.
+            const double waits = heard.empty() ? kNever : slice.since;
+            since = std::min(since.value_or(waits), waits);
+          }
+        }
+        return since;
+      });
 }
 
 // Whether workers give no sign of life any more. Says which once that is settled, and what others

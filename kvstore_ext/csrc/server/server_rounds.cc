@@ -182,6 +182,7 @@ void Server::AnswerScalers(uint64_t id, Key* key) {
 }
 
 void Server::Publish(const SliceName& name, SliceState* slice) {
+  slice->opened = Now();  // the next round; before anybody can push into it
   // Each slice begins with another worker: the same one first everywhere and always would leave the
   // last one behind, step after step, and all wait for it.
   for (int turn = 0; turn < options_.workers; ++turn) {

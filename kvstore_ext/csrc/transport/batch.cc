@@ -23,10 +23,37 @@ static_assert(sizeof(Entry) == 64, "an entry crosses the wire as it lies in memo
 size_t Padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 static_assert(sizeof(Entry) + Batch::kMostSmall + 2 * 8 <= Batch::kMostBytes, "room for any one");
 
-[[noreturn]] void Refuse(const Message& batch, size_t offset) {
-  throw Unfit("peer " + std::to_string(batch.peer) + " sent a batch of " +
-              std::to_string(batch.payload.size) + " bytes with no whole message at byte " +
-              std::to_string(offset));
+// Reads the message that begins there; returns how many bytes it takes, or 0 where none begins.
+size_t ReadOne(const Message& batch, size_t begin, Message* message) {
+  const Buffer& bytes = batch.payload;
+  const size_t left = bytes.size - begin;
+  if (left < sizeof(Entry)) return 0;
+  Entry entry;
+  std::memcpy(&entry, bytes.data.get() + begin, sizeof entry);
+  const size_t text = entry.text;
+  const size_t payload = entry.payload;
+  const size_t place = entry.places != 0 ? sizeof(Place) : 0;
+  const size_t all = sizeof entry + Padded(text) + place + Padded(payload);
+  if (left < all || payload != (place > 0 ? 0 : entry.header.whole) ||
+      entry.header.type == MessageType::kBatch) {
+    return 0;
+  }
+  size_t offset = begin + sizeof entry;
+  message->peer = batch.peer;
+  message->job = batch.job;
+  message->priority = entry.priority;
+  message->header = entry.header;
+  message->text.assign(bytes.data.get() + offset, text);
+  offset += Padded(text);
+  if (place > 0) {
+    message->place.emplace();
+    std::memcpy(&*message->place, bytes.data.get() + offset, place);
+    if (message->place->bytes != entry.header.whole) return 0;
+    offset += place;
+  }
+  if (payload > 0) message->payload = bytes.Range(offset, payload);
+  message->payload_is_ours = place == 0 && batch.payload_is_ours;
+  return all;
 }
 
 }  // namespace
@@ -83,43 +110,32 @@ Message Batch::Take() {
   return batch;
 }
 
-std::vector<Message> Batch::Split(const Message& batch) {
-  std::vector<Message> messages;
-  const Buffer& bytes = batch.payload;
-  for (size_t offset = 0; offset < bytes.size;) {
-    const size_t begin = offset;
-    const size_t left = bytes.size - offset;
-    if (left < sizeof(Entry)) Refuse(batch, begin);
-    Entry entry;
-    std::memcpy(&entry, bytes.data.get() + offset, sizeof entry);
-    const size_t text = entry.text;
-    const size_t payload = entry.payload;
-    const size_t place = entry.places != 0 ? sizeof(Place) : 0;
-    if (left < sizeof entry + Padded(text) + place + Padded(payload) ||
-        payload != (place > 0 ? 0 : entry.header.whole) ||
-        entry.header.type == MessageType::kBatch) {
-      Refuse(batch, begin);
-    }
-    offset += sizeof entry;
+Batch::Contents Batch::Read(const Message& batch) {
+  Contents contents;
+  size_t offset = 0;
+  while (offset < batch.payload.size) {
     Message message;
-    message.peer = batch.peer;
-    message.job = batch.job;
-    message.priority = entry.priority;
-    message.header = entry.header;
-    message.text.assign(bytes.data.get() + offset, text);
-    offset += Padded(text);
-    if (place > 0) {
-      message.place.emplace();
-      std::memcpy(&*message.place, bytes.data.get() + offset, place);
-      if (message.place->bytes != entry.header.whole) Refuse(batch, begin);
-      offset += place;
-    }
-    if (payload > 0) message.payload = bytes.Range(offset, payload);
-    message.payload_is_ours = place == 0 && batch.payload_is_ours;
-    offset += Padded(payload);
-    messages.push_back(std::move(message));
+    const size_t bytes = ReadOne(batch, offset, &message);
+    if (bytes == 0) break;
+    contents.messages.push_back(std::move(message));
+    offset += bytes;
   }
-  return messages;
+  contents.unread = batch.payload.size - offset;
+  return contents;
+}
+
+void Batch::Refuse(const Message& batch, size_t unread) {
+  const std::string why = "peer " + std::to_string(batch.peer) + " sent a batch of " +
+                          std::to_string(batch.payload.size) +
+                          " bytes with no whole message at byte " +
+                          std::to_string(batch.payload.size - unread);
+  throw UnfitPart(why, batch);
+}
+
+std::vector<Message> Batch::Split(const Message& batch) {
+  Contents contents = Read(batch);
+  if (contents.unread > 0) Refuse(batch, contents.unread);
+  return std::move(contents.messages);
 }
 
 }  // namespace kvstore_ext

@@ -34,8 +34,19 @@ class Batch {
   // the batch is empty again.
   Message Take();
 
-  // What Take has put together, ranges of its bytes; places are to be fetched. Throws Unfit for
-  // bytes that it did not make.
+  // What is found in a batch.
+  struct Contents {
+    // Ranges of its bytes; places are to be fetched.
+    std::vector<Message> messages;
+    // Bytes behind these that Take did not make: nobody knows what was there.
+    size_t unread = 0;
+  };
+  static Contents Read(const Message& batch);
+
+  // Throws UnfitPart for a batch of which so many bytes could not be read.
+  [[noreturn]] static void Refuse(const Message& batch, size_t unread);
+
+  // All that Take has put together; throws UnfitPart where there is anything else.
   static std::vector<Message> Split(const Message& batch);
 
  private:

@@ -79,8 +79,9 @@ void CheckBytes(const Message& message, int rule) {
 }  // namespace
 
 std::string Described(const Message& message) {
-  return "a " + NameOf(message.header.type) + " from number " + std::to_string(message.peer) + " " +
-         PlaceOf(message.header);
+  const bool is_batch = message.header.type == MessageType::kBatch;
+  return "a " + NameOf(message.header.type) + " from number " + std::to_string(message.peer) +
+         (is_batch ? "" : " " + PlaceOf(message.header));
 }
 
 bool Gate::Admits(const Message& message) {

@@ -15,7 +15,8 @@ struct Unfit : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Thrown for a part of a slice that does not fit those that have come, one of which is not right.
+// Thrown for a part of a slice that does not fit those that have come, one of which is not right,
+// or for a batch that breaks off.
 struct UnfitPart : Unfit {
   UnfitPart(const std::string& why, const Message& of) : Unfit(why), part(of) {}
   Message part;

@@ -185,10 +185,12 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
   // What may be kept for long is copied, so that its block of memory becomes free.
   if (!IsSlice(received)) received.payload = Kept(received);
   received.payload_is_ours |= !IsSlice(received);
+  size_t unread = 0;
   if (received.header.type == MessageType::kBatch) {
     if (received.header.credit > 0) TakeCredit(received.header.credit);
+    Batch::Contents inside = Batch::Read(received);
     size_t around = BytesOf(received);
-    for (Message& message : Batch::Split(received)) {
+    for (Message& message : inside.messages) {
       around -= BytesOf(message);
       if (message.place) Fetch(&message);
       if (gate_ != nullptr && !gate_->Admits(message)) {
@@ -199,10 +201,13 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
       message.payload = Buffer();  // its block is free before credit for it leaves
     }
     Count(&received_, MessageType::kBatch, around);
+    unread = inside.unread;
+    owed_ += unread;  // no less than messages there have taken of the window, but for places
   } else if (IsWhole(&received)) {
     act(received);
   }
   Acknowledge();
+  if (unread > 0) Batch::Refuse(received, unread);
 }
 
 void Link::TakeRefused(const Message& refused) {

@@ -83,8 +83,8 @@ class Link {
   // To be called with everything that the peer sent and the gate admits, by one thread. Answers
   // what concerns the link alone, and calls `act` with every message that is now whole. Then sends
   // the credit that no answer has carried, once it is enough to be worth a message and unless data
-  // that waits may carry it. Throws Unfit for parts that do not fit each other, and what `act`
-  // throws.
+  // that waits may carry it. Throws Unfit for parts that do not fit each other and, after all else,
+  // for a batch that cannot be read to its end; and what `act` throws.
   void Receive(Message received, const std::function<void(const Message&)>& act);
 
   // To be called, by the same thread, with what the gate has refused. Where a process of the job

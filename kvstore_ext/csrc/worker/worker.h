@@ -234,6 +234,7 @@ class Worker {
   void GiveSigns();
   bool LosesServers(std::string* which);
   std::string WhatOf(const std::set<int>& lost);
+  std::string UnreadBatch();
   std::string Overdue(Key* key);
   std::string Unanswered(double seconds);
   std::string Unanswered(Key* key, double seconds, std::set<int>* servers);

@@ -1,6 +1,7 @@
 // A worker's limits: what it waits for, how long, and who is named then (worker.h).
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "support/clock.h"
 #include "support/ranks.h"
@@ -17,7 +18,8 @@ void Worker::CheckDeadlines() {
     if (!lost.empty()) Abort(lost);
     return;
   }
-  const std::string unread = Unread();
+  std::string unread = Unread();
+  if (unread.empty()) unread = UnreadBatch();
   if (!unread.empty()) return Abort(Named(unread));
   const double patience = options_.limits.patience;
   for (Key* key : Keys()) {
@@ -35,6 +37,27 @@ void Worker::CheckDeadlines() {
   if (unanswered.empty()) return;
   noticed_ = Now();
   Say(unanswered + ", for " + Seconds(std::floor(notice)) + options_.limits.Prospect());
+}
+
+// An operation, or a question, waits for a server that has sent a batch which cannot be read to its
+// end, after that has begun: what it waits for may have been in there. Cores of Slim-DP are told
+// before.
+std::string Worker::UnreadBatch() {
+  return unreadable_.OverdueBatch(
+      options_.limits.silence, [this](int server, double came) -> std::optional<double> {
+        for (Key* key : Keys()) {
+          std::lock_guard<std::mutex> lock(key->mutex);
+          if (!key->busy || key->AwaitedServers().count(server) == 0) continue;
+          const bool for_cores = !key->admitted && key->codec->awaited().empty();
+          if (key->since <= came || for_cores) return key->since;
+        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (const auto& [question, asked] : asked_) {
+          const bool waits = asked.server == server && answers_.count(question) == 0;
+          if (waits && asked.since <= came) return asked.since;
+        }
+        return std::nullopt;
+      });
 }
 
 void Worker::GiveSigns() {
