@@ -2,15 +2,20 @@
 // server knows.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <deque>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cluster.h"
+#include "forged.h"
 #include "keys/gradient_codec.h"
 #include "keys/plain_codec.h"
 
@@ -134,6 +139,55 @@ TEST(Operations, OneThatCannotBeginEndsOnceHoweverLittleCanBeSent) {
   EXPECT_NO_THROW(worker.Start(std::move(operation)));
   worker.Hush();
   EXPECT_EQ(ends, std::vector<std::string>{"worker 1: key 0 cannot be sent: there is no way"});
+}
+
+// What is queued, or left to the network, is read after the operation whose answers were forged.
+TEST(Operations, WhatIsToLeaveKeepsItsMemoryWhoeverAnswers) {
+  constexpr size_t kMany = 400000;  // of several slices
+  std::mutex mutex;
+  bool sending = true;
+  std::vector<Message> held;  // as ZeroMQ does, whose thread sends them
+  ClusterOptions options;
+  options.servers = 1;
+  options.damage = [&](Message* message) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (sending && message->header.type == MessageType::kPush) held.push_back(*message);
+  };
+  auto input = std::make_shared<std::vector<float>>(kMany, 1.0F);
+  const std::weak_ptr<std::vector<float>> memory = input;
+  std::vector<float> output(kMany);
+  Cluster cluster(options);
+  cluster.Join({kMany});
+  cluster.OnEveryWorker([](int, Worker* worker) {
+    std::vector<float> values(kMany, 1.0F);
+    EXPECT_EQ(Exchange(worker, 0, values, &values), "");
+  });
+  std::promise<std::string> ended;
+  Operation operation;
+  operation.key = 0;
+  operation.kind = Operation::Kind::kPush;
+  operation.input = reinterpret_cast<const char*>(input->data());
+  operation.owner = input;
+  operation.output = reinterpret_cast<char*>(output.data());
+  operation.done = [&ended](const std::string& error) { ended.set_value(error); };
+  cluster.worker(0).Start(std::move(operation));
+  for (const Slice& slice : cluster.worker(0).Slices(0)) {
+    Message result = With(Of(MessageType::kResult, 0, 1), slice.length * sizeof(float));
+    result.header.slice = slice.index;
+    cluster.ForgeFromServer(0, 0, result);
+  }
+  EXPECT_EQ(ended.get_future().get(), "");
+  input.reset();
+  EXPECT_FALSE(memory.expired());
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    sending = false;
+    held.clear();
+  }
+  for (int i = 0; i < 2000 && !memory.expired(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(memory.expired()) << "once all has left";
 }
 
 TEST(Declarations, AMethodThatAServerDoesNotKnowEndsTheJobAndLeavesTheServerWhole) {

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <deque>
+#include <memory>
 
 #include "by_hand.h"
 #include "keys.h"
@@ -23,7 +24,8 @@ constexpr uint64_t kPlenty = 1000000;  // bytes of credit
 
 struct Key {
   KeyKind kind;
-  std::vector<float> input, output;  // of float64 the bits
+  std::shared_ptr<std::vector<float>> input;  // of float64 the bits, as of the output
+  std::vector<float> output;
   std::atomic<bool> busy{false};
 };
 
@@ -73,7 +75,7 @@ class Job {
     key.kind = kKinds[input_->Below(kKindCount)];
     size_t elements = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
     if (id == 0 && has_large_key_) elements = kLarge;
-    key.input.assign(2 * elements, 0.5F);
+    key.input = std::make_shared<std::vector<float>>(2 * elements, 0.5F);
     key.output.assign(2 * elements, 0);
     worker_.Declare(id, Declared(key.kind, elements), CodecOf(key.kind, elements));
   }
@@ -102,10 +104,15 @@ class Job {
     // Nothing can be pulled before.
     if (worker_.RoundsOf(id) == 0 && choice == 0) operation.kind = Operation::Kind::kPush;
     const bool keeps = choice == 1 && !IsSlim(key.kind);
-    operation.input = reinterpret_cast<const char*>(key.input.data());
+    operation.input = reinterpret_cast<const char*>(key.input->data());
+    operation.owner = key.input;
     operation.output = keeps ? nullptr : reinterpret_cast<char*>(key.output.data());
     operation.plain = choice == 2;
-    operation.done = [&key](const std::string&) { key.busy = false; };
+    operation.done = [&key](const std::string& error) {
+      // Who has the result may do without the input, whatever of it is still to leave.
+      if (error.empty()) key.input = std::make_shared<std::vector<float>>(*key.input);
+      key.busy = false;
+    };
     worker_.Start(std::move(operation));
   }
 

@@ -68,7 +68,7 @@ class Array {
 struct Call {
   std::shared_ptr<Worker> worker;
   Operation operation;
-  Array input;
+  std::shared_ptr<Array> input;
   Array output;
 };
 
@@ -89,12 +89,13 @@ void Begin(void*, void* on_complete, void* param) {
   Call* call = static_cast<Call*>(param);
   try {
     Operation operation = std::move(call->operation);
-    operation.input = call->input.Data();
+    operation.input = call->input->Data();
+    operation.owner = call->input;
     operation.output = call->output.Data();
     operation.done = [complete, call](const std::string& error) {
       // Somebody may still read what a failed operation has sent: it goes out without a copy.
       if (!error.empty()) {
-        call->input.Abandon();
+        call->input->Abandon();
         call->output.Abandon();  // a result may be on its way into it
       }
       End(complete, error);
@@ -114,7 +115,8 @@ void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHa
   const int priority = operation.priority;
   operation.pushed = Now();
   auto call = std::unique_ptr<Call>(
-      new Call{std::move(worker), std::move(operation), Array(input), Array(output)});
+      new Call{std::move(worker), std::move(operation), std::make_shared<Array>(input),
+               Array(output)});
   // The input too is declared as written: it may have to be brought into the usual layout.
   NDArrayHandle writes[3] = {turn, input, output};
   int count = 1;

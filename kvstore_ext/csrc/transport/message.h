@@ -121,6 +121,8 @@ struct Message {
   // may lie in memory that the peer has, too, and wants to use again: who keeps them for longer
   // than a round copies them (Kept).
   bool payload_is_ours = false;
+  // Of what is sent: somebody else writes into these bytes once the peer has answered.
+  bool payload_is_borrowed = false;
 };
 
 // The payload, to be kept for long.

@@ -70,7 +70,7 @@ void PsLiteTransport::Send(const Message& message) {
     out.meta.body.append(reinterpret_cast<const char*>(&*place), sizeof(Place));
   } else if (message.payload.data != nullptr) {
     Buffer payload = message.payload;
-    if (copies_ && payload.data.use_count() == 0) payload = payload.Copy();
+    if (copies_ && message.payload_is_borrowed) payload = payload.Copy();
     out.meta.data_type = {1};  // bytes
     out.meta.data_size = static_cast<int>(payload.size);
     out.data.push_back(std::move(payload));

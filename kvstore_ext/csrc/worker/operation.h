@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace kvstore_ext {
@@ -19,6 +20,8 @@ struct Operation {
   const char* input = nullptr;  // the key's elements; stays valid and unchanged until `done`, and
                                 // valid for ever if that tells of a failure
   char* output = nullptr;       // likewise; may be the input
+  std::shared_ptr<void> owner;  // of the input's memory, if it has one. What is to leave keeps it:
+                                // whoever forges the answer could end the operation before
   int priority = 0;             // the caller's, used until the order is learned
   bool plain = false;           // not compressed this time, whatever the key's codec
   int root = 0;                 // of a kBroadcast: the worker whose input goes to all others

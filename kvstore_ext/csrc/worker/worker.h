@@ -210,7 +210,7 @@ class Worker {
   void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
   void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
-  void NoteLeft(const Round& round, const Slice& slice);
+  std::shared_ptr<void> NoteLeft(const Round& round, const Slice& slice);
   Buffer PayloadOf(const Round& round, const Slice& slice);
   void OnResult(const Message& message);
   static bool Awaits(const Key& key, const Header& header);

@@ -155,15 +155,23 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
     recorder_.Record(EventOf(EventKind::kQueued, message));
   }
   if (round.number > 0) statistics_.Queued(round.key->id, slice.index);
-  NoteLeft(round, slice);
+  const std::shared_ptr<void> owner = NoteLeft(round, slice);
+  Buffer& payload = message.payload;
+  if (payload.data != nullptr && payload.data.use_count() == 0) {  // the input itself
+    payload.data = std::shared_ptr<char>(owner, payload.data.get());
+    message.payload_is_borrowed = true;
+  }
   links_[slice.server]->Send(std::move(message));
 }
 
 // Before it leaves, since the answer may come at once. Until then there is none: an operation must
-// not end while its input is being read.
-void Worker::NoteLeft(const Round& round, const Slice& slice) {
-  std::lock_guard<std::mutex> lock(round.key->mutex);
-  if (round.key->IsLast(round.number)) round.key->left[slice.index] = true;
+// not end while its input is being encoded. Returns the input's owner.
+std::shared_ptr<void> Worker::NoteLeft(const Round& round, const Slice& slice) {
+  Key* key = round.key;
+  std::lock_guard<std::mutex> lock(key->mutex);
+  if (!key->IsLast(round.number)) return nullptr;
+  key->left[slice.index] = true;
+  return key->operation.owner;
 }
 
 Buffer Worker::PayloadOf(const Round& round, const Slice& slice) {
