@@ -2,6 +2,7 @@
 #include "worker/worker.h"
 
 #include <array>
+#include <exception>
 
 #include "bindings/bindings.h"
 #include "engine/engine.h"
@@ -100,10 +101,15 @@ void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
           [](std::shared_ptr<Worker> self, uintptr_t array, uint64_t number,
              const std::string& what) {
             self->stock().AwaitGradient();
-            RunAfter({ToHandle(array)}, [self, number, what](bool computed) {
+            try {
+              RunAfter({ToHandle(array)}, [self, number, what](bool computed) {
+                self->stock().GradientEnded();
+                if (computed) self->MeetSparse(number, what);
+              });
+            } catch (const std::exception&) {  // nobody else will say that it has ended
               self->stock().GradientEnded();
-              if (computed) self->MeetSparse(number, what);
-            });
+              throw;
+            }
           },
           py::arg("array"), py::arg("number"), py::arg("what"), WithoutGil())
       .def("meet_sparse", &Worker::MeetSparse, WithoutGil())
@@ -112,8 +118,13 @@ void BindMeetings(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
           [](std::shared_ptr<Worker> self, uintptr_t array, const std::string& what,
              const std::vector<int64_t>& bytes) {
             const int number = self->BeginPull(what, bytes);
-            RunAfter({ToHandle(array)},
-                     [self, number, bytes](bool) { self->EndPull(number, bytes); });
+            try {
+              RunAfter({ToHandle(array)},
+                       [self, number, bytes](bool) { self->EndPull(number, bytes); });
+            } catch (const std::exception&) {  // as above
+              self->EndPull(number, bytes);
+              throw;
+            }
           },
           py::arg("array"), py::arg("what"), py::arg("bytes"), WithoutGil())
       .def("stock_leaves", &Worker::StockLeaves, py::arg("bytes"), WithoutGil())
