@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <exception>
 #include <future>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "one_end.h"
@@ -197,6 +199,26 @@ TEST(LinkWithASender, SendsWhatIsAloneAtOnceAndMoreTogether) {
   const Message batch = wire->TakeFirst();
   EXPECT_EQ(Batch::Split(batch).size(), 3U);
   EXPECT_TRUE(wire->empty());
+  sender.Stop();
+}
+
+// As ps-lite where it finds no way to a peer.
+class NoWay : public HeldMessages {
+ public:
+  void Send(const Message& message) override {
+    if (!empty()) throw std::runtime_error("there is no way");
+    HeldMessages::Send(message);
+  }
+};
+
+TEST(LinkWithASender, TellsWhatTheSenderCannotSend) {
+  std::promise<std::string> told;
+  TaskThreads sender(1, [&told](const std::exception& error) { told.set_value(error.what()); });
+  Link link(std::make_shared<NoWay>(), kPeer, nullptr, nullptr, &sender);
+  link.SetWindow({100000, 100000});
+  link.Send(Push(0, 4000));
+  link.Send(Push(1, 100));
+  EXPECT_EQ(told.get_future().get(), "there is no way");
   sender.Stop();
 }
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
 #include <thread>
 
 #include "cluster.h"
@@ -41,6 +44,35 @@ TEST(Limits, ASilentServerIsDead) {
   EXPECT_NE(reason.find(": no sign of life from server 1, within 0.5 s (server 1 on "),
             std::string::npos)
       << reason;
+}
+
+// The last rank's signs of life, which there is in one role alone, find no way once it is lost.
+ClusterOptions WithoutWay(int workers, int servers, const std::atomic<bool>* lost) {
+  ClusterOptions options;
+  options.workers = workers;
+  options.servers = servers;
+  options.damage = [lost, last = std::max(workers, servers) - 1](Message* message) {
+    const bool is_sign = message->header.type == MessageType::kCredit;
+    if (*lost && is_sign && message->peer == last) throw std::runtime_error("there is no way");
+  };
+  return options;
+}
+
+TEST(Limits, AWorkersSignOfLifeThatCannotBeSentEndsTheJob) {
+  std::atomic<bool> lost{false};
+  Cluster cluster(WithoutWay(3, 2, &lost));
+  cluster.Join({});
+  lost = true;
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20), "worker 2: there is no way");
+}
+
+TEST(Limits, AServersSignOfLifeThatCannotBeSentEndsTheJob) {
+  std::atomic<bool> lost{false};
+  Cluster cluster(WithoutWay(1, 2, &lost));
+  cluster.Join({});
+  lost = true;
+  // It has not been told its rank.
+  EXPECT_EQ(cluster.server(1).AwaitFailure(20), "server 0: there is no way");
 }
 
 TEST(Limits, WhoLosesSeveralNamesThemTogether) {

@@ -16,11 +16,11 @@ std::map<const Watchdog*, std::function<void()>> checks;
 
 }  // namespace
 
-TaskThreads::TaskThreads(int) {
+TaskThreads::TaskThreads(int, Failed failed) : failed_(std::move(failed)) {
   tasks[this] = [this] {
     Task task;
     if (!tasks_.TryPop(&task)) return false;
-    task();
+    Do(task);
     return true;
   };
 }

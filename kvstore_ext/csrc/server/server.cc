@@ -43,7 +43,13 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
       Abort(Named(error.what()));
     }
   });
-  watchdog_.Start(options_.limits.Interval(), [this] { CheckDeadlines(); });
+  watchdog_.Start(options_.limits.Interval(), [this] {
+    try {
+      CheckDeadlines();
+    } catch (const std::exception& error) {  // as where ps-lite finds no way to send
+      Abort(Named(error.what()));
+    }
+  });
 }
 
 Server::~Server() { Stop(); }
@@ -235,9 +241,9 @@ void Server::Abort(const std::string& reason) {
   }
   for (auto& link : links_) link->Close();
   const Message message = ControlMessage(MessageType::kAbort, reason);
-  for (int worker : greeted) links_[worker]->SendControl(message);
+  for (int worker : greeted) Attempt([&] { links_[worker]->SendControl(message); });
   // Before anybody has come, ps-lite may not have a connection to the scheduler either.
-  if (!greeted.empty()) scheduler_.Send(message);
+  if (!greeted.empty()) Attempt([&] { scheduler_.Send(message); });
   updates_.Close();
   questions_.Close();
   for (const auto& method : options_.methods) method.second->End(reason);

@@ -291,9 +291,10 @@ class Server {
   SparseRounds sparse_;                   // of server 0
   std::vector<WorkerProgress> progress_;  // what is missing is not in it
 
-  Awake awake_;            // the watchdog's
-  TaskThreads sender_{1};  // the links'
-  Watchdog watchdog_;      // last: its thread uses all of the above
+  Awake awake_;  // the watchdog's
+  // The links'.
+  TaskThreads sender_{1, [this](const std::exception& error) { Abort(Named(error.what())); }};
+  Watchdog watchdog_;  // last: its thread uses all of the above
 };
 
 }  // namespace kvstore_ext

@@ -4,7 +4,7 @@
 
 namespace kvstore_ext {
 
-TaskThreads::TaskThreads(int count) {
+TaskThreads::TaskThreads(int count, Failed failed) : failed_(std::move(failed)) {
   for (int i = 0; i < count; ++i) threads_.emplace_back([this] { RunTasks(); });
 }
 
@@ -20,7 +20,7 @@ void TaskThreads::Stop() {
 void TaskThreads::RunTasks() {
   Task task;
   while (tasks_.Pop(&task)) {
-    task();
+    Do(task);
     task = nullptr;  // what it keeps alive may be large
   }
 }

@@ -1,6 +1,7 @@
 // Threads that work off tasks by priority, so that a large key holds nobody up who is more urgent.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -10,15 +11,17 @@
 
 namespace kvstore_ext {
 
-// Thread-safe. Tasks must not throw.
+// Thread-safe.
 class TaskThreads {
  public:
   using Task = std::function<void()>;
+  using Failed = std::function<void(const std::exception&)>;
 
   // Below that of every key.
   static constexpr int kLast = std::numeric_limits<int>::min();
 
-  explicit TaskThreads(int count);
+  // `failed` hears of what a task throws; without it tasks must not throw.
+  explicit TaskThreads(int count, Failed failed = nullptr);
   ~TaskThreads() { Stop(); }
 
   // Runs a task after those of higher priority; never once this has been stopped.
@@ -30,8 +33,18 @@ class TaskThreads {
  private:
   void RunTasks();
 
+  void Do(const Task& task) const {
+    if (failed_ == nullptr) return task();
+    try {
+      task();
+    } catch (const std::exception& error) {
+      failed_(error);
+    }
+  }
+
+  const Failed failed_;
   SendQueue<Task> tasks_;
-  std::vector<std::thread> threads_;  // last: they use the queue
+  std::vector<std::thread> threads_;  // last: they use the above
 };
 
 }  // namespace kvstore_ext

@@ -306,9 +306,10 @@ class Worker {
   std::deque<Demand> demands_;             // of an idle worker
   std::map<int, Resumption> resumptions_;  // by server, since the worker is idle
 
-  Awake awake_;            // the watchdog's
-  TaskThreads sender_{1};  // the links'; these use all of the above
-  TaskThreads tasks_;      // encode slices and write results; these as well, and so does
+  Awake awake_;  // the watchdog's
+  // The links'; these use all of the above.
+  TaskThreads sender_{1, [this](const std::exception& error) { Abort(Named(error.what())); }};
+  TaskThreads tasks_;  // encode slices and write results; these as well, and so does
   Watchdog watchdog_;
 };
 
