@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -36,6 +37,11 @@ struct Buffer {
     Buffer copy = Allocate(size);
     if (size > 0) std::memcpy(copy.data.get(), data.get(), size);
     return copy;
+  }
+
+  // The same bytes where numbers of any type can be read: there, or in memory of their own.
+  Buffer Aligned() const {
+    return reinterpret_cast<uintptr_t>(data.get()) % alignof(double) == 0 ? *this : Copy();
   }
 
   // Memory that somebody else keeps alive until the message has been received.

@@ -109,7 +109,9 @@ void PsLiteTransport::Receive(const ps::Message& received) const {
   }
   message.text = body.substr(begin);
   if (!received.data.empty()) {
-    message.payload = received.data.front();
+    // ZeroMQ leaves a message of less than 8 KiB that is not encrypted where it was read from the
+    // socket: at any address.
+    message.payload = received.data.front().Aligned();
     message.payload_is_ours = true;
   }
   handler_(std::move(message));
