@@ -22,9 +22,7 @@ TEST(Buffer, IsCopiedUnlessNumbersMayLieThere) {
   }
 }
 
-TEST(Buffer, OfNothingIsLeftAsItIs) {
-  EXPECT_TRUE(Buffer().Aligned().data == nullptr);
-}
+TEST(Buffer, OfNothingIsLeftAsItIs) { EXPECT_TRUE(Buffer().Aligned().data == nullptr); }
 
 }  // namespace
 }  // namespace kvstore_ext

@@ -60,10 +60,10 @@ TEST(Window, RefusesATextThatIsNone) {
   EXPECT_THROW(Window::Unpack(Window{0, 1}.Pack()), std::invalid_argument);
 }
 
-TEST(WindowEstimator, AdmitsOnePartBeforeAnythingIsKnown) {
-  const Window one_part = {kPart, kPart};
-  EXPECT_EQ(WindowEstimator(kSlice, 1, Ignore).advice(), one_part);
-  EXPECT_EQ(WindowEstimator::Initial(kSlice, 0), one_part);
+TEST(WindowEstimator, AdmitsTwoPartsBeforeAnythingIsKnown) {
+  const Window two_parts = {kPart, 2 * kPart};
+  EXPECT_EQ(WindowEstimator(kSlice, 1, Ignore).advice(), two_parts);
+  EXPECT_EQ(WindowEstimator::Initial(kSlice, 0), two_parts);
 }
 
 TEST(WindowEstimator, LearnsNothingFromPeersThatAreLeftOut) {
@@ -94,14 +94,14 @@ TEST(WindowEstimator, KeepsAFixedWindowAndSlicesWhole) {
 
 TEST(WindowEstimator, LeavesSlicesSmallerThanAPartWhole) {
   for (const size_t slice_bytes : {size_t{8}, kPart, 2 * kPart - 1}) {
-    const Window whole = {slice_bytes, slice_bytes};
+    const Window whole = {slice_bytes, 2 * slice_bytes};
     EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), whole);
   }
 }
 
 class OnLayers : public testing::TestWithParam<bool> {};
 
-TEST_P(OnLayers, ASlowNearLinkThatIsAloneGetsTwoParts) {
+TEST_P(OnLayers, ASlowNearLinkGetsTwoParts) {
   SimulatedLink link(kNear, kSlice);
   link.Train(Layers(GetParam()));
   EXPECT_EQ(link.advice().bytes, 2 * kPart);
@@ -214,16 +214,9 @@ Window AdviceBeside(double seconds, size_t bytes, double seconds_of_others) {
   return estimator.advice();
 }
 
-TEST(WindowEstimator, GivesSlowNearLinksBesideOthersOnePart) {
-  const Window one_part = {kPart, kPart};
-  EXPECT_EQ(AdviceBeside(kNear.round_trip, kPart, kNear.round_trip), one_part);
-}
-
-TEST(WindowEstimator, GivesALinkToAServerOfManyWorkersOnePart) {
-  const Window one_part = {kPart, kPart};
-  WindowEstimator estimator(kSlice, 1, Ignore, 3);
-  estimator.RoundTrip(0, kNear.round_trip);
-  EXPECT_EQ(estimator.advice(), one_part);
+TEST(WindowEstimator, GivesSlowNearLinksBesideOthersTwoParts) {
+  const Window two_parts = {kPart, 2 * kPart};
+  EXPECT_EQ(AdviceBeside(kNear.round_trip, kPart, kNear.round_trip), two_parts);
 }
 
 TEST(WindowEstimator, DoesNotCountAPeerOnTheSameMachine) {

@@ -114,9 +114,8 @@ void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHa
                   NDArrayHandle output, NDArrayHandle turn) {
   const int priority = operation.priority;
   operation.pushed = Now();
-  auto call = std::unique_ptr<Call>(
-      new Call{std::move(worker), std::move(operation), std::make_shared<Array>(input),
-               Array(output)});
+  auto call = std::unique_ptr<Call>(new Call{std::move(worker), std::move(operation),
+                                             std::make_shared<Array>(input), Array(output)});
   // The input too is declared as written: it may have to be brought into the usual layout.
   NDArrayHandle writes[3] = {turn, input, output};
   int count = 1;
