@@ -86,13 +86,13 @@ TEST_F(Measured, AwaitsTheAnswerToItsPingAlone) {
 }
 
 TEST_F(Measured, DoesNotPingWhileTheLinkIsBusy) {
-  link_.Send(Push(1, 10000));
+  link_.Send(Push(1, 20000));
   EXPECT_EQ(CountPings(), 1U) << "it goes ahead";
   ReceivePong(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // no two pings are closer
   link_.Measure();
   EXPECT_EQ(CountPings(), 0U);
-  Receive(Credit(10000));
+  Receive(Credit(20000));
   link_.Measure();
   EXPECT_EQ(CountPings(), 1U);
 }

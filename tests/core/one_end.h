@@ -16,8 +16,11 @@ using Keys = std::vector<uint64_t>;
 
 constexpr int kPeer = 3;
 
+// With a window of a single part, of which credit and batches are shares.
 class OneEnd : public testing::Test {
  protected:
+  OneEnd() { link_.SetWindow({kLeastPart, kLeastPart}); }
+
   // Takes what has left: the keys of messages with data, in order.
   Keys TakeKeys() {
     Keys keys;
