@@ -16,7 +16,7 @@ TABLES = {
     "What is promised, and against whom": 9,
     "Attacks": 13,
     "Without a key": 7,
-    "What cannot be read": 7,
+    "What cannot be read": 10,
 }
 # `tests/security/test_attacks.py::test_...`, or `tests/core/gate_test.cc::Gate.AServerRefuses...`.
 TEST = re.compile(r"`(tests/[^`\s:]+)::([^`\s]+)`")

@@ -73,12 +73,12 @@ import numpy as np
 from mxnet import autograd, gluon
 
 
-def train(make_batches):
+def train(batches):
     network = gluon.nn.Dense(1, use_bias=False, in_units=3)
     network.initialize(mx.init.One())
     rate = {"learning_rate": 1.0}
     trainer = gluon.Trainer(network.collect_params(), "sgd", rate, kvstore="p3")
-    for step, batch in enumerate(make_batches(4)):
+    for step, batch in enumerate(batches):
         if step == 2 and trainer._kvstore.rank == 0:
             gc.collect()  # the store of the network before
         with autograd.record():
@@ -98,8 +98,8 @@ def own(batches):
 
 
 gc.disable()
-for make_batches in (loader, loader, own, own):
-    train(make_batches)
+for batches in [loader(4), loader(4), own(4), own(4)]:  # a DataLoader collects when it is made
+    train(batches)
 """
 
 
