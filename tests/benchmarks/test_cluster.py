@@ -101,6 +101,17 @@ def test_no_host_has_to_ask_for_another() -> None:
             assert {each["dst"] for each in known} == others
 
 
+def test_tcp_is_that_of_a_network() -> None:
+    with Cluster(hosts=2) as cluster:
+        for host in (*cluster.hosts, cluster.switch):
+            show = [*host.within, "ip", "route", "show", "10.77.0.0/24"]
+            routes = subprocess.run(show, capture_output=True, check=True, text=True).stdout
+            assert routes.count("\n") == 1
+            assert " congctl cubic" in routes
+            read = [*host.within, "cat", "/proc/sys/net/ipv4/tcp_reordering"]
+            assert subprocess.run(read, capture_output=True, check=True).stdout == b"300\n"
+
+
 def test_a_host_is_cut_off_and_brought_back() -> None:
     with Cluster(2, Link(send=20)) as cluster:
         receiver = start_sending(cluster)
