@@ -118,8 +118,8 @@ class Cluster:
             f"link add bridge address {self.switch.hardware_address} type bridge",
             f"addr add {self.switch.address}/24 dev bridge",
         ]
-        routes = namespaces.routes("bridge", self.switch.address)
-        namespaces.make(self.switch.namespace, [*bridge, "link set bridge up", *routes])
+        route = namespaces.route("bridge", self.switch.address)
+        namespaces.make(self.switch.namespace, [*bridge, "link set bridge up", route])
         for number, link in enumerate(self._links):
             host = Host(f"host {number}", f"10.77.0.{number + 1}", claim.namespace(str(number)))
             self.hosts.append(host)
@@ -149,7 +149,7 @@ class Cluster:
                 f"peer name {port} netns {self.switch.namespace}",
                 f"addr add {host.address}/24 dev {INTERFACE}",
                 f"link set {INTERFACE} up",
-                *namespaces.routes(INTERFACE, host.address),
+                namespaces.route(INTERFACE, host.address),
             ],
         )
         namespaces.configure(self.switch.namespace, [f"link set {port} master bridge up"])

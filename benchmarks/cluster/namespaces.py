@@ -72,12 +72,13 @@ def configure(name: str, commands: Sequence[str]) -> None:
     _run("ip", "-n", name, "-batch", "-", text="\n".join(commands) + "\n")
 
 
-def routes(interface: str, address: str) -> List[str]:
-    """Commands of `ip` by which TCP's connections to the network of an address, up to its 24th bit,
-    are controlled alike on all machines: a namespace may not choose that for all of its own."""
+def route(interface: str, address: str) -> str:
+    """The command of `ip` by which TCP's connections to the network of an address, up to its 24th
+    bit, are controlled alike on all machines: a namespace may not choose that for all of its own.
+    """
     network = address.rpartition(".")[0] + ".0/24"
-    return [f"route replace {network} dev {interface} proto kernel scope link src {address} "
-            f"congctl {CONGESTION_CONTROL}"]
+    return (f"route replace {network} dev {interface} proto kernel scope link src {address} "
+            f"congctl {CONGESTION_CONTROL}")
 
 
 def shape(name: str, interface: str, megabits: float, delay: float = 0) -> None:

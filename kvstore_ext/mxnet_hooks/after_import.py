@@ -22,7 +22,7 @@ from .networks import (
     remembering_network,
 )
 from .reading import tell_of_reading
-from .saved_states import keeping_what_to_load, saving_whole
+from .saved_states import loading_states_last, saving_whole
 from .store_names import check_name, check_servers
 from .traced_blocks import TracedBlocks
 from .traced_executors import TracedExecutors
@@ -74,7 +74,7 @@ def adopt(store_class: type) -> None:
     mx.module.Module.init_optimizer = _introducing_module(
         _dividing_by_own_batch(mx.module.Module.init_optimizer, store_class), store_class
     )
-    mx.module.Module.init_optimizer = keeping_what_to_load(mx.module.Module.init_optimizer)
+    mx.module.Module.init_optimizer = loading_states_last(mx.module.Module.init_optimizer)
 
 
 def _let_traces_know_networks() -> None:
@@ -236,7 +236,6 @@ def _dividing_by_own_batch(init: Callable[..., None], store_class: Any) -> Calla
 def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
         had = [getattr(module, name, None) for name in ("_optimizer", "_kvstore")]
-        file, module._preload_opt_states = module._preload_opt_states, None
         init(module, *arguments, **named)
         store: Any = module._kvstore
         # A script may give an optimizer to one store after the other.
@@ -248,7 +247,5 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
             if not module._update_on_kvstore:
                 store.adopt_optimizer(module._optimizer)
                 module._updater = CarryingUpdater(module._optimizer, store.method)
-        if file is not None:
-            module.load_optimizer_states(file)
 
     return init_optimizer

@@ -23,14 +23,17 @@ def saving_whole(save: Callable[..., None], store_class: Any) -> Callable[..., N
     return save_states
 
 
-def keeping_what_to_load(init: Callable[..., None]) -> Callable[..., None]:
-    """Module.init_optimizer, which loads the states of a checkpoint: where it fails, they are still
-    to be loaded by the next call, as with MXNet."""
+def loading_states_last(init: Callable[..., None]) -> Callable[..., None]:
+    """Module.init_optimizer, which loads the states of a checkpoint: once all else is done, so that
+    the updater that a store gives a Module has them. Where it fails, they are still to be loaded by
+    the next call, as with MXNet."""
 
     def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
-        file = module._preload_opt_states
+        file, module._preload_opt_states = module._preload_opt_states, None
         try:
             init(module, *arguments, **named)
+            if file is not None:
+                module.load_optimizer_states(file)
         except BaseException:
             module._preload_opt_states = file
             raise

@@ -35,10 +35,11 @@ def multipliers(optimizer: mx.optimizer.Optimizer) -> Multipliers:
 def with_names(optimizer: mx.optimizer.Optimizer, table: str) -> Dict[Any, float]:
     """Its lr_mult or wd_mult, in which what is told of a parameter by its index stands under its
     name, too: a key that is a word, as all of Module's are, is looked up as that. What is told by
-    the index goes first, as MXNet has it."""
-    factors, names = getattr(optimizer, table), optimizer.idx2name
+    the index goes first, as MXNet has it. Where nothing is, it is the table itself."""
+    factors: Dict[Any, float] = getattr(optimizer, table)
+    names = optimizer.idx2name
     if names.keys().isdisjoint(factors):
-        return dict(factors)
+        return factors
     by_index = {name: factors[index] for index, name in names.items() if index in factors}
     return {**factors, **by_index}
 
@@ -198,5 +199,5 @@ def _attributes(
     if scheduled is not None:
         found["lr"] = scheduled
     for table in _TABLES:
-        found[table] = with_names(optimizer, table)
+        found[table] = dict(with_names(optimizer, table))
     return found

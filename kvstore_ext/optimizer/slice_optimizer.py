@@ -28,8 +28,8 @@ def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimize
     """A shallow copy, with the learning rate that the schedule has come to, and multipliers under
     names, too."""
     bare = copy.copy(optimizer)
-    bare.lr_mult = with_names(optimizer, "lr_mult")
-    bare.wd_mult = with_names(optimizer, "wd_mult")
+    bare.lr_mult = dict(with_names(optimizer, "lr_mult"))
+    bare.wd_mult = dict(with_names(optimizer, "wd_mult"))
     if bare.lr_scheduler is not None:
         bare.lr = bare.lr_scheduler(bare.num_update)
         bare.lr_scheduler = None

@@ -175,16 +175,22 @@ def a_key_that_turns_sparse_at_once_keeps_a_loaded_state(_: KVStore) -> None:
     store.close()
 
 
-def damaged_states_are_refused_where_a_trainer_updates(_: KVStore) -> None:
-    store = mx.kv.create("terngrad")
+def trained(store: KVStore, updates: bool) -> gluon.Trainer:
+    """A Trainer, with momentum, that has made a step; the store updates, or the worker."""
     weight = gluon.Parameter("weight", shape=(30,), init="zeros")
     weight.initialize()
     options = {"learning_rate": 0.5, "momentum": 0.5}
-    trainer = gluon.Trainer([weight], "sgd", options, store, update_on_kvstore=False)
+    trainer = gluon.Trainer([weight], "sgd", options, store, update_on_kvstore=updates)
     with autograd.record():
         loss = weight.data().sum()
     loss.backward()
     trainer.step(1)
+    return trainer
+
+
+def damaged_states_are_refused_where_a_trainer_updates(_: KVStore) -> None:
+    store = mx.kv.create("terngrad")
+    trainer = trained(store, updates=False)
     with file_of(store) as file:
         trainer.save_states(file)
         whole = Path(file).read_bytes()
@@ -241,14 +247,7 @@ def check_failed_save(store: KVStore, save: Callable[[str], None], updater: Any)
 def a_save_that_fails_leaves_the_file_that_was_there(p3: KVStore) -> None:
     for name, on_store in (("p3", True), ("terngrad", False)):
         store = mx.kv.create(name)
-        weight = gluon.Parameter("weight", shape=(30,), init="zeros")
-        weight.initialize()
-        options = {"learning_rate": 0.5, "momentum": 0.5}
-        trainer = gluon.Trainer([weight], "sgd", options, store, update_on_kvstore=on_store)
-        with autograd.record():
-            loss = weight.data().sum()
-        loss.backward()
-        trainer.step(1)
+        trainer = trained(store, updates=on_store)
         updater = store._updater if on_store else trainer._updaters[0]
         check_failed_save(store, trainer.save_states, updater)
         store.barrier()
