@@ -24,8 +24,9 @@ _BURST_BYTES = 128 * 1024
 _QUEUE_BYTES = 4 << 20  # what a link holds before it drops
 
 # Packets that one processor of this machine takes in overtake those of another, as in no network,
-# and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly.
-_PATIENCE = {"tcp_reordering": 300, "tcp_recovery": 0}
+# and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly. And where
+# all is slowed down, so are pauses: TCP would forget in each how fast it may send.
+_PATIENCE = {"tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0}
 
 
 class ClusterError(Exception):

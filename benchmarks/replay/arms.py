@@ -106,7 +106,7 @@ class Arm:
     apart: bool = False
     models: Optional[ModelRounds] = None
     share: float = 1.0
-    version: int = 1
+    version: int = 2
 
     @property
     def has_servers(self) -> bool:
@@ -167,12 +167,12 @@ ARMS: Dict[str, Arm] = {
     # As by ec_dnn.Method, whose defaults are rounds of more steps: four batches a worker.
     "ec_dnn": Arm("EC-DNN, every 8 steps", OURS, "p3", models=ModelRounds(8, 1, 4, 3), share=0.5),
     # Peers' second version: links without BBR, and MXNet's sends wait no longer for the replay's.
-    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync", version=2),
+    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync", version=3),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
                           compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53,
-                          version=2),
-    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3, version=2),
-    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod", version=2),
+                          version=3),
+    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3, version=3),
+    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod", version=3),
 }
 
 

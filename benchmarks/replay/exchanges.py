@@ -7,6 +7,8 @@ from typing import Any, Dict, Optional
 
 import mxnet as mx
 
+from benchmarks.replay.waits import Update
+
 LEARNING_RATE = 0.01
 
 
@@ -39,7 +41,7 @@ class StoreExchange:
     momentum : float
         Of the store's optimizer.
     trains : bool
-        Workers update weights, which is computing, not communication.
+        Workers update weights.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class StoreExchange:
     ) -> None:
         self._store = mx.kv.create(name)
         self._updates, self._apart, self._trains = updates, apart, trains
+        self._update = Update()
         self._weights: Dict[int, mx.nd.NDArray] = {}
         if compression:
             self._store.set_gradient_compression(json.loads(compression))
@@ -93,7 +96,7 @@ class StoreExchange:
         else:
             self._store.pushpull(key, gradient, out=out, priority=-key)
         if self._trains and not self._updates:
-            mx.nd.sgd_update(weight, total, lr=LEARNING_RATE, out=weight)
+            self._update.push([total], [weight])
 
     def barrier(self) -> None:
         """Waits until all workers have come to it."""
@@ -120,6 +123,7 @@ class HorovodExchange:
 
         hvd.init()
         self._hvd: Any = hvd
+        self._update = Update()
         self.rank = hvd.rank()
 
     def begin(self, key: int, weight: mx.nd.NDArray) -> None:
@@ -135,4 +139,4 @@ class HorovodExchange:
     ) -> None:
         """Updates a weight by the sum of all workers' gradients; returns at once."""
         self._hvd.allreduce_(gradient, average=False, name=str(key), priority=-key)
-        mx.nd.sgd_update(weight, gradient, lr=LEARNING_RATE, out=weight)
+        self._update.push([gradient], [weight])

@@ -80,8 +80,8 @@ class Run:
     def key(self) -> str:
         """What makes it the same run as another."""
         content = digest(self.settings.trace)  # a file of the same name may have another one
-        changed = [ARMS[self.arm].version] if ARMS[self.arm].version > 1 else []
-        return json.dumps([self.arm, self.settings.described(), content, self.repeat, *changed])
+        version = ARMS[self.arm].version
+        return json.dumps([self.arm, self.settings.described(), content, self.repeat, version])
 
     @property
     def expected(self) -> float:

@@ -74,6 +74,20 @@ class Arrival(Operation):
         self.seconds = time.perf_counter()
 
 
+class Update(Operation):
+    """Of a weight by a sum, as the engine knows it: it reads one and writes the other.
+
+    It takes no time. A GPU takes a few milliseconds for all of a network. This machine's processors,
+    which play all GPUs, would be busy with it for seconds, in which nothing else of the replay goes on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_OF_ARRIVALS)
+
+    def _run(self, _context: Any, _parameter: Any) -> None:
+        pass
+
+
 class Device:
     """What the waits of a network have in common: until when it is busy."""
 

@@ -108,8 +108,11 @@ def test_tcp_is_that_of_a_network() -> None:
             routes = subprocess.run(show, capture_output=True, check=True, text=True).stdout
             assert routes.count("\n") == 1
             assert " congctl cubic" in routes
-            read = [*host.within, "cat", "/proc/sys/net/ipv4/tcp_reordering"]
-            assert subprocess.run(read, capture_output=True, check=True).stdout == b"300\n"
+            settings = [f"/proc/sys/net/ipv4/tcp_{name}"
+                        for name in ("reordering", "slow_start_after_idle")]
+            read = [*host.within, "cat", *settings]
+            assert subprocess.run(read, capture_output=True, check=True).stdout.split() == [
+                b"300", b"0"]
 
 
 def test_a_host_is_cut_off_and_brought_back() -> None:
