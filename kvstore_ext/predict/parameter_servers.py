@@ -30,7 +30,7 @@ class Window:
     bytes: int
 
 
-FIRST_WINDOW = Window(50_000, 50_000)
+FIRST_WINDOW = Window(200_000, 400_000)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """The window that the lane's estimator settles on (csrc/transport/window.h)."""
 from __future__ import annotations
 
+from math import ceil
+
 from .cluster import Cluster
 from .parameter_servers import Window
 
-_LEAST_PART = 50_000
+_LEAST_PART = 200_000
+_LEAST_PARTS = 2
 _PART_SECONDS = 0.0006
 _WAKE_UP = 0.0002
 _GROWTH = 1.1
@@ -22,13 +25,14 @@ def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
     slice_bytes : int
         Of a slice at most.
     """
-    peers = cluster.server_count * cluster.workers_per_host
-    if cluster.beside:
-        peers += cluster.workers * max(1, cluster.server_count // cluster.hosts)
-    rate = cluster.send / peers
+    own = max(1, cluster.server_count // cluster.hosts) if cluster.beside else 0
+    # Those of a host with itself have no part in its wire.
+    others = cluster.server_count - own
+    links = others * cluster.workers_per_host + own * (cluster.workers - cluster.workers_per_host)
+    rate = cluster.send / max(1, links)
     least = max(_LEAST_PART, rate * _PART_SECONDS)
     part = slice_bytes
     while part / 2 >= least:
         part //= 2
     held = min(_GROWTH * rate * (round_trip + _WAKE_UP), _MOST_SLICES * slice_bytes)
-    return Window(part, part * (1 + round(held / part)))
+    return Window(part, part * max(_LEAST_PARTS, 1 + ceil(held / part)))

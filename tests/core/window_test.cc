@@ -23,7 +23,7 @@ void PrintTo(const LinkKind& kind, std::ostream* out) { *out << kind.name; }
 namespace {
 
 constexpr size_t kSlice = 200000;
-constexpr size_t kPart = 50000;
+constexpr size_t kPart = 200000;
 
 const LinkKind kNear = {"Near", 50e6, 2e-4};
 const LinkKind kFast = {"Fast", 1.25e9, 5e-4};
@@ -62,8 +62,10 @@ TEST(Window, RefusesATextThatIsNone) {
 
 TEST(WindowEstimator, AdmitsTwoPartsBeforeAnythingIsKnown) {
   const Window two_parts = {kPart, 2 * kPart};
-  EXPECT_EQ(WindowEstimator(kSlice, 1, Ignore).advice(), two_parts);
-  EXPECT_EQ(WindowEstimator::Initial(kSlice, 0), two_parts);
+  for (const size_t slice_bytes : {kPart, 2 * kPart, 8 * kPart}) {
+    EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), two_parts);
+    EXPECT_EQ(WindowEstimator::Initial(slice_bytes, 0), two_parts);
+  }
 }
 
 TEST(WindowEstimator, LearnsNothingFromPeersThatAreLeftOut) {
