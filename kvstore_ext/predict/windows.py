@@ -7,7 +7,6 @@ from .cluster import Cluster
 from .parameter_servers import Window
 
 _LEAST_PART = 200_000
-_LEAST_PARTS = 2
 _PART_SECONDS = 0.0006
 _WAKE_UP = 0.0002
 _GROWTH = 1.1
@@ -34,5 +33,6 @@ def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
     part = slice_bytes
     while part / 2 >= least:
         part //= 2
-    held = min(_GROWTH * rate * (round_trip + _WAKE_UP), _MOST_SLICES * slice_bytes)
-    return Window(part, part * max(_LEAST_PARTS, 1 + ceil(held / part)))
+    most = _MOST_SLICES * max(slice_bytes, _LEAST_PART)
+    held = min(_GROWTH * rate * (round_trip + _WAKE_UP), most)
+    return Window(part, part * max(2, ceil(2 * _LEAST_PART / part), 1 + ceil(held / part)))

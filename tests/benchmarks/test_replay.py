@@ -94,12 +94,12 @@ def test_slices_and_samples_of_communication_alone(
     assert min(max(traffic["sent"]), max(traffic["received"])) > 0
 
 
-def test_runs_have_the_keys_that_they_had_before_settings_were_added() -> None:
+def test_runs_have_the_keys_that_their_results_are_kept_under() -> None:
     run = measurement.Run("p3", Settings("resnet50", 4, 1.0, 10.1, 2, 3), 0)
     assert run.key == json.dumps(["p3", {
         "trace": "resnet50", "hosts": 4, "gigabits": 1.0, "dilation": 10.1, "warm_up": 2,
         "iterations": 3, "by_name": False,
-    }, digest("resnet50"), 0])
+    }, digest("resnet50"), 0, 2])
     others = [replace(run.settings, **change)
               for change in ({"slice_elements": 1000}, {"sample": 0.01}, {"computes": False})]
     keys = {replace(run, settings=other).key for other in others}

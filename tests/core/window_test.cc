@@ -94,10 +94,13 @@ TEST(WindowEstimator, KeepsAFixedWindowAndSlicesWhole) {
   EXPECT_EQ(WindowEstimator::Initial(kSlice, 12345), fixed);
 }
 
-TEST(WindowEstimator, LeavesSlicesSmallerThanAPartWhole) {
-  for (const size_t slice_bytes : {size_t{8}, kPart, 2 * kPart - 1}) {
-    const Window whole = {slice_bytes, 2 * slice_bytes};
-    EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), whole);
+TEST(WindowEstimator, LeavesSlicesWholeAndAdmitsAsManyAsTakeAsLongAsTwoParts) {
+  for (const size_t slice_bytes : {size_t{8}, kPart / 3, kPart, 2 * kPart - 1}) {
+    const Window window = WindowEstimator(slice_bytes, 1, Ignore).advice();
+    EXPECT_EQ(window.part_bytes, slice_bytes);
+    EXPECT_GE(window.bytes, std::max(2 * kPart, 2 * slice_bytes));
+    EXPECT_LT(window.bytes, 2 * kPart + 2 * slice_bytes);
+    EXPECT_EQ(window.bytes % slice_bytes, 0U);
   }
 }
 
