@@ -24,7 +24,7 @@ class Counted : public HeldMessages {
   void Send(const Message& message) override {
     Count(message);
     if (message.header.type == MessageType::kBatch) {
-      for (const Message& inside : Batch::Split(message)) Count(inside);
+      for (const Message& inside : InsideOf(message)) Count(inside);
     }
     HeldMessages::Send(message);
   }

@@ -32,7 +32,11 @@ void TaskThreads::Stop() {
   tasks.erase(this);
 }
 
-void Watchdog::Start(double, std::function<void()> check) { checks[this] = std::move(check); }
+void Watchdog::Start(double, std::function<void()> check, Failed failed) {
+  check_ = std::move(check);
+  failed_ = std::move(failed);
+  checks[this] = [this] { Check(); };
+}
 
 void Watchdog::Stop() {
   stopping_ = true;

@@ -5,13 +5,15 @@
 
 namespace kvstore_ext {
 
-void Watchdog::Start(double seconds, std::function<void()> check) {
-  thread_ = std::thread([this, seconds, check = std::move(check)] {
+void Watchdog::Start(double seconds, std::function<void()> check, Failed failed) {
+  check_ = std::move(check);
+  failed_ = std::move(failed);
+  thread_ = std::thread([this, seconds] {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stop_.wait_for(lock, std::chrono::duration<double>(seconds),
                            [this] { return stopping_; })) {
       lock.unlock();
-      check();
+      Check();
       lock.lock();
     }
   });

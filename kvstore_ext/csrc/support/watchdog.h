@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -10,8 +11,11 @@ namespace kvstore_ext {
 
 class Watchdog {
  public:
-  // The check runs on a thread of its own, every `seconds`, until Stop or destruction.
-  void Start(double seconds, std::function<void()> check);
+  using Failed = std::function<void(const std::exception&)>;
+
+  // The check runs on a thread of its own, every `seconds`, until Stop or destruction. `failed`
+  // hears there of what it throws.
+  void Start(double seconds, std::function<void()> check, Failed failed);
 
   // After its return the check runs no more. Must not be called from the check.
   void Stop();
@@ -19,6 +23,16 @@ class Watchdog {
   ~Watchdog() { Stop(); }
 
  private:
+  void Check() const {
+    try {
+      check_();
+    } catch (const std::exception& error) {
+      failed_(error);
+    }
+  }
+
+  std::function<void()> check_;
+  Failed failed_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

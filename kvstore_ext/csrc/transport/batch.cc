@@ -132,10 +132,4 @@ void Batch::Refuse(const Message& batch, size_t unread) {
   throw UnfitPart(why, batch);
 }
 
-std::vector<Message> Batch::Split(const Message& batch) {
-  Contents contents = Read(batch);
-  if (contents.unread > 0) Refuse(batch, contents.unread);
-  return std::move(contents.messages);
-}
-
 }  // namespace kvstore_ext

@@ -46,9 +46,6 @@ class Batch {
   // Throws UnfitPart for a batch of which so many bytes could not be read.
   [[noreturn]] static void Refuse(const Message& batch, size_t unread);
 
-  // All that Take has put together; throws UnfitPart where there is anything else.
-  static std::vector<Message> Split(const Message& batch);
-
  private:
   static size_t SizeOf(const Message& message);
 

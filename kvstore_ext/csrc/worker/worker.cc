@@ -53,13 +53,10 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       Abort(Named(error.what()));
     }
   });
-  watchdog_.Start(options_.limits.Interval(), [this] {
-    try {
-      CheckDeadlines();
-    } catch (const std::exception& error) {  // as where ps-lite finds no way to send
-      Abort(Named(error.what()));
-    }
-  });
+  watchdog_.Start(
+      options_.limits.Interval(), [this] { CheckDeadlines(); },
+      // As where ps-lite finds no way to send.
+      [this](const std::exception& error) { Abort(Named(error.what())); });
 }
 
 Worker::~Worker() { Stop(); }
