@@ -24,7 +24,7 @@ def main() -> None:
     # Each end imports only what it needs, so that a supervisor starts fast and stays small.
     if sys.argv[1:2] == ["--supervise"]:
         run("launcher.supervisor")
-    if sys.argv[1:2] == ["--join"]:
+    if sys.argv[1:2] == ["--join"] and sys.argv[2:3] in (["mpi"], ["slurm"]):
         run("launcher.agent", sys.argv[2:])
     if sys.argv[1:2] == ["top"]:
         run("launcher.top", sys.argv[2:])

@@ -24,8 +24,7 @@ def describe(options: Options, processes: Sequence[Process]) -> str:
     """
     lines = []
     for process in processes:
-        where = _place(options, process)
-        lines.append(f"{process.name} on {where}: {_words(process.command)}")
+        lines.append(f"{process.name} on {process.where}: {_words(process.command)}")
     lines += ["", "environment:"]
     common = dict(processes[0].environment)
     for process in processes:
@@ -39,13 +38,6 @@ def describe(options: Options, processes: Sequence[Process]) -> str:
     commands = [f"  {_words(command)}" for command in _commands(options, processes)]
     lines += ["", "started by:", *commands]
     return "\n".join(lines)
-
-
-def _place(options: Options, process: Process) -> str:
-    if options.launcher in ("mpi", "slurm") and not options.hosts:
-        return "a host of the batch job"
-    # srun goes through the hosts in an order of its own.
-    return "a host of the hostfile" if options.launcher == "slurm" else process.host.name
 
 
 def _commands(options: Options, processes: Sequence[Process]) -> list[list[str]]:

@@ -156,7 +156,7 @@ class Job:
             start = self._starter.start(number, process, sink)
             running = await asyncio.wait_for(start, limit)
         except asyncio.TimeoutError:
-            title = f"{process.name} on {process.host.name}"
+            title = f"{process.name} on {process.where}"
             text = f"{title} did not start within {limit:g} s"
             # mpirun and srun start all processes or none, and do not say whose host is to blame.
             gone = process.host if self._options.launcher == "ssh" else None

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Mapping, Sequence
 
 from .store_options import option_names
-from .worker_command import script_of
+from .worker_command import is_python, script_of
 
 # Which of the programs on the PATH are looked at for a misspelt one.
 _PROGRAMS = ("python", "python3", "bash", "sh", "env")
@@ -27,7 +27,7 @@ def check_command(command: Sequence[str], local: bool, path: str | None = None) 
     """
     first = command[0]
     if shutil.which(first, path=path) is None:
-        meant = _meant_command(first, command[1:])
+        meant = _meant_command(first, command[1:], local)
         if meant:
             raise ValueError(f"'{first}' is no program; did you mean: {meant}")
         if local:
@@ -64,7 +64,7 @@ def check_store_options(environment: Mapping[str, str]) -> None:
             raise ValueError(f"{_STORE_OPTIONS}: there is no option {name!r}; {meant}")
 
 
-def _meant_command(first: str, others: Sequence[str]) -> str:
+def _meant_command(first: str, others: Sequence[str], local: bool) -> str:
     """Returns what may have been meant by the words of a command, "" where nothing comes near."""
     rest = shlex.join(others)
     meant = ""
@@ -76,6 +76,8 @@ def _meant_command(first: str, others: Sequence[str]) -> str:
         meant = f"python {shlex.quote(first)} {rest}"
     elif re.match(r"[A-Za-z_][A-Za-z0-9_]*=", first):
         meant = f"--env {shlex.quote(first)} {rest}"
+    elif not local and is_python(first):  # which other hosts may have
+        pass
     elif near := get_close_matches(first, filter(shutil.which, _PROGRAMS), n=1):
         meant = f"{near[0]} {rest}"
     return meant.strip()

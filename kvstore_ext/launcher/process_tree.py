@@ -48,7 +48,7 @@ def descendants(ancestor: int) -> list[int]:
             with open(f"/proc/{entry}/stat", "rb") as status:
                 # "id (name) state parent ...", where the name may hold blanks and brackets.
                 state, parent = status.read().rpartition(b")")[2].split()[:2]
-        except (FileNotFoundError, ProcessLookupError):
+        except OSError:  # it has ended, or is another user's where these are hidden
             continue
         children.setdefault(int(parent), []).append(int(entry))
         if state in (b"Z", b"X"):
@@ -62,7 +62,7 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def signal_all(processes: list[int], number: int) -> None:
-    """Sends a signal to each process that is still there."""
+    """Sends a signal to each process that is still there and is not another user's."""
     for process in processes:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)

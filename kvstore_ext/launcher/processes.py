@@ -18,7 +18,8 @@ class Process:
     """One process to start. `rank` counts within its role, and is final once addresses are known.
 
     mpirun and srun are processes too, of a role of that name and without a rank. `directory` is
-    where it runs; None: at the launcher's working directory's path.
+    where it runs; None: at the launcher's working directory's path. `chosen` is
+    what is known of where it runs in place of `host`, which mpirun and srun choose.
     """
 
     role: str
@@ -27,10 +28,16 @@ class Process:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     directory: str | None = None
+    chosen: str | None = None
 
     @property
     def name(self) -> str:
         return self.role if self.rank is None else f"{self.role} {self.rank}"
+
+    @property
+    def where(self) -> str:
+        """The host that it runs on, as far as that is known before."""
+        return self.chosen or self.host.name
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
             interface=options.interface,
             own_servers=options.own_servers,
         )
-        return Process(role, rank, host, command, environment, options.sync_dst_dir)
+        chosen = _chosen(options, role)
+        return Process(role, rank, host, command, environment, options.sync_dst_dir, chosen)
 
     workers = enumerate(deal_workers(hosts, options.workers))
     servers = enumerate(deal_servers(server_hosts, options.servers))
@@ -101,3 +109,12 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
         *(process("server", rank, host) for rank, host in servers),
         process("scheduler", 0, server_hosts[0]),
     ]
+
+
+def _chosen(options: Options, role: str) -> str | None:
+    if options.launcher not in ("mpi", "slurm"):
+        return None
+    if not options.hosts:
+        return "a host of the batch job"
+    # srun goes through the hosts in an order of its own, and mpirun goes on behind the workers.
+    return "a host of the hostfile" if options.launcher == "slurm" or role != "worker" else None

@@ -27,6 +27,7 @@ Supervisor to launcher:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 from typing import Any, Callable, Dict
@@ -70,6 +71,7 @@ class Link:
         self._reader = reader
         self._writer = writer
         self._orders = orders
+        self._hung_up = False
 
     async def greeting(self, stray: Callable[[bytes], None]) -> Message | None:
         """Waits for the supervisor and returns its first message, None when it never came.
@@ -117,13 +119,15 @@ class Link:
 
     def give(self, sign: bytes) -> None:
         """Gives SIGN, that the launcher is there, or TELL, once the process runs."""
-        if not self._writer.transport.is_closing():
+        if not self._hung_up and not self._writer.transport.is_closing():
             self._writer.write(sign)
 
     def hang_up(self) -> None:
         """Asks the supervisor to end its process. What it still says can be received."""
+        self._hung_up = True
         if not self._writer.transport.is_closing():
-            self._writer.write_eof()
+            with contextlib.suppress(OSError):  # the connection has ended at the other side
+                self._writer.write_eof()
 
     def close(self) -> None:
         self._writer.close()

@@ -158,8 +158,8 @@ class Running:
             try:
                 self._hear(*received, collection)
             except (AttributeError, KeyError, TypeError, ValueError):  # of what no supervisor says
-                self.link.close()
                 break
+        self.link.close()  # or a connection that only one side has ended would stay open
         lost = "is lost: the connection to its supervisor has ended"
         self._set_ended(Ending(1, lost, lost=True))
 

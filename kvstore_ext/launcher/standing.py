@@ -70,7 +70,7 @@ class Standing:
         if not self._has_started():
             started = [(each.process.role, each.process.rank) for each in self._running]
             names = [
-                f"{each.name} on {each.host.name}"
+                f"{each.name} on {each.where}"
                 for each in self._processes
                 if (each.role, each.rank) not in started
             ]

@@ -262,7 +262,8 @@ class Supervisor:
 
     def _terminate(self) -> None:
         if self._child.returncode is None:
-            self._child.terminate()
+            # Popen's own would take its exit status from _reap, were it just to end.
+            process_tree.signal_all([self._child.pid], signal.SIGTERM)
 
     def _descendants(self) -> list[int]:
         return process_tree.descendants(os.getpid())

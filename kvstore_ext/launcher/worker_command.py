@@ -53,9 +53,14 @@ def script_of(command: Sequence[str]) -> str | None:
     return None if command[position].startswith("-") else command[position]
 
 
+def is_python(program: str) -> bool:
+    """Whether a program is an interpreter, by its name."""
+    return re.fullmatch(r"python(3(\.\d+)?)?", os.path.basename(program)) is not None
+
+
 def _end_of_options(command: Sequence[str]) -> int | None:
     """Returns the place of the script, of "--" or of what has -m; None for other commands."""
-    if not re.fullmatch(r"python(3(\.\d+)?)?", os.path.basename(command[0])):
+    if not is_python(command[0]):
         return None
     position = 1
     while position < len(command):

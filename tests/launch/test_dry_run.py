@@ -85,3 +85,14 @@ def test_one_command_for_all(job: Job, launcher: str, program: str) -> None:
     assert f"  all: {JOB_KEY}, a secret" in job.lines
     assert job.lines[-1].startswith(f"  {program}")
     assert job.lines[-1].endswith(f"--join {launcher} LAUNCHER:PORT --secure")
+
+
+def test_mpirun_chooses_where_servers_run(job: Job) -> None:
+    need("mpirun")
+    (job.directory / "hosts").write_text("one\ntwo\n")
+    arguments = ["--launcher", "mpi", "-H", "hosts", "-n", "2", "-s", "1", "--dry-run", "true"]
+    assert job.run(*arguments) == 0, job.errors
+    assert [line.partition(":")[0] for line in job.lines[:4]] == [
+        *("worker 0 on one", "worker 1 on two"),
+        *("server 0 on a host of the hostfile", "scheduler 0 on a host of the hostfile"),
+    ]

@@ -13,6 +13,7 @@ from kvstore_ext import compression
 from kvstore_ext.launcher import store_options
 from kvstore_ext.launcher.arguments import make_parser
 from kvstore_ext.launcher.hosts import Host, deal_servers, deal_workers, read_hostfile
+from kvstore_ext.launcher.mistakes import check_command
 from kvstore_ext.launcher.network import free_port
 
 import kvstore_run
@@ -109,6 +110,16 @@ def test_usage_of_the_command(job: Job) -> None:
     assert "Traceback" not in "".join(job.errors)
     assert job.lines == []
     assert not job.log_dir.exists()
+    assert job.run("--join", "-n", "1", "python3", "train.py") == 2
+    assert "--join is an option of kvstore-ext" in job.errors[-1]
+
+
+def test_an_interpreter_that_only_other_hosts_have() -> None:
+    check_command(["python3.99", "train.py"], local=False)
+    with pytest.raises(ValueError, match="did you mean: python3 train"):
+        check_command(["pyhton3", "train.py"], local=False)
+    with pytest.raises(ValueError, match="did you mean: python3 train"):
+        check_command(["python3.99", "train.py"], local=True)
 
 
 def test_log_directory_that_cannot_be_made(job: Job) -> None:
