@@ -44,7 +44,7 @@ class Ensemble(HybridBlock):
             self.coefficients.initialize(ctx=contexts)
 
     def hybrid_forward(self, F: Any, x: Any, coefficients: Any) -> Any:
-        outputs = [F.softmax(member(x)) for member in self.members]
+        outputs = [F.softmax(F.cast(member(x), dtype="float32")) for member in self.members]
         stacked = F.stack(*outputs, axis=0)
         return F.broadcast_mul(stacked, coefficients.reshape((-1, 1, 1))).sum(axis=0)
 

@@ -40,9 +40,10 @@ class Learner:
         self.classes = check_scores(network(inputs), labels)
         self.plain_loss = gluon.loss.SoftmaxCrossEntropyLoss()
         self.plain_loss.hybridize()
-        self._trainer = gluon.Trainer(
-            network.collect_params(), optimizer, optimizer_params, kvstore=None
-        )
+        # As a list they keep their order, of which states have their numbers; by names, which MXNet
+        # counts up in a process, they would be sorted.
+        parameters = list(network.collect_params().values())
+        self._trainer = gluon.Trainer(parameters, optimizer, optimizer_params, kvstore=None)
 
     def train(
         self,
@@ -66,7 +67,7 @@ class Learner:
             check_labels(labels, self.classes)
             known = [labels] if targets is None else [labels, targets[step]]
             with autograd.record():
-                scores = self.network(inputs)
+                scores = self.network(inputs).astype("float32", copy=False)
                 losses = loss(scores, *(to_device(array, self.context) for array in known))
             losses.backward()
             self._trainer.step(len(indices))
@@ -77,6 +78,11 @@ class Learner:
             before = losses.mean()
             on_step(last)
         return (total + (0.0 if before is None else _finite(before))) / max(1, len(batches))
+
+    @property
+    def optimizer_name(self) -> str:
+        """The optimizer's class."""
+        return type(self._trainer.optimizer).__name__
 
     def optimizer(self) -> Tuple[Dict[Any, Any], bytes]:
         """The optimizer's states, and itself."""

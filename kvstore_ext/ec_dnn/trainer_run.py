@@ -49,7 +49,12 @@ class TrainerRun(Part):
     def about(self) -> About:
         models = self._trainer._models
         shapes = {f"parameter {place}": shape for place, shape in enumerate(models.shapes())}
-        return {"ec_dnn": self._training, "a number of workers": str(models.count), **shapes}
+        return {
+            "ec_dnn": self._training,
+            "an optimizer": self._trainer._learner.optimizer_name,
+            "a number of workers": str(models.count),
+            **shapes,
+        }
 
     def own(self, rank: int) -> Dict[str, Any]:
         trainer = self._trainer

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 from .. import _core
 from ..errors import KVStoreError
@@ -31,7 +31,7 @@ class ToldToEnd:
     Attributes
     ----------
     snapshots
-        By store, what takes a snapshot of it at once.
+        By store and directory, what takes a snapshot of it at once.
     in_order
         Whether the job ends here and now, as it was told to.
     """
@@ -39,7 +39,7 @@ class ToldToEnd:
     def __init__(
         self, worker: _core.Worker, rank: int, servers: int, left: threading.Event
     ) -> None:
-        self.snapshots: Dict[Any, Callable[[], object]] = {}
+        self.snapshots: Dict[Tuple[Any, str], Callable[[], object]] = {}
         self.in_order = False
         self._worker = worker
         self._rank = rank
@@ -62,6 +62,10 @@ class ToldToEnd:
         by SIGABRT: one may still wait for the answer of a server that is cut off.
         """
         self._asking.join(seconds)
+
+    def forget(self, store: Any) -> None:
+        """Takes no snapshots of a store any more."""
+        self.snapshots = {key: take for key, take in self.snapshots.items() if key[0] != store}
 
     def comes_to_end(self) -> bool:
         """Counts a step after which all workers could take a snapshot; whether the job ends with

@@ -32,6 +32,9 @@ class TrainedParameters(Part):
     def __init__(self, owner: Any) -> None:
         self._owner: Any = weakref.ref(owner)
 
+    def may_replace(self, other: Part) -> bool:
+        return isinstance(other, TrainedParameters)
+
     @property
     def gone(self) -> bool:
         return self._owner() is None

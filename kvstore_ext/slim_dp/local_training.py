@@ -6,7 +6,7 @@ comes back, csrc/slim_dp/slim_slice.h is the server's side, core_selection.py ch
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional
 
 import mxnet as mx
 
@@ -44,7 +44,8 @@ class LocalTraining:
         self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
-        self._shows_global = False  # in the script's arrays, for a while
+        # The worker's own parameters while the script's arrays show the global ones.
+        self._put_aside: Optional[Dict[Key, mx.nd.NDArray]] = None
         self._local: Dict[Key, KeyArrays] = {}
         self.selector = CoreSelector(context.worker, context.store, method)
 
@@ -72,13 +73,14 @@ class LocalTraining:
     def check_step(
         self, name: Key, gradients: List[mx.nd.NDArray], outs: Optional[List[mx.nd.NDArray]]
     ) -> None:
-        """Raises KVStoreError where a step lacks an optimizer, or parameters to update, and
-        ArrayMismatch for gradients that are not dense."""
+        """Raises KVStoreError where a step lacks an optimizer, or parameters to update, or comes
+        within global_parameters(), and ArrayMismatch for gradients that are not dense."""
         if stype_of(gradients[0]) != "default":
             raise ArrayMismatch(
                 f"key {name!r}: got a {storage(gradients[0].stype)} gradient of a dense weight; "
                 "slim_dp takes dense ones: name the key in its option exclude"
             )
+        self.check_shows_own(f"key {name!r} is pushed")
         if self.updater is None:
             raise KVStoreError(
                 f"key {name!r}: slim_dp updates parameters on the worker and has no optimizer; "
@@ -92,7 +94,16 @@ class LocalTraining:
 
     def has_own_model(self, name: Key) -> bool:
         """Whether the script's arrays have this worker's own parameters of a key by now."""
-        return not self._shows_global and self.steps.get(name, 0) > 0
+        return self._put_aside is None and self.steps.get(name, 0) > 0
+
+    def own(self) -> Dict[Key, mx.nd.NDArray]:
+        """This worker's own parameters, whatever the script's arrays show."""
+        return self._put_aside or {name: arrays[0] for name, arrays in self.arrays.items()}
+
+    def check_shows_own(self, what: str) -> None:
+        """Raises KVStoreError where the script's arrays show the global parameters."""
+        if self._put_aside is not None:
+            raise KVStoreError(f"slim_dp: {what} within global_parameters(); leave that before")
 
     def communicates(self, name: Key) -> bool:
         """Whether the key's next step ends with a round."""
@@ -169,15 +180,18 @@ class LocalTraining:
     @contextlib.contextmanager
     def global_parameters(self) -> Iterator[None]:
         """Has the script's arrays hold the global parameters meanwhile."""
-        saved: Dict[Key, Any] = {}
+        if self._put_aside is not None:
+            yield
+            return
+        saved: Dict[Key, mx.nd.NDArray] = {}
         for name, arrays in self.arrays.items():
             saved[name] = arrays[0].copy()
             self._keys[name].pull(arrays, 0)
-        self._shows_global = True
+        self._put_aside = saved
         try:
             yield
         finally:
-            self._shows_global = False
+            self._put_aside = None
             for name, value in saved.items():
                 for array in self.arrays[name]:
                     value.copyto(array)

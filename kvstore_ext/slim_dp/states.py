@@ -46,7 +46,7 @@ class SlimStates:
         mx.nd.waitall()
         training.selector.join()
         cores = self._cores()
-        local = {name: arrays[0].asnumpy() for name, arrays in training.arrays.items()}
+        local = {name: array.asnumpy() for name, array in training.own().items()}
         keys = training.keys.items()
         content = {
             "method": repr(training.method),
@@ -67,7 +67,7 @@ class SlimStates:
         ------
         KVStoreError
             For states of other options, another worker, other keys, or another format; where the
-            script has not told where its parameters are.
+            script has not told where its parameters are; within global_parameters().
         ClusterError
             Where the other workers do not load theirs, within the option `patience`.
         """
@@ -75,6 +75,7 @@ class SlimStates:
         if saved is None:
             return
         training = self._training
+        training.check_shows_own("states are loaded")
         if saved.get("rank") == NOBODY:  # this worker is new, and begins with the global model
             begin = saved["global"]
             saved = {**saved, "rank": self._rank, "local": begin, "base": begin}

@@ -38,6 +38,10 @@ class Part:
         """Whether what it is about is no more, so that it is left out."""
         return False
 
+    def may_replace(self, other: Part) -> bool:
+        """Whether it may take the place of another part of its name."""
+        return False
+
     def about(self) -> About:
         """What must be alike in the run that goes on."""
         return {}

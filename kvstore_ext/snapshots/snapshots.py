@@ -51,9 +51,24 @@ class Snapshots:
         self._next: Dict[str, int] = {}  # numbers
         self._first = 0  # the step that this run goes on from
         self._taken = 0  # the step of the last snapshot
+        self._taken_in: Dict[str, int] = {}  # of each directory's
 
     def include(self, part: Part) -> None:
-        """Has the run consist of this part too; it takes the place of one of the same name."""
+        """Has the run consist of this part too.
+
+        Raises
+        ------
+        KVStoreError
+            For one without a name, or with one that another part has, unless it may replace that.
+        """
+        if not part.name:
+            raise KVStoreError(f"a part of snapshots needs a name; {type(part).__name__} has none")
+        other = self.parts.get(part.name)
+        if other is not None and other is not part and not part.may_replace(other):
+            raise KVStoreError(
+                f"snapshots have a part {part.name!r} already, a {type(other).__name__}; each part "
+                "needs a name of its own"
+            )
         self._parts[part.name] = part
 
     @property
@@ -95,12 +110,12 @@ class Snapshots:
 
     def take_now(self, directory: PathLike, keep: int) -> None:
         """Takes one, unless there is one of this step, and waits until it is written."""
-        if self.steps > self._taken:
+        if self.steps > self._taken_in.get(os.path.abspath(directory), self._first):
             self._begin(directory, keep, self.steps)
         self.join()
 
     def _begin(self, directory: PathLike, keep: int, step: int) -> None:
-        self._taken = step
+        self._taken = self._taken_in[os.path.abspath(directory)] = step
         path = Path(directory)
         target = entry(path, self._number(path), step)
         self._writing.wait()  # rather than have two in memory

@@ -29,6 +29,9 @@ class OtherRun(Part):
         store = self._store()
         return store is None or store.closed
 
+    def may_replace(self, other: Part) -> bool:
+        return isinstance(other, OtherRun)
+
     def about(self) -> About:
         return {
             f"{name}{_BETWEEN}{what}": value

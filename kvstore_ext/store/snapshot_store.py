@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import Callable, Dict, List, Optional
 
 import mxnet as mx
@@ -99,7 +100,8 @@ class SnapshotStore(JoiningStore):
         if told is None:
             return self._snapshots.take(directory, every, keep)
         snapshots = self._snapshots  # the store's last reference closes it
-        told.snapshots[self.number] = lambda: snapshots.take_now(directory, keep)
+        place = os.path.abspath(directory)
+        told.snapshots[self.number, place] = lambda: snapshots.take_now(directory, keep)
         if told.comes_to_end():
             told.end(self.steps, directory)
         self._check_open()
@@ -146,6 +148,11 @@ class SnapshotStore(JoiningStore):
         ----------
         part
             Of a class that is derived from kvstore_ext.snapshots.Part, with a name of its own.
+
+        Raises
+        ------
+        KVStoreError
+            For a part without a name, or with one that another part has.
         """
         self._snapshots.include(part)
 
@@ -173,7 +180,7 @@ class SnapshotStore(JoiningStore):
         except KVStoreError as error:
             failure = error
         if self._lane.told_to_end is not None:
-            self._lane.told_to_end.snapshots.pop(self.number, None)
+            self._lane.told_to_end.forget(self.number)
         super().close()
         if failure is not None:
             raise failure

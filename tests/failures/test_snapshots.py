@@ -251,6 +251,18 @@ def test_row_sparse_keys_that_workers_update_are_refused(tmp_path: Path) -> None
     store.close()
 
 
+def test_parts_have_names_of_their_own() -> None:
+    store = open_store()
+    place = Place(5)
+    store.include_in_snapshots(place)
+    store.include_in_snapshots(place)
+    with pytest.raises(KVStoreError, match="have a part 'place' already, a Place"):
+        store.include_in_snapshots(Place(6))
+    with pytest.raises(KVStoreError, match="needs a name; Part has none"):
+        store.include_in_snapshots(Part())
+    store.close()
+
+
 def test_a_script_has_its_own_part_and_steps_count_on(tmp_path: Path) -> None:
     for first, place in ((0, 5), (3, 6)):
         store = open_store()

@@ -6,6 +6,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import ec_dnn
+from mxnet import gluon
 from mxnet.gluon import nn
 from mxnet.kvstore import KVStore
 
@@ -41,6 +42,46 @@ def fewer_examples_than_models_have_equal_coefficients_and_a_warning(store: KVSt
     assert report.coefficients.tolist() == [1 / 3] * 3
 
 
+def a_network_of_float64_is_trained(store: KVStore) -> None:
+    """Its scores count as float32. MXNet has no dense layer of float16 for CPUs."""
+    network = nn.Dense(2, in_units=1)
+    network.initialize()
+    network.cast("float64")
+    inputs = np.arange(4.0).reshape(4, 1)
+    data = gluon.data.ArrayDataset(inputs, np.array([0, 1, 0, 1]))
+    method = ec_dnn.Method("ec_dnn_s", tau=2)
+    trainer = ec_dnn.Trainer(
+        network, data, "sgd", {"learning_rate": 0.1}, method=method, store=store, batch_size=2
+    )
+    assert len(list(trainer.rounds(1))) == 1
+    together = trainer.global_model(made_of_float64)
+    assert np.isfinite(together(mx.nd.array(inputs, dtype="float64")).asnumpy()).all()
+
+
+def made_of_float64() -> nn.Dense:
+    network = nn.Dense(2, in_units=1)
+    network.cast("float64")
+    return network
+
+
+def a_snapshot_of_another_optimizer_is_refused(store: KVStore) -> None:
+    data = (np.arange(4.0).reshape(4, 1), np.array([0, 1, 0, 1]))
+    method = ec_dnn.Method("ma_dnn", tau=1)
+
+    parts, trainers = [], []
+    for optimizer in ("sgd", "adam"):
+        network = nn.Dense(2, in_units=1)
+        network.initialize()
+        known = set(store.parts_in_snapshots())
+        trainers.append(
+            ec_dnn.Trainer(network, data, optimizer, method=method, store=store, batch_size=2)
+        )
+        parts += [part for name, part in store.parts_in_snapshots().items() if name not in known]
+    one, other = parts
+    with pytest.raises(kvstore_ext.KVStoreError, match="it has an optimizer SGD; this run has Ad"):
+        other.check(one.about())
+
+
 CHECKS = {
     check.__name__: check
     for check in (
@@ -48,5 +89,7 @@ CHECKS = {
         an_array_unlike_the_keys_first_is_refused,
         a_method_of_one_worker_is_refused,
         fewer_examples_than_models_have_equal_coefficients_and_a_warning,
+        a_network_of_float64_is_trained,
+        a_snapshot_of_another_optimizer_is_refused,
     )
 }

@@ -331,6 +331,29 @@ def steps_are_counted_alike_after_a_join(_: KVStore) -> None:
         store.close()
 
 
+def states_that_are_saved_beside_the_global_ones_are_the_workers_own(_: KVStore) -> None:
+    store = open_store(p=3, q=1)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    value = mx.nd.zeros((90,))
+    store.broadcast(0, value, out=value)
+    for _ in range(4):  # one more than a round
+        store.pushpull(0, (1 + store.rank) * mx.nd.ones_like(value), out=value)
+    own = value.asnumpy()
+    with tempfile.TemporaryDirectory() as directory:
+        with store.global_parameters(), store.global_parameters():
+            assert (value.asnumpy() != own).all()
+            store.save_optimizer_states(f"{directory}/states")
+            with pytest.raises(KVStoreError, match="states are loaded within global_parameters"):
+                store.load_optimizer_states(f"{directory}/states")
+            with pytest.raises(KVStoreError, match="key 0 is pushed within global_parameters"):
+                store.pushpull(0, mx.nd.ones_like(value), out=value)
+        np.testing.assert_array_equal(value.asnumpy(), own)
+        value[:] = 0
+        store.load_optimizer_states(f"{directory}/states")
+    np.testing.assert_array_equal(value.asnumpy(), own)
+    store.close()
+
+
 def states_are_saved_before_the_first_round(_: KVStore) -> None:
     store = open_store(p=3, q=1)
     store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
@@ -372,5 +395,6 @@ CHECKS = {
         cores_are_chosen_while_rank_0_has_run_out,
         steps_are_counted_alike_after_a_join,
         states_are_saved_before_the_first_round,
+        states_that_are_saved_beside_the_global_ones_are_the_workers_own,
     )
 }
