@@ -77,8 +77,8 @@ class Arrival(Operation):
 class Update(Operation):
     """Of a weight by a sum, as the engine knows it: it reads one and writes the other.
 
-    It takes no time. A GPU takes a few milliseconds for all of a network. This machine's processors,
-    which play all GPUs, would be busy with it for seconds, in which nothing else of the replay goes on.
+    It takes no time. A GPU takes a few milliseconds for all of a network. This machine's
+    processors, which play all GPUs, would be busy with it for seconds, and with nothing else.
     """
 
     def __init__(self) -> None:
