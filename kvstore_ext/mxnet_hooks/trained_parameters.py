@@ -11,7 +11,7 @@ import numpy as np
 from ..copies import copied, packed, resume
 from ..keys.names import classic
 from ..optimizer.replica import Item, Replica, States
-from ..snapshots.part import About, Part, name_apart
+from ..snapshots.part import About, Part, SnapshotError, name_apart
 
 Parameters = Dict[Any, List[mx.nd.NDArray]]  # each an array a device
 
@@ -110,6 +110,10 @@ class TrainedParameters(Part):
             updater.resume(copied(shared["states"]))  # each its own, which it changes in place
 
 
+# In what a Trainer's part says of itself.
+_ORDER = "the places at which its parameters were declared"
+
+
 class TrainerParameters(TrainedParameters):
     """Those of a Trainer, whose store has no keys before its first step."""
 
@@ -142,9 +146,21 @@ class TrainerParameters(TrainedParameters):
             f"parameter {key}": _described(parameter)
             for key, parameter in enumerate(trainer._params)
         }
-        return {**told, "an optimizer": type(trainer._optimizer).__name__}
+        return {
+            **told,
+            _ORDER: _order_of(trainer),
+            "an optimizer": type(trainer._optimizer).__name__,
+        }
 
     def check(self, saved: About) -> None:
+        order = _order_of(self._owner())
+        if saved.get(_ORDER, order) != order:
+            raise SnapshotError(
+                "its Trainer numbered the network's parameters in another order, which is that of "
+                "their names, such as dense10 before dense2; make as many networks before this one "
+                "as there were, or give it a prefix"
+            )
+        saved = {**saved, _ORDER: order}  # earlier snapshots have none
         # A shape that a first forward pass would tell may become any of as many dimensions.
         for key, parameter in enumerate(self._owner()._params):
             told = saved.get(f"parameter {key}", "")
@@ -163,6 +179,16 @@ class TrainerParameters(TrainedParameters):
             trainer._init_kvstore()
         if trainer._params_to_init:
             trainer._init_params()
+
+
+def _order_of(trainer: Any) -> str:
+    """At which place of the network each of a Trainer's parameters was declared; "" where that is
+    not known. The Trainer has them sorted by names, which MXNet counts up in a process."""
+    declaration = getattr(trainer, "_declaration", None)
+    if declaration is None:
+        return ""
+    places = {id(parameter): place for place, parameter in enumerate(declaration.parameters)}
+    return " ".join(str(places[id(parameter)]) for parameter in trainer._params)
 
 
 class ModuleParameters(TrainedParameters):

@@ -157,6 +157,38 @@ def test_a_trainers_snapshot_of_another_compression_is_named(
     store.close()
 
 
+def test_a_trainers_snapshot_of_parameters_in_another_order_is_refused(tmp_path: Path) -> None:
+    """MXNet calls layers dense0, dense1 and so on in a process, and Trainer sorts them by names."""
+
+    def run(made_before: int) -> tuple[mx.gluon.nn.Sequential, Any]:
+        with mx.name.NameManager():
+            layers = [mx.gluon.nn.Dense(2, in_units=2) for _ in range(made_before + 12)]
+        network = mx.gluon.nn.Sequential()
+        network.add(*layers[made_before:])
+        network.initialize(mx.init.Xavier())
+        store = mx.kv.create("p3")
+        trainer = mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=store)
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((1, 2)))
+        loss.backward()
+        trainer.step(1)
+        return network, store
+
+    network, store = run(0)
+    assert store.snapshot(tmp_path, every=1)
+    saved = [parameter.data().asnumpy() for parameter in network.collect_params().values()]
+    store.close()
+    network, store = run(12)
+    with pytest.raises(KVStoreError, match="numbered the network's parameters in another order"):
+        store.restore(tmp_path)
+    store.close()
+    network, store = run(0)
+    assert store.restore(tmp_path) == 1
+    for parameter, before in zip(network.collect_params().values(), saved):
+        np.testing.assert_array_equal(parameter.data().asnumpy(), before)
+    store.close()
+
+
 def test_two_of_one_type_are_told_by_the_options_that_differ() -> None:
     one = "TernGrad(exclude=(), clip_sigma=2.5)"
     assert differing(one, one.replace("2.5", "3.0")) == (
