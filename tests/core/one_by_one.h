@@ -1,8 +1,7 @@
 // Messages of which some are batches of others.
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -10,10 +9,10 @@
 
 namespace kvstore_ext {
 
-// All that a batch holds, which is to be a whole one.
+// All that a batch holds; throws std::logic_error where it is not whole.
 inline std::vector<Message> InsideOf(const Message& batch) {
   Batch::Contents contents = Batch::Read(batch);
-  EXPECT_EQ(contents.unread, 0U);
+  if (contents.unread > 0) throw std::logic_error("the batch is not whole");
   return std::move(contents.messages);
 }
 
