@@ -76,10 +76,9 @@ def _meant_command(first: str, others: Sequence[str], local: bool) -> str:
         meant = f"python {shlex.quote(first)} {rest}"
     elif re.match(r"[A-Za-z_][A-Za-z0-9_]*=", first):
         meant = f"--env {shlex.quote(first)} {rest}"
-    elif not local and is_python(first):  # which other hosts may have
-        pass
-    elif near := get_close_matches(first, filter(shutil.which, _PROGRAMS), n=1):
-        meant = f"{near[0]} {rest}"
+    elif local or not is_python(first):  # other hosts may have another one
+        near = get_close_matches(first, filter(shutil.which, _PROGRAMS), n=1)
+        meant = f"{near[0]} {rest}" if near else ""
     return meant.strip()
 
 

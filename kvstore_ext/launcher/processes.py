@@ -18,8 +18,8 @@ class Process:
     """One process to start. `rank` counts within its role, and is final once addresses are known.
 
     mpirun and srun are processes too, of a role of that name and without a rank. `directory` is
-    where it runs; None: at the launcher's working directory's path. `chosen` is
-    what is known of where it runs in place of `host`, which mpirun and srun choose.
+    where it runs; None: at the launcher's working directory's path. `chosen` is what is known of
+    its host where mpirun and srun choose that, in place of `host`.
     """
 
     role: str

@@ -153,20 +153,19 @@ class TrainerParameters(TrainedParameters):
         }
 
     def check(self, saved: About) -> None:
+        # A shape that a first forward pass would tell may become any of as many dimensions.
+        for key, parameter in enumerate(self._owner()._params):
+            told = saved.get(f"parameter {key}", "")
+            if parameter._deferred_init and told and _may_become(parameter, told):
+                saved = {**saved, f"parameter {key}": _described(parameter)}
         order = _order_of(self._owner())
+        super().check({**saved, _ORDER: order})  # what earlier snapshots have none of
         if saved.get(_ORDER, order) != order:
             raise SnapshotError(
                 "its Trainer numbered the network's parameters in another order, which is that of "
                 "their names, such as dense10 before dense2; make as many networks before this one "
                 "as there were, or give it a prefix"
             )
-        saved = {**saved, _ORDER: order}  # earlier snapshots have none
-        # A shape that a first forward pass would tell may become any of as many dimensions.
-        for key, parameter in enumerate(self._owner()._params):
-            told = saved.get(f"parameter {key}", "")
-            if parameter._deferred_init and told and _may_become(parameter, told):
-                saved = {**saved, f"parameter {key}": _described(parameter)}
-        super().check(saved)
 
     def prepare(self, saved: About) -> None:
         self.check(saved)

@@ -4,9 +4,8 @@ from __future__ import annotations
 from math import ceil
 
 from .cluster import Cluster
-from .parameter_servers import Window
+from .parameter_servers import FIRST_WINDOW, Window
 
-_LEAST_PART = 200_000
 _PART_SECONDS = 0.0006
 _WAKE_UP = 0.0002
 _GROWTH = 1.1
@@ -29,10 +28,10 @@ def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
     others = cluster.server_count - own
     links = others * cluster.workers_per_host + own * (cluster.workers - cluster.workers_per_host)
     rate = cluster.send / max(1, links)
-    least = max(_LEAST_PART, rate * _PART_SECONDS)
+    least = max(FIRST_WINDOW.part, rate * _PART_SECONDS)
     part = slice_bytes
     while part / 2 >= least:
         part //= 2
-    most = _MOST_SLICES * max(slice_bytes, _LEAST_PART)
+    most = _MOST_SLICES * max(slice_bytes, FIRST_WINDOW.part)
     held = min(_GROWTH * rate * (round_trip + _WAKE_UP), most)
-    return Window(part, part * max(2, ceil(2 * _LEAST_PART / part), 1 + ceil(held / part)))
+    return Window(part, part * max(2, ceil(FIRST_WINDOW.bytes / part), 1 + ceil(held / part)))

@@ -50,8 +50,7 @@ class Snapshots:
         self._last: Dict[str, int] = {}  # the step that was looked at last
         self._next: Dict[str, int] = {}  # numbers
         self._first = 0  # the step that this run goes on from
-        self._taken = 0  # the step of the last snapshot
-        self._taken_in: Dict[str, int] = {}  # of each directory's
+        self._taken: Dict[str, int] = {}  # the step of each one's last snapshot
 
     def include(self, part: Part) -> None:
         """Has the run consist of this part too.
@@ -94,7 +93,7 @@ class Snapshots:
     @property
     def taken(self) -> int:
         """The step of the last snapshot."""
-        return self._taken
+        return max(self._taken.values(), default=self._first)
 
     def take(self, directory: PathLike, every: int, keep: int) -> bool:
         """Begins a snapshot if one is due; see P3Worker.snapshot."""
@@ -110,12 +109,12 @@ class Snapshots:
 
     def take_now(self, directory: PathLike, keep: int) -> None:
         """Takes one, unless there is one of this step, and waits until it is written."""
-        if self.steps > self._taken_in.get(os.path.abspath(directory), self._first):
+        if self.steps > self._taken.get(os.path.abspath(directory), self._first):
             self._begin(directory, keep, self.steps)
         self.join()
 
     def _begin(self, directory: PathLike, keep: int, step: int) -> None:
-        self._taken = self._taken_in[os.path.abspath(directory)] = step
+        self._taken[os.path.abspath(directory)] = step
         path = Path(directory)
         target = entry(path, self._number(path), step)
         self._writing.wait()  # rather than have two in memory
@@ -153,7 +152,8 @@ class Snapshots:
                 f"{self._workers}, so that it goes on otherwise than that one would have"
             )
         self._last.clear()
-        self._first = self._taken = manifest.step
+        self._first = manifest.step
+        self._taken.clear()
         return manifest.step
 
     def join(self) -> None:

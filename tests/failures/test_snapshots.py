@@ -160,18 +160,21 @@ def test_a_trainers_snapshot_of_another_compression_is_named(
 def test_a_trainers_snapshot_of_parameters_in_another_order_is_refused(tmp_path: Path) -> None:
     """MXNet calls layers dense0, dense1 and so on in a process, and Trainer sorts them by names."""
 
-    def run(made_before: int) -> tuple[mx.gluon.nn.Sequential, Any]:
+    def run(
+        made_before: int, count: int = 12, steps: int = 1
+    ) -> tuple[mx.gluon.nn.Sequential, Any]:
         with mx.name.NameManager():
-            layers = [mx.gluon.nn.Dense(2, in_units=2) for _ in range(made_before + 12)]
+            layers = [mx.gluon.nn.Dense(2, in_units=2) for _ in range(made_before + count)]
         network = mx.gluon.nn.Sequential()
         network.add(*layers[made_before:])
         network.initialize(mx.init.Xavier())
         store = mx.kv.create("p3")
         trainer = mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=store)
-        with mx.autograd.record():
-            loss = network(mx.nd.ones((1, 2)))
-        loss.backward()
-        trainer.step(1)
+        for _ in range(steps):
+            with mx.autograd.record():
+                loss = network(mx.nd.ones((1, 2)))
+            loss.backward()
+            trainer.step(1)
         return network, store
 
     network, store = run(0)
@@ -180,6 +183,10 @@ def test_a_trainers_snapshot_of_parameters_in_another_order_is_refused(tmp_path:
     store.close()
     network, store = run(12)
     with pytest.raises(KVStoreError, match="numbered the network's parameters in another order"):
+        store.restore(tmp_path)
+    store.close()
+    _, store = run(0, count=13, steps=0)
+    with pytest.raises(KVStoreError, match="it has parameter 24 not at all"):
         store.restore(tmp_path)
     store.close()
     network, store = run(0)
@@ -280,6 +287,18 @@ def test_row_sparse_keys_that_workers_update_are_refused(tmp_path: Path) -> None
     store.push("weight", mx.nd.ones(SHAPE))
     with pytest.raises(KVStoreError, match="'rows' has row-sparse arrays of float32; a snapshot"):
         store.snapshot(tmp_path, every=1)
+    store.close()
+
+
+def test_a_last_snapshot_goes_to_every_directory(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    store = open_store()
+    store.push("weight", mx.nd.ones(SHAPE))
+    assert store.snapshot(one, every=1)
+    assert not store.snapshot(other, every=2)
+    for directory in (one, other):
+        store._snapshots.take_now(directory, 2)
+        assert names(directory) == ["snapshot-000000-step-1"]
     store.close()
 
 
