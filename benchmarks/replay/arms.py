@@ -106,7 +106,7 @@ class Arm:
     apart: bool = False
     models: Optional[ModelRounds] = None
     share: float = 1.0
-    version: int = 2
+    version: int = 3
 
     @property
     def has_servers(self) -> bool:
@@ -166,13 +166,11 @@ ARMS: Dict[str, Arm] = {
     "slim_dp_20_keys": _slim("slim_dp, 20 %, with indices", 0.2, 0.1, "keys"),
     # As by ec_dnn.Method, whose defaults are rounds of more steps: four batches a worker.
     "ec_dnn": Arm("EC-DNN, every 8 steps", OURS, "p3", models=ModelRounds(8, 1, 4, 3), share=0.5),
-    # Peers' second version: links without BBR, and MXNet's sends wait no longer for the replay's.
-    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync", version=3),
+    "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
-                          compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53,
-                          version=3),
-    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3, version=3),
-    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod", version=3),
+                          compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),
+    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3),
+    "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod"),
 }
 
 

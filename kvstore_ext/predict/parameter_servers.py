@@ -30,7 +30,7 @@ class Window:
     bytes: int
 
 
-FIRST_WINDOW = Window(200_000, 400_000)
+FIRST_WINDOW = Window(200_000, 800_000)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ContextManager, Dict, Optional
 import mxnet as mx
 
 from .. import _core
-from ..compression.store_context import StoreContext
+from ..compression.store_context import Adopted, StoreContext
 from ..compression.store_method import StoreMethod
+from ..errors import KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.key_policy import KeyPolicy
 from ..keys.names import Key
@@ -29,6 +30,7 @@ class SlimMethod(StoreMethod):
     def __init__(self, context: StoreContext, options: SlimDP) -> None:
         super().__init__(context, options)
         self.gradient_divisor = context.workers
+        self._options = options
         self._training = LocalTraining(context, options)
         self._policies: Dict[Key, TrainedLocally] = {}
         self._carries = SlimStates(self._training, self.codecs, context)
@@ -41,6 +43,25 @@ class SlimMethod(StoreMethod):
         super().check_new(name, value)
         if not self.excludes(name):
             self._training.check_new(name)
+
+    def check_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Raises KVStoreError where the optimizer's names exclude a key that is trained already."""
+        super().check_optimizer(optimizer)
+        told = Adopted()
+        told.learn(optimizer)
+        late = [name for name in self.codecs if self._options.excludes(name, told.names.get(name))]
+        if late:
+            raise KVStoreError(
+                f"slim_dp: the option exclude, {list(self._options.exclude)}, names key {late[0]!r} "
+                f"by its parameter {told.names[late[0]]!r}, which the store hears only now, when the "
+                "key is trained on the workers already: call set_optimizer or adopt_optimizer "
+                "before init, or exclude keys by their numbers"
+            )
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Learns parameters' names; raises KVStoreError as `check_optimizer`."""
+        self.check_optimizer(optimizer)
+        super().adopt(optimizer)
 
     def codec(self, compression: Compression, key: KeyArrays) -> _core.SlimKey:
         return _core.SlimKey(self._training.model, self._context.workers)

@@ -42,7 +42,7 @@ std::vector<size_t> Layers(bool small_too) {
 }
 
 void ExpectBounded(const SimulatedLink& link) {
-  EXPECT_LE(link.advice().bytes, 2 * link.BytesOnTheWay() + 2 * kSlice);
+  EXPECT_LE(link.advice().bytes, 2 * link.BytesOnTheWay() + 4 * kSlice);
 }
 
 void Ignore(const Window&) {}
@@ -60,11 +60,11 @@ TEST(Window, RefusesATextThatIsNone) {
   EXPECT_THROW(Window::Unpack(Window{0, 1}.Pack()), std::invalid_argument);
 }
 
-TEST(WindowEstimator, AdmitsTwoPartsBeforeAnythingIsKnown) {
-  const Window two_parts = {kPart, 2 * kPart};
+TEST(WindowEstimator, AdmitsFourPartsBeforeAnythingIsKnown) {
+  const Window four_parts = {kPart, 4 * kPart};
   for (const size_t slice_bytes : {kPart, 2 * kPart, 8 * kPart}) {
-    EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), two_parts);
-    EXPECT_EQ(WindowEstimator::Initial(slice_bytes, 0), two_parts);
+    EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), four_parts);
+    EXPECT_EQ(WindowEstimator::Initial(slice_bytes, 0), four_parts);
   }
 }
 
@@ -94,22 +94,22 @@ TEST(WindowEstimator, KeepsAFixedWindowAndSlicesWhole) {
   EXPECT_EQ(WindowEstimator::Initial(kSlice, 12345), fixed);
 }
 
-TEST(WindowEstimator, LeavesSlicesWholeAndAdmitsAsManyAsTakeAsLongAsTwoParts) {
+TEST(WindowEstimator, LeavesSlicesWholeAndAdmitsAsManyAsTakeAsLongAsFourParts) {
   for (const size_t slice_bytes : {size_t{8}, kPart / 3, kPart, 2 * kPart - 1}) {
     const Window window = WindowEstimator(slice_bytes, 1, Ignore).advice();
     EXPECT_EQ(window.part_bytes, slice_bytes);
-    EXPECT_GE(window.bytes, std::max(2 * kPart, 2 * slice_bytes));
-    EXPECT_LT(window.bytes, 2 * kPart + 2 * slice_bytes);
+    EXPECT_GE(window.bytes, std::max(4 * kPart, 2 * slice_bytes));
+    EXPECT_LT(window.bytes, 4 * kPart + slice_bytes);
     EXPECT_EQ(window.bytes % slice_bytes, 0U);
   }
 }
 
 class OnLayers : public testing::TestWithParam<bool> {};
 
-TEST_P(OnLayers, ASlowNearLinkGetsTwoParts) {
+TEST_P(OnLayers, ASlowNearLinkGetsFourParts) {
   SimulatedLink link(kNear, kSlice);
   link.Train(Layers(GetParam()));
-  EXPECT_EQ(link.advice().bytes, 2 * kPart);
+  EXPECT_EQ(link.advice().bytes, 4 * kPart);
   EXPECT_GT(link.Busy(), 0.98);
 }
 
@@ -182,7 +182,7 @@ TEST(WindowEstimator, Settles) {
 
 TEST(WindowEstimator, DoesNotGoToAndFroBetweenTwoNumbersOfParts) {
   for (int i = 0; i < 100; ++i) {
-    LinkKind kind = {"of a few parts", 125e6, 2e-3 + i * 4e-5};
+    LinkKind kind = {"of a few parts", 125e6, 6e-3 + i * 4e-5};
     SCOPED_TRACE(kind.round_trip);
     SimulatedLink link(kind, kSlice);
     link.Train(Layers(false), 5);
@@ -219,9 +219,9 @@ Window AdviceBeside(double seconds, size_t bytes, double seconds_of_others) {
   return estimator.advice();
 }
 
-TEST(WindowEstimator, GivesSlowNearLinksBesideOthersTwoParts) {
-  const Window two_parts = {kPart, 2 * kPart};
-  EXPECT_EQ(AdviceBeside(kNear.round_trip, kPart, kNear.round_trip), two_parts);
+TEST(WindowEstimator, GivesSlowNearLinksBesideOthersFourParts) {
+  const Window four_parts = {kPart, 4 * kPart};
+  EXPECT_EQ(AdviceBeside(kNear.round_trip, kPart, kNear.round_trip), four_parts);
 }
 
 TEST(WindowEstimator, DoesNotCountAPeerOnTheSameMachine) {

@@ -110,6 +110,20 @@ def an_excluded_key_has_the_mean_of_the_gradients_too(_: KVStore) -> None:
     assert (values[1].asnumpy() == -8).all()
 
 
+def an_exclusion_that_comes_after_its_key_is_refused(_: KVStore) -> None:
+    store = open_store(exclude=["fc_*"])
+    value = mx.nd.zeros((100,))
+    store.broadcast(3, value, out=value)
+    named = mx.optimizer.SGD(learning_rate=1, param_idx2name={3: "fc_bias"})
+    with pytest.raises(KVStoreError, match=r"\['fc_\*'\].*key 3 .*'fc_bias'.*before init"):
+        store.set_optimizer(named)
+    with pytest.raises(KVStoreError, match="before init"):
+        store.adopt_optimizer(named)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1, param_idx2name={3: "conv_bias"}))
+    store.pushpull(3, mx.nd.ones((100,)), out=value)
+    store.close()
+
+
 @mx.util.use_np_shape
 def a_key_without_elements_is_no_trouble(_: KVStore) -> None:
     values = trained({0: (100,), 1: (0,)})
@@ -378,6 +392,7 @@ CHECKS = {
         a_pull_between_rounds_begins_anew_with_the_global_model,
         a_pull_while_the_global_model_is_shown_changes_nothing,
         an_excluded_key_has_the_mean_of_the_gradients_too,
+        an_exclusion_that_comes_after_its_key_is_refused,
         a_key_without_elements_is_no_trouble,
         a_sparse_gradient_is_refused,
         gradients_without_the_parameters_are_refused,
