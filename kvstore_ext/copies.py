@@ -30,9 +30,13 @@ def packed(optimizer: mx.optimizer.Optimizer) -> bytes:
 
 def resume(optimizer: mx.optimizer.Optimizer, saved: bytes) -> None:
     """Gives an optimizer all that another of its class had, but for the parameters that it knows.
-    It stays the object that scripts, Trainer and Module have."""
+    It stays the object that scripts, Trainer and Module have, and so does its schedule."""
     attributes = dict(vars(pickle.loads(saved)))
     attributes.pop("param_dict", None)
+    schedule, resumed = optimizer.lr_scheduler, attributes.get("lr_scheduler")
+    if schedule is not None and type(schedule) is type(resumed):
+        vars(schedule).update(vars(resumed))
+        attributes["lr_scheduler"] = schedule
     vars(optimizer).update(attributes)
 
 

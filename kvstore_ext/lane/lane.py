@@ -96,7 +96,12 @@ class Lane(ABC):
     def _trace_if_asked(self, options: Options) -> None:
         asked = trace_asked_for()
         if asked is not None:
-            self.start_trace(*asked, options)
+            directory, steps = asked
+            self.start_trace(directory + self._of_trace(), steps, options)
+
+    def _of_trace(self) -> str:
+        """What the name of a trace's directory has beside what was asked for."""
+        return ""
 
     @abstractmethod
     def count_steps_of(self, store: Any) -> None:

@@ -41,6 +41,10 @@ class LocalLane(Lane):
         self.worker.join()
         self._trace_if_asked(options)
 
+    def _of_trace(self) -> str:
+        # A store is a job of its own here, and so is its trace.
+        return f"-store-{self.opened_before}" if self.opened_before else ""
+
     def count_steps_of(self, store: Any) -> None:
         """Nobody watches a process that no launcher has started."""
 

@@ -54,6 +54,9 @@ def adopt(store_class: type) -> None:
     mx.gluon.Trainer._check_and_rescale_grad = _rescaling(
         mx.gluon.Trainer._check_and_rescale_grad, store_class
     )
+    mx.gluon.Trainer._allreduce_grads = _beginning_step(
+        mx.gluon.Trainer._allreduce_grads, store_class
+    )
     mx.gluon.Trainer._update = heeding_skipped_rounds(mx.gluon.Trainer._update, store_class)
     _let_traces_know_networks()
     tell_of_reading()
@@ -154,6 +157,17 @@ def _rescaling(check: Callable[..., None], store_class: type) -> Callable[..., N
     return check_and_rescale_grad
 
 
+def _beginning_step(push: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    """Steps may have no parameter in common, where a script freezes one half and trains another."""
+
+    def allreduce_grads(trainer: Any) -> None:
+        if isinstance(trainer._kvstore, store_class):
+            trainer._kvstore.begin_step()
+        push(trainer)
+
+    return allreduce_grads
+
+
 def _introducing_made_trainer(
     begin: Callable[..., None], store_class: Any
 ) -> Callable[..., None]:
@@ -206,7 +220,8 @@ def _take_first_values(module: Any, store: Any) -> None:
         if any(gradient is not None and gradient.stype != "default" for gradient in gradients):
             raise KVStoreError(
                 f"the gradient of {name!r} is row-sparse, for which the servers have to update: "
-                "give Module the store 'p3', and what compresses the others as compression_params"
+                "give Module the store 'p3', and what compresses the others as "
+                "compression_params, without MXNET_UPDATE_ON_KVSTORE=0"
             )
         store.pull(name, out=weights)
     module._params_dirty = True

@@ -6,6 +6,7 @@ from typing import Any, Callable
 import mxnet as mx
 
 from ..compression.store_method import StoreMethod
+from ..notes import warn_script
 
 
 def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Callable[..., None]:
@@ -19,6 +20,12 @@ def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Cal
     def update_or_skip(trainer: Any, ignore_stale_grad: bool = False) -> None:
         scaler, store = getattr(trainer, "_amp_loss_scaler", None), trainer._kvstore
         is_ours = isinstance(store, store_class)
+        if scaler is not None and is_ours and trainer._update_on_kvstore and not store.method.skips:
+            # MXNet's own stores end such a script once the scale changes.
+            warn_script(
+                "AMP has gradients overflow to find its loss scale, of which servers make NaN: give "
+                "the store the option non_finite 'skip', or Trainer update_on_kvstore=False"
+            )
         if scaler is not None and is_ours and _has_skipped(trainer, store.method):
             scaler.has_overflow([_Overflow()])
         else:

@@ -9,6 +9,7 @@ import mxnet as mx
 import numpy as np
 
 from ..copies import copied, packed, resume
+from ..errors import KVStoreError
 from ..keys.names import classic
 from ..optimizer.replica import Item, Replica, States
 from ..snapshots.part import About, Part, SnapshotError, name_apart
@@ -169,11 +170,41 @@ class TrainerParameters(TrainedParameters):
 
     def prepare(self, saved: About) -> None:
         self.check(saved)
-        trainer = self._owner()
-        for key, parameter in enumerate(trainer._params):
+        for key, parameter in enumerate(self._owner()._params):
             if parameter._deferred_init:
                 parameter.shape = _shape_in(saved[f"parameter {key}"])
                 parameter._finish_deferred_init()
+        self._give_to_store()
+
+    def own(self, rank: int) -> Any:
+        # A Trainer whose first step is still to come may be part of another's run.
+        for parameter in self._owner()._params:
+            if parameter._deferred_init:
+                raise KVStoreError(
+                    f"a snapshot has to have {parameter.name}, whose shape is not known yet: run "
+                    "the network forward once before the first snapshot"
+                )
+        self._give_to_store()
+        return super().own(rank)
+
+    def shared(self) -> Any:
+        found, scaler = super().shared(), self._loss_scaler()
+        if scaler is None:
+            return found
+        return {**(found or {"values": {}}), "loss scale": dict(vars(scaler))}
+
+    def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
+        super().put_back(shared, own, is_own)
+        scaler = self._loss_scaler()
+        if scaler is not None:
+            vars(scaler).update((shared or {}).get("loss scale", {}))
+
+    def _loss_scaler(self) -> Any:
+        """That of MXNet's AMP; None without it."""
+        return getattr(self._owner(), "_amp_loss_scaler", None)
+
+    def _give_to_store(self) -> None:
+        trainer = self._owner()
         if not trainer._kv_initialized:
             trainer._init_kvstore()
         if trainer._params_to_init:
@@ -238,7 +269,9 @@ class ModuleParameters(TrainedParameters):
 
 
 def _described(parameter: mx.gluon.Parameter) -> str:
-    return _text(tuple(parameter.shape), parameter.dtype)
+    # Of some not even the number of dimensions is known before a first forward pass.
+    shape = None if parameter.shape is None else tuple(parameter.shape)
+    return _text(shape, parameter.dtype)
 
 
 def _text(shape: Any, dtype: Any) -> str:
@@ -250,6 +283,9 @@ def _shape_in(text: str) -> Any:
 
 
 def _may_become(parameter: mx.gluon.Parameter, text: str) -> bool:
+    if not text.startswith(np.dtype(parameter.dtype).name + " "):
+        return False
     found, wanted = parameter.shape, _shape_in(text)
-    fits = len(found) == len(wanted) and all(a in (-1, 0, b) for a, b in zip(found, wanted))
-    return fits and text.startswith(np.dtype(parameter.dtype).name + " ")
+    if found is None or wanted is None:
+        return wanted is not None
+    return len(found) == len(wanted) and all(a in (-1, 0, b) for a, b in zip(found, wanted))

@@ -70,7 +70,10 @@ class QuestionDesk:
             answer, data = answers(asked, question.payload())
         except Exception as error:
             answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
-        self._server.reply(question, json.dumps(answer), data)
+        try:
+            self._server.reply(question, json.dumps(answer), data)
+        except Exception as error:  # nobody would be answered any more
+            self._server.abort(f"a question could not be answered: {error}")
 
 
 def _unknown(name: str) -> Answers:

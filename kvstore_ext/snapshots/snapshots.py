@@ -114,9 +114,9 @@ class Snapshots:
         self.join()
 
     def _begin(self, directory: PathLike, keep: int, step: int) -> None:
-        self._taken[os.path.abspath(directory)] = step
         path = Path(directory)
         target = entry(path, self._number(path), step)
+        self._taken[os.path.abspath(directory)] = step
         self._writing.wait()  # rather than have two in memory
         files = {file_of(self._rank): self._collect(lambda part: part.own(self._rank))}
         manifest = None
@@ -167,17 +167,23 @@ class Snapshots:
         """The next snapshot's, as rank 0 counts them."""
         place = os.path.abspath(directory)
         if place not in self._next:
-            number = -1
+            number, refused = -1, None
             if self._rank == 0:
                 try:
                     directory.mkdir(parents=True, exist_ok=True)
+                    number = next_number(directory)
+                    remove_unfinished(directory)
                 except OSError as error:
-                    raise KVStoreError(
+                    number = -1
+                    refused = KVStoreError(
                         f"snapshots cannot be written to {directory}: {error.strerror}"
-                    ) from None
-                number = next_number(directory)
-                remove_unfinished(directory)
-            self._next[place] = int(self._agree([number])[0])
+                    )
+            told = int(self._hear([number], refused)[0])
+            if told < 0:
+                raise refused or RefusedByRank0Error(
+                    f"worker 0 cannot write snapshots to {directory}, as it says"
+                )
+            self._next[place] = told
         number = self._next[place]
         self._next[place] += 1
         return number
@@ -218,13 +224,7 @@ class Snapshots:
             told = [1.0, found[0].number, found[0].step, found[1].number]
         elif refused is not None:
             told = [2.0, 0.0, 0.0, 0.0]
-        try:
-            kind, number, step, content = self._agree(told)
-        except Exception:
-            # The others have heard, and failed before this worker was through with telling them.
-            if refused is not None:
-                raise refused from None
-            raise
+        kind, number, step, content = self._hear(told, refused)
         if kind == 0:
             self._expect_none(directory)
             return None
@@ -237,6 +237,16 @@ class Snapshots:
         target = entry(directory, int(number), int(step))
         manifest = self._read_as_rank_0(target, content)
         return target, manifest
+
+    def _hear(self, told: List[float], refused: Optional[Exception]) -> Any:
+        """What rank 0 tells all workers, which is `told` there; and why, if it has to refuse."""
+        try:
+            return self._agree(told)
+        except Exception:
+            # The others have heard, and failed before this worker was through with telling them.
+            if refused is not None:
+                raise refused from None
+            raise
 
     def _expect_none(self, directory: Path) -> None:
         """Raises SnapshotError where there are some after all: rank 0 would begin anew."""

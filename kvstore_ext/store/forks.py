@@ -44,7 +44,10 @@ def prepare_for_forks(
                 mx.nd.waitall()
 
     def forget() -> None:
-        left_behind.extend({store._lane for store in stores if not store.closed})
+        lanes = {store._lane for store in stores if not store.closed}
+        for lane in lanes:
+            lane.worker.recorder().forget()
+        left_behind.extend(lanes)
         for store in stores:
             store.closed = True
         stores.clear()

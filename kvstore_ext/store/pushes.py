@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Dict, Iterable, Optional, Set
 
 import mxnet as mx
 
@@ -24,7 +24,10 @@ class Pushes:
     def __init__(self, decides: bool) -> None:
         self.step = 0  # pushes of the key that has most
         self.last = 0.0  # when there was one of any key, by time.monotonic()
-        self._before = 0  # steps before those that are counted now
+        # Of the run, those included that another optimizer or an earlier job has made.
+        self.steps = 0
+        self._pushed: Set[Key] = set()  # in the last step
+        self._begins = True  # the next push is another step's
         self._decides = decides
         self._counts: Dict[Key, int] = {}
         # The object that holds the optimizer, ServerStates or WorkerStates; a script that loads
@@ -38,21 +41,11 @@ class Pushes:
 
     def begin_on_servers(self, optimizer: mx.optimizer.Optimizer) -> None:
         """Counts from now on, when the servers get this optimizer for all keys."""
-        self._before += self.step
         self.step = 0
         self._counts.clear()
         self._on_servers = True
         self._first_update = optimizer.num_update
         self._watch = SettingsWatch(optimizer)
-
-    @property
-    def steps(self) -> int:
-        """Steps of the run, those included that another optimizer or an earlier job has made."""
-        return self._before + self.step
-
-    @steps.setter
-    def steps(self, steps: int) -> None:
-        self._before = steps - self.step
 
     def begin_on_workers(self, optimizer: Optional[mx.optimizer.Optimizer]) -> None:
         """The workers update dense keys from now on, with this optimizer; None for a user's own
@@ -67,7 +60,14 @@ class Pushes:
 
     def begins_step(self, names: Iterable[Key]) -> bool:
         """Whether a push of one of these keys is the first of another step than the first."""
-        return self.step > 0 and any(self._counts.get(name, 0) == self.step for name in names)
+        return bool(self._pushed) and (
+            self._begins or any(name in self._pushed for name in names)
+        )
+
+    def begin_step(self) -> None:
+        """What is pushed next is another step's. So is a key that was pushed in this one already,
+        if nobody tells: not all keys are pushed in each step."""
+        self._begins = True
 
     def follow(self, states: Any) -> None:
         """The optimizer is the one that `states` has, now and later; the caller keeps them."""
@@ -76,7 +76,7 @@ class Pushes:
     def skip(self, name: Key, rounds: int) -> None:
         """So many rounds of a key have gone without this worker."""
         self._counts[name] = self._counts.get(name, 0) + rounds
-        self.step = max(self.step, self._counts[name])
+        self._come_to(self._counts[name])
         states = None if self._states is None else self._states()
         if self._on_servers and states is not None:
             states.optimizer.num_update = self._first_update + self.step
@@ -88,7 +88,12 @@ class Pushes:
     def take_counts(self, counts: Dict[Key, int]) -> None:
         """Counts on from what another worker has counted of these keys."""
         self._counts.update(counts)
-        self.step = max(self._counts.values(), default=self.step)
+        self._come_to(max(self._counts.values(), default=self.step))
+
+    def _come_to(self, step: int) -> None:
+        """Steps have gone without this worker, up to this one."""
+        self.steps += max(0, step - self.step)
+        self.step = max(step, self.step)
 
     def forget(self, name: Key) -> None:
         """The key's servers are others from now on, and know nothing."""
@@ -116,6 +121,11 @@ class Pushes:
         self, name: Key, watch: Optional[SettingsWatch], own_batch: bool = False
     ) -> str:
         self.last = time.monotonic()
+        if self._begins or name in self._pushed:
+            self._begins = False
+            self._pushed.clear()
+            self.steps += 1
+        self._pushed.add(name)
         self._counts[name] = self._counts.get(name, 0) + 1
         self.step = max(self.step, self._counts[name])
         states = None if self._states is None else self._states()

@@ -44,6 +44,14 @@ class SnapshotStore(JoiningStore):
         """How many the run has behind it, in earlier jobs too."""
         return self._snapshots.steps
 
+    def begin_step(self) -> None:
+        """Has what is pushed from now on count as another step.
+
+        Trainer calls it. A script that pushes by itself need not: a step begins with a key that the
+        last one has pushed, too. Where no two steps in a row have a key in common, it may.
+        """
+        self._router.begin_step()
+
     @property
     def steps_made(self) -> int:
         """How many of these this job has made."""

@@ -42,12 +42,16 @@ class StoreKeys:
 
     @property
     def steps(self) -> int:
-        """How often the key that was pushed most has been, in earlier jobs too."""
+        """How many have pushed any key, in earlier jobs too."""
         return self._pushes.steps
 
     @steps.setter
     def steps(self, steps: int) -> None:
         self._pushes.steps = steps
+
+    def begin_step(self) -> None:
+        """What is pushed next is another step's."""
+        self._pushes.begin_step()
 
     def begins_step(self, names: Iterable[Key]) -> bool:
         """Whether a push of one of these keys is the first of another step than the first."""

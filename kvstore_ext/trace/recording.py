@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, List, Mapping, Sequence, Tuple
+from typing import Any, List, Mapping, Sequence, Set, Tuple
 
 from ..notes import say
 from .steps import Steps
@@ -41,8 +41,11 @@ class Recording:
     Raises
     ------
     OSError
-        Where the directory or the files cannot be made, or the disk has no room for them.
+        Where the directory or the files cannot be made, the disk has no room for them, or this
+        process has recorded into the same files before.
     """
+
+    _of_process: Set[str] = set()  # paths
 
     def __init__(
         self,
@@ -61,10 +64,13 @@ class Recording:
         file = Path(directory, f"{role}-{rank}.events")
         self._about = file.with_suffix(".json")
         self.path = str(file.with_suffix("").absolute())  # without the two endings
+        if self.path in self._of_process:
+            raise OSError(f"{directory} has a trace of this process already: name another directory")
         try:
             recorder.open(str(file), most_events, steps.first, steps.last)
         except RuntimeError as error:
             raise OSError(str(error)) from None
+        self._of_process.add(self.path)
         self._about.write_text("")
         process = {
             "job": job,

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cluster.h"
 
@@ -73,6 +76,36 @@ TEST(Limits, AServersSignOfLifeThatCannotBeSentEndsTheJob) {
   lost = true;
   // It has not been told its rank.
   EXPECT_EQ(cluster.server(1).AwaitFailure(20), "server 0: there is no way");
+}
+
+// As one on MXNet's engine does, which would swallow what it throws.
+TEST(Limits, AnUpdateThatCannotBeSentEndsTheJob) {
+  std::atomic<bool> lost{false};
+  ClusterOptions options;
+  options.workers = 2;
+  options.servers = 1;
+  options.damage = [&lost](Message* message) {
+    const bool is_result = message->header.type == MessageType::kResult;
+    if (lost && is_result) throw std::runtime_error("there is no way");
+  };
+  Cluster cluster(options);
+  cluster.Join({10});
+  std::vector<float> values[2] = {std::vector<float>(10, 1.0F), std::vector<float>(10, 1.0F)};
+  const auto begin = [&](int rank) {
+    return Begin(&cluster.worker(rank), 0, values[rank], &values[rank]);
+  };
+  std::vector<std::future<std::string>> ends;
+  for (int rank = 0; rank < 2; ++rank) ends.push_back(begin(rank));
+  for (auto& end : ends) EXPECT_EQ(end.get(), "");
+  cluster.server(0).UseOptimizer(0);
+  ends.clear();
+  for (int rank = 0; rank < 2; ++rank) ends.push_back(begin(rank));
+  Update update;
+  ASSERT_TRUE(cluster.server(0).NextUpdate(&update));
+  lost = true;
+  EXPECT_NO_THROW(cluster.server(0).Updated(update));
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20), "server 0: there is no way");
+  EXPECT_EQ(ends[1].get(), "server 0: there is no way");
 }
 
 TEST(Limits, WhoLosesSeveralNamesThemTogether) {

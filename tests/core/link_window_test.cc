@@ -110,7 +110,7 @@ TEST_F(Measured, PingsAgainForAWhileOnceAnswered) {
 
 TEST_F(Measured, TellsTheEstimatorTheRoundTrip) {
   estimator_->Acknowledged(0, 1, 1000);  // begins a measurement
-  estimator_->Acknowledged(0, 1000000, 1000.01);
+  estimator_->Acknowledged(0, 2000000, 1000.01);
   const Window before = estimator_->advice();
   ReceivePong(1);
   EXPECT_GT(changes_, 0);

@@ -46,6 +46,31 @@ void Declare(Worker* worker, uint64_t key, uint64_t elements, std::shared_ptr<Ke
   worker->Declare(key, declaration, std::move(codec));
 }
 
+TEST(Operations, AKeyThatHasMissedARoundEndsTheJobWithItsNextOne) {
+  Cluster cluster;
+  cluster.Join({10, 10});
+  cluster.worker(1).Miss(0);
+  const std::vector<float> input(10, 1.0F);
+  const auto push = [&](int rank, uint64_t key) {
+    return Operate(&cluster.worker(rank), key, Operation::Kind::kPush, input.data(), nullptr);
+  };
+  const std::string reason =
+      "worker 1: key 0 cannot be sent: its gradient of the round before could not be computed";
+  EXPECT_EQ(push(1, 0), reason);
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20), reason);
+}
+
+TEST(Operations, TheOnlyWorkerIsBehindNobody) {
+  ClusterOptions options;
+  options.workers = 1;
+  Cluster cluster(options);
+  cluster.Join({10});
+  cluster.worker(0).Miss(0);
+  std::vector<float> values(10, 1.0F);
+  EXPECT_EQ(Operate(&cluster.worker(0), 0, Operation::Kind::kPush, values.data(), values.data()),
+            "");
+}
+
 class Kept : public testing::TestWithParam<const char*> {};
 
 TEST_P(Kept, AResultIsReadOnceItIsAskedForAndThenFromTheServer) {

@@ -2,6 +2,8 @@
 #include "trace/recorder.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -73,6 +75,29 @@ TEST_F(Recorded, WhatIsNotClosedIsInTheFileAtOnce) {
   RecordOne(7);
   EXPECT_EQ(Events().front().key, 7U);
   EXPECT_EQ(Events().size(), 1000U) << "there is room for all from the beginning";
+}
+
+TEST_F(Recorded, AChildLeavesItsParentsFileAlone) {
+  recorder_.Open(path_, 1000, 0, 100);
+  RecordOne(7);
+  const pid_t child = fork();
+  if (child == 0) {
+    recorder_.Forget();
+    RecordOne(8);
+    Event layer;
+    layer.kind = EventKind::kForward;
+    recorder_.RecordLayer(layer);
+    recorder_.Close();
+    _exit(recorder_.is_open() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  RecordOne(9);
+  recorder_.Close();
+  const std::vector<Event> events = Events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].key, 9U);
 }
 
 TEST_F(Recorded, CountsEventsThatHaveNoRoom) {

@@ -161,6 +161,61 @@ def test_a_process_that_is_killed_leaves_what_it_has_recorded(tmp_path: Path) ->
     assert worker.of_kind(Kind.DONE)["round"].tolist() == [0, 1]
 
 
+FORKED = """
+import os, sys
+import kvstore_ext
+import mxnet as mx
+
+store = mx.kv.create("p3")
+network = mx.gluon.nn.Dense(2, in_units=2)
+network.initialize()
+
+def run(passes):
+    for _ in range(passes):
+        network(mx.nd.ones((1, 2))).wait_to_read()
+
+store.start_trace(sys.argv[1])
+run(2)
+child = os.fork()
+run(5 if child == 0 else 2)
+if child == 0:
+    os._exit(5)
+assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5
+store.close()
+"""
+
+
+def test_a_forked_child_leaves_the_trace_alone(tmp_path: Path) -> None:
+    """As a DataLoader's does, whose transforms are blocks."""
+    subprocess.run([sys.executable, "-c", FORKED, str(tmp_path)], timeout=120, check=True)
+    (worker,) = read(tmp_path).workers
+    assert len(worker.of_kind(Kind.FORWARD)) == 4
+
+
+SEVERAL = """
+import kvstore_ext
+import mxnet as mx
+
+stores = [mx.kv.create("p3") for _ in range(2)]
+for store in stores:
+    value = mx.nd.ones((5,))
+    store.init(7, value)
+    store.pushpull(7, value, out=value)
+    mx.nd.waitall()
+for store in stores:
+    store.close()
+"""
+
+
+def test_each_store_of_a_process_alone_has_a_trace_of_its_own(tmp_path: Path) -> None:
+    environment = {**os.environ, "KVSTORE_EXT_TRACE": str(tmp_path / "traces")}
+    subprocess.run([sys.executable, "-c", SEVERAL], timeout=120, check=True, env=environment)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["traces", "traces-store-1"]
+    for directory in tmp_path.iterdir():
+        (worker,) = read(directory).workers
+        assert worker.of_kind(Kind.DONE)["round"].tolist() == [0, 1]
+
+
 def test_a_file_that_was_copied_in_part_is_refused(tmp_path: Path) -> None:
     write(Made([Key("one")]).trace(), tmp_path)
     file = tmp_path / "worker-0.events"
@@ -190,6 +245,17 @@ def test_two_traces_of_one_process_are_no_trace_of_a_job(
         store.stop_trace()
     with pytest.raises(TraceError, match="two traces of"):
         read(tmp_path)
+
+
+def test_a_trace_of_this_process_is_not_written_over(
+    store: kvstore_ext.P3Worker, small_store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    store.start_trace(str(tmp_path))
+    with pytest.raises(KVStoreError, match="has a trace of this process already: name another"):
+        small_store.start_trace(str(tmp_path))
+    store.stop_trace()
+    with pytest.raises(KVStoreError, match="has a trace of this process already: name another"):
+        store.start_trace(str(tmp_path))
 
 
 def test_traces_of_two_jobs_are_no_trace_of_one(

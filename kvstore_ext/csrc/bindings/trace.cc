@@ -9,6 +9,7 @@ void BindTrace(py::module_* module) {
       .def("open", &Recorder::Open, py::arg("path"), py::arg("capacity"), py::arg("first"),
            py::arg("last"), WithoutGil())
       .def("close", &Recorder::Close, WithoutGil())
+      .def("forget", &Recorder::Forget)
       .def("on", &Recorder::on)
       .def("layers", &Recorder::layers)
       .def("recorded", &Recorder::recorded)

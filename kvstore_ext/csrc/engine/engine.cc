@@ -70,6 +70,7 @@ struct Call {
   Operation operation;
   std::shared_ptr<Array> input;
   Array output;
+  bool begun = false;  // the worker has been asked
 };
 
 void End(const OnComplete& complete, const std::string& error) {
@@ -100,12 +101,19 @@ void Begin(void*, void* on_complete, void* param) {
       }
       End(complete, error);
     };
+    call->begun = true;
     // Whoever ends the operation has the engine delete the call, perhaps before Start returns.
     const std::shared_ptr<Worker> worker = call->worker;
     worker->Start(std::move(operation));
   } catch (const std::exception& error) {  // before the worker had the operation
     End(complete, error.what());
   }
+}
+
+// The engine skips an operation on an array whose computation failed.
+void Delete(void* param) {
+  const std::unique_ptr<Call> call(static_cast<Call*>(param));
+  if (!call->begun && call->operation.opens_round()) call->worker->Miss(call->operation.key);
 }
 
 }  // namespace
@@ -124,9 +132,9 @@ void PushToEngine(std::shared_ptr<Worker> worker, Operation operation, NDArrayHa
   const bool in_place =
       input != nullptr && output != nullptr && Array::Chunk(input) == Array::Chunk(output);
   if (output != nullptr && !in_place) writes[count++] = output;
-  LibMXNet::Check(LibMXNet::Get().engine_push(
-      Begin, call.get(), [](void* param) { delete static_cast<Call*>(param); }, &kCpu, nullptr, 0,
-      writes, count, &kCpuPrioritized, priority, "kvstore_ext", false));
+  LibMXNet::Check(LibMXNet::Get().engine_push(Begin, call.get(), Delete, &kCpu, nullptr, 0, writes,
+                                              count, &kCpuPrioritized, priority, "kvstore_ext",
+                                              false));
   call.release();
 }
 
@@ -146,7 +154,7 @@ void RunAfter(std::vector<NDArrayHandle> written, std::function<void(bool comput
       },
       call.get(),
       [](void* param) {
-        // The engine skips an operation on an array whose computation failed.
+        // Skipped, as in Delete.
         std::unique_ptr<Action> action(static_cast<Action*>(param));
         if (!action->done) action->run(false);
       },

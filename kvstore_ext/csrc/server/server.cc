@@ -130,11 +130,16 @@ void Server::Updated(const Update& update) {
     event.begin = update.taken;
     recorder_.Record(event);
   }
-  std::lock_guard<std::mutex> lock(mutex_);
-  const SliceName name(update.key, update.slice);
-  SliceState& slice = SliceOf(name);
-  slice.updating = false;
-  Publish(name, &slice);
+  // MXNet's engine, on whose thread this may be, would keep to itself what is thrown.
+  try {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const SliceName name(update.key, update.slice);
+    SliceState& slice = SliceOf(name);
+    slice.updating = false;
+    Publish(name, &slice);
+  } catch (const std::exception& error) {
+    Abort(Named(error.what()));
+  }
 }
 
 void Server::UpdateFailed(Update update) {

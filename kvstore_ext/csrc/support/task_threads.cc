@@ -5,7 +5,12 @@
 namespace kvstore_ext {
 
 TaskThreads::TaskThreads(int count, Failed failed) : failed_(std::move(failed)) {
-  for (int i = 0; i < count; ++i) threads_.emplace_back([this] { RunTasks(); });
+  try {
+    for (int i = 0; i < count; ++i) threads_.emplace_back([this] { RunTasks(); });
+  } catch (...) {  // there can be no more of them
+    Stop();
+    throw;
+  }
 }
 
 void TaskThreads::Run(int priority, Task task) { tasks_.Push(priority, 0, std::move(task)); }

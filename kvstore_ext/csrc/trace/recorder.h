@@ -34,6 +34,12 @@ class Recorder {
   // Ends the file.
   void Close();
 
+  // To be called in a forked child: the file is its parent's, in memory that both have.
+  void Forget() {
+    on_ = false;
+    file_ = nullptr;
+  }
+
   // Whether it has a file, into which it writes at some steps or at all.
   bool is_open() const { return file_ != nullptr; }
 

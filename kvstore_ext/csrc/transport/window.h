@@ -48,11 +48,11 @@ struct Window {
 
 // Advises a window from how much the links of a process carry at a time and from their round-trip
 // times. Whatever is under way can no longer be overtaken, and waits at the wire for what else is.
-// So a slow near network gets four slices at a time on every link, or as many smaller ones. TCP does
-// not share a wire among its links evenly, and a link that is ahead must not run out meanwhile:
-// measured with CUBIC, two cost 1 to 4 % where training waits for the network, and one 4 to 10 %.
-// More than four gain nothing. What a fast or long network holds during a round trip takes their
-// place where it is more. Slices of twice the usual size and more travel in parts.
+// So a slow near network gets four slices at a time on every link, or as many smaller ones. TCP
+// does not share a wire among its links evenly, and a link that is ahead must not run out
+// meanwhile: measured with CUBIC, two cost 1 to 4 % where training waits for the network, and one 4
+// to 10 %. More than four gain nothing. What a fast or long network holds during a round trip takes
+// their place where it is more. Slices of twice the usual size and more travel in parts.
 //
 // One process's advice is to hold for all links of the job: a link with twice the window of another
 // takes twice its share of the wire, and then everybody waits for the other. Measured, that costs a

@@ -131,6 +131,11 @@ class Worker {
   // then not called. Whatever else goes wrong ends the operation, and the job.
   void Start(Operation operation);
 
+  // An operation that would have opened a round will not come, for its array could not be computed.
+  // That ends a script, as a rule, and its own error says more than the core could. One that goes
+  // on ends the job with the key's next round, which would be one behind the other workers'.
+  void Miss(uint64_t key);
+
   // As Meet, of the next round of the sparse key with this number in MXNet's own store.
   void MeetSparse(uint64_t number, const std::string& what);
 

@@ -51,6 +51,7 @@ class Worker::Key : public KeyLane {
   std::mutex mutex;     // of all below
   uint64_t rounds = 0;  // begun
   bool busy = false;    // an operation is open
+  bool missed = false;  // a round, for which no gradient could be computed
   Operation operation;
   std::vector<bool> left;        // slices of the last round that were given to their links
   std::vector<bool> arrived;     // those whose results have come

@@ -32,10 +32,20 @@ void Worker::Start(Operation operation) {
   }
 }
 
+void Worker::Miss(uint64_t id) {
+  if (options_.workers == 1) return;  // behind nobody
+  Key* key = Find(id);
+  std::lock_guard<std::mutex> lock(key->mutex);
+  key->missed = true;
+}
+
 // Under the key's lock.
 std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std::mutex>&) {
   const Operation& operation = key->operation;
   if (operation.opens_round()) {
+    if (key->missed) {
+      throw std::runtime_error("its gradient of the round before could not be computed");
+    }
     const bool learns = options_.priorities && key->rounds > 0;
     if (learns && operation.kind == Operation::Kind::kPush) {
       learner_.Ready(key->id, key->rounds, operation.pushed, key->since, operation.priority);
