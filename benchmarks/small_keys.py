@@ -37,7 +37,7 @@ def work(store_name: str, optimizer: str, sparse: str, arguments: argparse.Names
     if sparse == "sparse":
         step = sparse_step(mx, store)
     else:
-        step = dense_step(mx, store, arguments.keys, arguments.elements)
+        step = dense_step(mx, store, arguments.keys, arguments.elements, optimizer == "sums")
 
     def run(steps: int) -> List[float]:
         times: List[float] = []
@@ -65,15 +65,19 @@ def messages(store: Any) -> int:
     return sum(sum(stats[which].values()) for which in ("messages_sent", "messages_received"))
 
 
-def dense_step(mx: Any, store: Any, keys: int, elements: int) -> Callable[[], None]:
+def dense_step(
+    mx: Any, store: Any, keys: int, elements: int, sums: bool
+) -> Callable[[], None]:
     gradients = [mx.nd.ones((elements,)) for _ in range(keys)]
     weights = [mx.nd.zeros((elements,)) for _ in range(keys)]
     for key, weight in enumerate(weights):
         store.broadcast(key, weight, out=weight)
 
+    results = gradients if sums else weights  # as with Trainer
+
     def step() -> None:
-        for key, weight in enumerate(weights):
-            store.pushpull(key, gradients[key], out=weight, priority=-key)
+        for key, gradient in enumerate(gradients):
+            store.pushpull(key, gradient, out=results[key], priority=-key)
 
     return step
 

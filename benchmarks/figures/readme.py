@@ -6,8 +6,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Dict, List
 
-from benchmarks.figures import style
-from benchmarks.figures.captions import processors_a_host
+from benchmarks.figures import captions, style
 from benchmarks.figures.extent import FULL, QUICK
 from benchmarks.replay import measurement, summary
 from benchmarks.replay.arms import ARMS
@@ -79,7 +78,9 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
         f"computing is a wait as long as on a {trace.device}. So that two processors carry it, "
         f"links and waits are {slower} times slower than stated"
     )
-    encoding = [processors_a_host(line) for line in lines if line["arm"] == CODED]
+    encoding = [captions.processors_a_host(line) for line in lines if line["arm"] == CODED]
     with_ = f"; `{CODED}` encodes with {min(encoding):.0f} processors a host." if encoding else "."
+    plain = " Nothing is encrypted."
     command = ["```sh", "make figure-readme", "```"]
-    return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how + with_, 100)]
+    how = f"{how}{with_}{plain} {captions.began(lines)}".rstrip()
+    return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]

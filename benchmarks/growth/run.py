@@ -27,7 +27,8 @@ class GrowthRun:
     @property
     def key(self) -> str:
         """What makes it the same run as another."""
-        return json.dumps(["growth", self.arm, self.hosts, self.repeat])
+        version = ARMS[self.arm].version
+        return json.dumps(["growth", self.arm, self.hosts, self.repeat, version])
 
     @property
     def expected(self) -> float:

@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Dict, List
 
+from benchmarks.replay.arms import ARMS
+
 _DEFAULTS = {"slice_elements": 0, "computes": True, "by_name": False}
 
 
@@ -56,6 +58,9 @@ def measured(directory: Path) -> List[Measured]:
         for line in file.read_text().splitlines():
             values: Dict[str, Any] = {**_DEFAULTS, **json.loads(line)}
             if "trace" not in values or "seconds" not in values or "dilation" not in values:
+                continue
+            # Its figure does not count it any more, either.
+            if json.loads(values["key"])[-1] != ARMS[values["arm"]].version:
                 continue
             names = (name for name in Setting.__dataclass_fields__ if name != "source")
             setting = Setting(file.stem, **{name: values[name] for name in names})

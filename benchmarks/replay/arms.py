@@ -1,4 +1,4 @@
-"""What is compared: kvstore_ext's stores and its peers, as their users start them."""
+"""What is compared: kvstore_ext's stores and its peers."""
 from __future__ import annotations
 
 import json

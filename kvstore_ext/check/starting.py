@@ -68,20 +68,21 @@ async def _start(
     """The supervisor for one probe; raises StartError."""
     process = Process("probe", number, place, (options.python, _ENTRY, "--probe"), {})
     talk = Conversation(process.name, options.log_dir, Terminal(options.only_rank))
-    start = asyncio.ensure_future(starter.start(number, process, talk))
-    either: list[asyncio.Future[Any]] = [start, *([spawner.ended] if spawner else [])]
     limit = options.start_timeout
-    await asyncio.wait(either, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-    if start.done():
-        running = start.result()
-        by_ssh = options.launcher == "ssh"
-        name = place.name if by_ssh else f"{running.host} ({number})"
-        return Probe(number, name, running, talk)
-    start.cancel()
-    await asyncio.gather(start, return_exceptions=True)
-    if spawner and spawner.ended.done():
+    start = asyncio.ensure_future(starter.start(number, process, talk, limit))
+    either: list[asyncio.Future[Any]] = [start, *([spawner.ended] if spawner else [])]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if spawner and not start.done():
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
         raise StartError(f"{spawner.title} {spawner.ended.result().text}", 1, spawner.sink)
-    raise StartError(f"its supervisor did not start within {limit:g} s", 1, talk)
+    try:
+        running = start.result()
+    except asyncio.TimeoutError:
+        raise StartError(f"its supervisor did not start within {limit:g} s", 1, talk) from None
+    by_ssh = options.launcher == "ssh"
+    name = place.name if by_ssh else f"{running.host} ({number})"
+    return Probe(number, name, running, talk)
 
 
 def _name(options: Options, number: int, place: Place) -> str:

@@ -89,15 +89,20 @@ class Attempts:
             environment[TRACE] = os.path.join(environment[TRACE], f"attempt-{attempt}")
         logs = os.path.join(options.log_dir, f"attempt-{attempt}") if attempt else options.log_dir
         os.makedirs(logs, exist_ok=True)
-        return replace(options, environment=environment, log_dir=logs)
+        first = options.log_dir
+        return replace(options, environment=environment, log_dir=logs, first_log_dir=first)
 
     def _hosts(self) -> list[Host]:
         """Returns the hosts that can be used: without those that are gone, where there are spare
-        ones."""
-        if self._options.hosts_needed is None:
-            return list(self._options.hosts)
-        gone = [failure.host for failure in self._failures]
-        return [host for host in self._options.hosts if host not in gone]
+        ones. Those that have gone first may be back, where there would be too few without them:
+        what keeps the launcher from all hosts for a while is the fault of none."""
+        hosts, needed = list(self._options.hosts), self._options.hosts_needed
+        if needed is None:
+            return hosts
+        gone = [failure.host for failure in self._failures if failure.host is not None]
+        while len(gone) > 1 and len(set(hosts) - set(gone)) < needed:
+            del gone[0]
+        return [host for host in hosts if host not in gone]
 
     def _is_last(self, failure: JobError) -> bool:
         """Tells of an attempt that has failed; returns whether another one would be in vain."""

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 from collections import defaultdict
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from .hosts import Host
 from .output import Sink
@@ -25,13 +25,17 @@ END_LIMIT = 10.0
 class DirectStarter:
     """Starts one command a process, for the launchers local and ssh.
 
-    `silence`: see Running.
+    `silence`: see Running. `options` are ssh's, for what a user may try.
     """
 
     def __init__(
-        self, command_for: Callable[[Host], list[str]], silence: float | None = None
+        self,
+        command_for: Callable[[Host], list[str]],
+        silence: float | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self._command_for = command_for
+        self._options = options
         self._silence = silence
         self._starting: defaultdict[Host, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(_STARTS_A_HOST)
@@ -43,36 +47,42 @@ class DirectStarter:
         """Returns the process that starts the others, of which there is none here."""
         return None
 
-    async def start(self, number: int, process: Process, sink: Sink) -> Running:
-        """Returns the process, its supervisor ready to run it; raises StartError."""
+    async def start(
+        self, number: int, process: Process, sink: Sink, limit: float | None
+    ) -> Running:
+        """Returns the process, its supervisor ready to run it; raises StartError, and
+        asyncio.TimeoutError after so many seconds, of which waiting for its turn is none."""
         async with self._starting[process.host]:
-            command = self._command_for(process.host)
-            child = await self._spawn(command)
-            assert child.stdin is not None
-            assert child.stdout is not None
-            assert child.stderr is not None
-            pump = asyncio.ensure_future(_pump(child.stderr, sink))
-            self._pumps.append(pump)
-            link = Link(child.stdout, child.stdin)
-            try:
-                greeting = await link.greeting(sink.complain)
-            except asyncio.CancelledError:
-                # Nothing runs yet that would have to be ended with care.
-                kill(child)
-                raise
-            if greeting is not None:
-                return Running(process, process.host.name, link, sink, self._silence)
-            await pump
-            status = await child.wait()
-            title = f"{process.name} on {process.host.name}"
-            program = os.path.basename(command[0])
-            how = f"{program} ended with exit status {status}"
-            gone = None
-            if program == "ssh" and status == UNREACHABLE:
-                how = f"{how}; try: {trial(process.host)}"
-                gone = process.host
-            text = f"{title} could not be started: {how}"
-            raise StartError(text, abs(status) or 1, sink, gone)
+            return await asyncio.wait_for(self._start(process, sink), limit)
+
+    async def _start(self, process: Process, sink: Sink) -> Running:
+        command = self._command_for(process.host)
+        child = await self._spawn(command)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        pump = asyncio.ensure_future(_pump(child.stderr, sink))
+        self._pumps.append(pump)
+        link = Link(child.stdout, child.stdin)
+        try:
+            greeting = await link.greeting(sink.complain)
+        except asyncio.CancelledError:
+            # Nothing runs yet that would have to be ended with care.
+            kill(child)
+            raise
+        if greeting is not None:
+            return Running(process, process.host.name, link, sink, self._silence)
+        await pump
+        status = await child.wait()
+        title = f"{process.name} on {process.host.name}"
+        program = os.path.basename(command[0])
+        how = f"{program} ended with exit status {status}"
+        gone = None
+        if program == "ssh" and status == UNREACHABLE:
+            how = f"{how}; try: {trial(process.host, self._options)}"
+            gone = process.host
+        text = f"{title} could not be started: {how}"
+        raise StartError(text, abs(status) or 1, sink, gone)
 
     async def close(self) -> None:
         """Ends what is left, which is nothing unless a supervisor or ssh does not answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Mapping
 
@@ -58,7 +59,17 @@ def traced(directory: str | None, steps: str | None = None) -> dict[str, str]:
     if directory is None:
         return {}
     chosen = {"KVSTORE_EXT_TRACE_STEPS": steps} if steps else {}
-    return {TRACE: os.path.abspath(directory), **chosen}
+    return {TRACE: os.path.normpath(os.path.join(working_directory(), directory)), **chosen}
+
+
+def working_directory() -> str:
+    """Returns the launcher's, by the name under which its user is there: other hosts may have it
+    under that one alone, where a link leads to it here."""
+    named = os.environ.get("PWD", "")
+    with contextlib.suppress(OSError):
+        if os.path.isabs(named) and os.path.samefile(named, os.curdir):
+            return named
+    return os.getcwd()
 
 
 def process_environment(

@@ -91,7 +91,7 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
             f"{text}: {NO_STORE}" if in_vain else text,
             ending.status,
             culprit.sink,
-            final=ending.never_began or in_vain,
+            final=ending.final or in_vain,
             host=_lost_host([culprit]),
             step=_last_step(culprit, own_servers),
         )

@@ -82,14 +82,18 @@ class GatheringStarter:
         except OSError as error:
             raise StartError(str(error), 1) from None
         process = Process(self._name, None, Host("localhost"), tuple(command), {})
-        self._spawner = await self._direct.start(0, process, self._sink)
+        self._spawner = await self._direct.start(0, process, self._sink, limit=None)
         # The launcher's own address is not that of the hosts that mpirun or srun goes to.
         environment = {TOKEN_NAME: self._token, "DMLC_NODE_HOST": None}
         self._spawner.run(environment, _PATIENCE)
         return self._spawner
 
-    async def start(self, number: int, process: Process, sink: Sink) -> Running:
-        """Returns the process once task `number` has reported; raises StartError."""
+    async def start(self, number: int, process: Process, sink: Sink, limit: float) -> Running:
+        """Returns the process once task `number` has reported; raises StartError, and
+        asyncio.TimeoutError after so many seconds."""
+        return await asyncio.wait_for(self._start(number, process, sink), limit)
+
+    async def _start(self, number: int, process: Process, sink: Sink) -> Running:
         link = await self._links[number]
         hello = await link.greeting(sink.complain)
         if hello is None:

@@ -32,7 +32,9 @@ class Starter(Protocol):
 
     async def open(self) -> Running | None: ...
 
-    async def start(self, number: int, process: Process, sink: Sink) -> Running: ...
+    async def start(
+        self, number: int, process: Process, sink: Sink, limit: float
+    ) -> Running: ...
 
     async def close(self) -> None: ...
 
@@ -153,8 +155,7 @@ class Job:
         limit = self._options.start_timeout
         sink = self._sinks[number]
         try:
-            start = self._starter.start(number, process, sink)
-            running = await asyncio.wait_for(start, limit)
+            running = await self._starter.start(number, process, sink, limit)
         except asyncio.TimeoutError:
             title = f"{process.name} on {process.where}"
             text = f"{title} did not start within {limit:g} s"
@@ -270,6 +271,12 @@ class Job:
             if not running.gone.done():
                 self._note(f"{running.title} has not confirmed its end within {END_LIMIT:g} s")
                 running.gone.cancel()
+            if running.left:
+                numbers = ", ".join(map(str, running.left))
+                self._note(
+                    f"{running.title} has left processes that SIGKILL has not ended yet, as in a "
+                    f"call of the kernel that waits for a disk: {numbers}"
+                )
         if self._collection:
             self._collection.close()
         await self._starter.close()

@@ -162,7 +162,7 @@ def make_starter(
     if options.launcher == "ssh" and options.sync_dst_dir is not None:
         return CopyingStarter(hosts, options)
     if options.launcher == "ssh":
-        return DirectStarter(lambda host: ssh_command(host, python, extra), SILENCE)
+        return DirectStarter(lambda host: ssh_command(host, python, extra), SILENCE, extra)
 
     def command_for(addresses: list[str]) -> list[str]:
         return tasks_command(options, tasks, addresses)

@@ -27,6 +27,7 @@ class Options:
     which precede those in `environment`. `server_hosts` is empty where servers run on `hosts`.
     `hosts_needed` is how many of the hosts are used at a time; None: all of them.
     `job_key` is the user's own for a `secure` job; None: a new one for each attempt.
+    `first_log_dir` is that of the first attempt, where there may be others, which are inside it.
     `sync_dst_dir` is where the processes run on other hosts, None: at the working directory's path.
     """
 
@@ -56,6 +57,7 @@ class Options:
     dry_run: bool = False
     wait_notice: float = 30.0
     restarts: int = 0
+    first_log_dir: str | None = None
     hosts_needed: int | None = None
     secure: bool = False
     job_key: str | None = field(default=None, repr=False)

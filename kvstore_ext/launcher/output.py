@@ -36,6 +36,10 @@ def show(text: str) -> None:
     signal.signal(signal.SIGPIPE, before)
 
 
+class LogError(Exception):
+    """A log takes nothing more, as on a full disk of the launcher's host."""
+
+
 class Sink:
     """Takes the output of one process, in pieces as they come, for its log and the terminal."""
 
@@ -45,7 +49,9 @@ class Sink:
         self._view = terminal.view(name)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)  # of an earlier job, or a link that somebody has put there
-        self._log = io.FileIO(self.path, "x")
+        # At its end, wherever that is: whoever needs the room may empty it meanwhile.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._log = io.FileIO(os.open(self.path, flags, 0o666), "w")
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._shown: deque[int] = deque(maxlen=LAST_LINES)  # the terminal's count before each
@@ -66,8 +72,8 @@ class Sink:
             self._display(bytes(held))
 
     def write(self, data: bytes) -> None:
-        """Raises OSError when the terminal or the log file takes nothing more."""
-        self._log.write(data)
+        """Raises OSError when the terminal takes nothing more, and LogError when the log does."""
+        self._write_to_log(memoryview(data))
         if self._view.as_it_comes:
             self._display(data)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
@@ -76,9 +82,17 @@ class Sink:
             self._unfinished = b""
         self._show(lines)
 
+    def _write_to_log(self, data: memoryview) -> None:
+        try:
+            while data:
+                data = data[self._log.write(data) or 0 :]
+        except OSError as error:
+            place = f"the log {self.path} of the launcher's host"
+            raise LogError(f"{place} does not take: {error.strerror}") from None
+
     def complain(self, data: bytes) -> None:
         """Takes what ssh or the interpreter says: worth showing, not worth failing for."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, LogError):
             self.write(data)
 
     def close(self) -> None:

@@ -44,13 +44,14 @@ class Process:
 class Ending:
     """How a process ended: `status` as a shell would give it, 128 + n for signal n.
 
-    `lost`: nothing is known of it, as its host may be gone. `never_began`: it cannot be run.
+    `lost`: nothing is known of it, as its host may be gone. `final`: another
+    start would end likewise.
     """
 
     status: int
     text: str
     lost: bool = False
-    never_began: bool = False
+    final: bool = False
 
     @property
     def by_signal(self) -> bool:

@@ -17,6 +17,8 @@ from .ssh import SILENCE, UNREACHABLE, ssh_command, ssh_program, trial
 
 # Exit statuses of rsync whose far end says nothing: of ssh, and of its own two limits.
 _GONE = (UNREACHABLE, 30, 35)
+# Where a file that it was about to copy is no longer there, as an editor's is.
+_VANISHED = 24
 
 
 class CopyingStarter(DirectStarter):
@@ -24,9 +26,9 @@ class CopyingStarter(DirectStarter):
 
     def __init__(self, hosts: Iterable[Host], options: Options) -> None:
         python, extra = options.python, options.launcher_options
-        super().__init__(lambda host: ssh_command(host, python, extra), SILENCE)
+        super().__init__(lambda host: ssh_command(host, python, extra), SILENCE, extra)
         self._hosts = hosts
-        self._options = options
+        self._job_options = options
 
     async def open(self) -> Running | None:
         """Returns None, once all hosts have the directory; raises StartError."""
@@ -40,7 +42,7 @@ class CopyingStarter(DirectStarter):
         return None
 
     async def _copy_to(self, host: Host) -> None:
-        command = rsync_command(host, self._options)
+        command = rsync_command(host, self._job_options)
         nowhere, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
         child = await spawn(command, nowhere, nowhere, pipe)
         assert child.stderr is not None
@@ -51,13 +53,13 @@ class CopyingStarter(DirectStarter):
             kill(child)
             await child.wait()
             raise
-        if status != 0:
+        if status not in (0, _VANISHED):
             reason = complaints.replace("\n", "; ")
             is_gone = status in _GONE
             if is_gone:
-                reason = f"{reason}; try: {trial(host)}"
+                reason = f"{reason}; try: {trial(host, self._options)}"
             raise StartError(
-                f"{os.getcwd()} could not be copied to {self._options.sync_dst_dir} on "
+                f"{os.getcwd()} could not be copied to {self._job_options.sync_dst_dir} on "
                 f"{host.name}: rsync ended with exit status {status}: {reason}",
                 1,
                 host=host if is_gone else None,
@@ -76,7 +78,7 @@ def rsync_command(host: Host, options: Options) -> list[str]:
     far_end = f"mkdir -p {shlex.quote(destination)} && rsync"
     command = ["rsync", "-az", "--protect-args", f"--rsh={shell}", f"--rsync-path={far_end}"]
     command.append(f"--timeout={math.ceil(options.start_timeout)}")
-    inside = os.path.relpath(options.log_dir, directory)
+    inside = os.path.relpath(options.first_log_dir or options.log_dir, directory)
     if inside.split(os.sep)[0] == DEFAULT_LOGS:
         inside = DEFAULT_LOGS  # with those of earlier jobs
     if not inside.startswith(os.pardir):

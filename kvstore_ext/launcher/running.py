@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 from .account import Account
+from .environment import working_directory
 from .hosts import Host
-from .output import Sink
+from .output import LogError, Sink
 from .processes import Ending, Process, ended_with, killed_by
 from .protocol import SIGN, Link, Message
 from .ranks import Endpoint
@@ -60,6 +60,7 @@ class Running:
         self._silence = silence
         self._ending = False
         self.was_stopped = False
+        self.left: list[int] = []  # processes on its host that not even SIGKILL has ended yet
         self.account = Account()
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -128,7 +129,7 @@ class Running:
         order = {
             "command": self.process.command,
             "environment": environment,
-            "directory": self.process.directory or os.getcwd(),
+            "directory": self.process.directory or working_directory(),
             "patience": patience,
             "takes_input": takes_input,
             "silence": silence,
@@ -172,12 +173,14 @@ class Running:
             self.account.take(message["report"])
             if self.account.reason:
                 self._hold()
+        elif "left" in message:
+            self.left = [_number(each) for each in message["left"]]
         elif "traced" in message:
             if collection is not None:
                 collection.take(message, payload)
         elif "error" in message:
             text = f"could not be started: {message['error']}"
-            self._set_ended(Ending(_number(message["status"]), text, never_began=True))
+            self._set_ended(Ending(_number(message["status"]), text, final=True))
         elif "status" in message["ended"]:
             self._set_ended(ended_with(_number(message["ended"]["status"])))
         else:
@@ -186,6 +189,8 @@ class Running:
     def _take(self, output: bytes) -> None:
         try:
             self.sink.write(output)
+        except LogError as error:
+            self._set_ended(Ending(1, f"printed what {error}", final=True))
         except OSError as error:
             self._set_ended(Ending(1, f"printed what could not be written: {error}"))
 

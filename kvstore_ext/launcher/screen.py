@@ -7,7 +7,9 @@ it stands still. So a thread writes, and what it cannot write any more is left o
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import select
 import sys
 import threading
 from collections import deque
@@ -88,7 +90,12 @@ class Screen:
             while data:
                 try:
                     count = os.write(descriptor, data)
+                except BlockingIOError:  # another process may have set that for both
+                    select.select([], [descriptor], [])
+                    continue
                 except OSError as error:
+                    if error.errno == errno.EIO:
+                        break  # the terminal is gone; a launcher that SIGHUP has not ended goes on
                     self._fail(descriptor, error)
                     break
                 data = data[count:]

@@ -15,12 +15,14 @@ UNREACHABLE = 255  # the status of ssh, and of rsync over it, where the host can
 
 # BatchMode: fail rather than ask for a password, for which there is no terminal. ControlPath: a
 # connection of its own for each process, as sshd limits the sessions in a shared one.
+# ClearAllForwardings: a user's own tunnel to the host can be had once, and not by each process.
 _OPTIONS = {
     "BatchMode": "yes",
     "ConnectTimeout": "10",
     "ServerAliveInterval": "15",
     "ServerAliveCountMax": "4",
     "ControlPath": "none",
+    "ClearAllForwardings": "yes",
     "RequestTTY": "no",
 }
 
@@ -35,10 +37,13 @@ def ssh_program(host: Host, options: Sequence[str]) -> list[str]:
     return command
 
 
-def trial(host: Host) -> str:
-    """Returns the command by which a user finds out whether this host can be reached."""
+def trial(host: Host, options: Sequence[str]) -> str:
+    """Returns the command by which a user finds out whether this host can be reached: as it is
+    tried here, without a password and without a connection that is there already."""
+    kept = ("BatchMode", "ControlPath")
+    words = [word for name in kept for word in ("-o", f"{name}={_OPTIONS[name]}")]
     port = ["-p", str(host.port)] if host.port is not None else []
-    return " ".join(["ssh", *port, host.name, "true"])
+    return shlex.join(["ssh", *options, *words, *port, host.name, "true"])
 
 
 def ssh_command(host: Host, python: str, options: Sequence[str]) -> list[str]:

@@ -159,6 +159,8 @@ class Supervisor:
         self._forward_output(_PIPE_PIECES)
         for message, payload in self._trace.messages() if self._trace else ():
             self._say(message, payload)
+        if left:
+            self._say({"left": left})
         signal.set_wakeup_fd(-1)  # Python closes the socket before it stops to take signals
         return 1 if left else 0
 

@@ -23,8 +23,8 @@ def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Cal
         if scaler is not None and is_ours and trainer._update_on_kvstore and not store.method.skips:
             # MXNet's own stores end such a script once the scale changes.
             warn_script(
-                "AMP has gradients overflow to find its loss scale, of which servers make NaN: give "
-                "the store the option non_finite 'skip', or Trainer update_on_kvstore=False"
+                "AMP has gradients overflow to find its loss scale, of which servers make NaN: "
+                "give the store the option non_finite 'skip', or Trainer update_on_kvstore=False"
             )
         if scaler is not None and is_ours and _has_skipped(trainer, store.method):
             scaler.has_overflow([_Overflow()])

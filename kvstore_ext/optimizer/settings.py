@@ -70,17 +70,26 @@ class SettingsWatch:
         """The key's servers are others from now on, and know nothing."""
         self._sent.pop(name, None)
 
-    def news(self, optimizer: mx.optimizer.Optimizer, name: Any, own_batch: bool = False) -> str:
+    def news(
+        self,
+        optimizer: mx.optimizer.Optimizer,
+        name: Any,
+        own_batch: bool = False,
+        by_number: bool = False,
+    ) -> str:
         """What a key's servers must hear now, as text; empty where they know it. The optimizer's
         num_update is to be that of the key's next update. Where each worker divides by its own
-        batch, rescale_grad is its own matter."""
-        text = self._changes(optimizer, name, own_batch)
+        batch, rescale_grad is its own matter. Servers that know the key by a number do not find
+        what the optimizer has for its name."""
+        text = self._changes(optimizer, name, own_batch, by_number)
         if text == self._sent.get(name, ""):
             return ""
         self._sent[name] = text
         return text or "{}"
 
-    def _changes(self, optimizer: mx.optimizer.Optimizer, name: Any, own_batch: bool) -> str:
+    def _changes(
+        self, optimizer: mx.optimizer.Optimizer, name: Any, own_batch: bool, by_number: bool
+    ) -> str:
         changes = dict(self._changed(optimizer))
         if own_batch:
             changes.pop("rescale_grad", None)
@@ -90,6 +99,9 @@ class SettingsWatch:
             # One that the servers do not have goes before the tables there, even where it is 1.
             if own != self._multipliers.get(name):
                 changes["own multipliers"] = own
+        elif by_number:
+            tables = [with_names(optimizer, table) for table in _TABLES]
+            changes["own multipliers"] = [table.get(name, 1.0) for table in tables]
         return json.dumps(changes, default=_number) if changes else ""
 
     def _changed(self, optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:

@@ -43,6 +43,17 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
             f"the trace is of {_IN_ROUNDS}, of which a round is p steps of training: trace the job "
             "with another compression, or with none"
         )
+    if any(key.name.strip("'").startswith("ec_dnn ") for key in job.keys.values()):
+        raise NetworkError(
+            "the trace is of EC-DNN, which exchanges models every tau steps of training: trace a "
+            "job of the same network that exchanges gradients"
+        )
+    halves = [key.name for key in job.keys.values() if key.dtype == "float16"]
+    if halves:
+        say(
+            f"{len(halves)} keys are of float16: of these, what encodings send and cost is "
+            "predicted as of half as many numbers, and so is too little"
+        )
     worker = job.workers[0]
     steps = np.sort(worker.of_kind(Kind.STEP)["begin"])
     passes = {

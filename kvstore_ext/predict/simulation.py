@@ -121,8 +121,9 @@ def _predict(
         min(1.0, (last - first) / took) for first, last in zip(began[:4], ended[:4])
     )
     sent = (ended.sending - began.sending) * cluster.send / COUNTED
+    computing = network.compute * max(own.factor for own in topology.classes)
     return Prediction(
-        seconds, network.compute, wire, server_wire, processors, server_processors, sent
+        seconds, computing, wire, server_wire, processors, server_processors, sent
     )
 
 

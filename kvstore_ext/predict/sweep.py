@@ -66,7 +66,9 @@ def rows(
             for name, store in stores.items():
                 seconds, limited = _one(network, cluster, store)
                 samples = network.batch * cluster.workers
-                linear = network.compute / seconds
+                # All wait for the slowest, whatever communication costs.
+                slowest = max(1.0, cluster.stragglers.factor if cluster.stragglers else 1.0)
+                linear = slowest * network.compute / seconds
                 yield Row(gigabits, count, name, seconds, samples / seconds, linear, limited)
 
 

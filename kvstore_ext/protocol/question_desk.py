@@ -54,14 +54,14 @@ class QuestionDesk:
             try:
                 name, asked = json.loads(question.text)
                 answerer = self._answerers.get(name, _Answerer(_unknown(name), waits=False))
-            except Exception as error:  # of a text that is no question
+                if answerer.waits:
+                    of_this = (question, answerer.answer, asked)
+                    threading.Thread(
+                        target=self._reply, args=of_this, daemon=True, name=f"question {name}"
+                    ).start()
+                    continue
+            except Exception as error:  # of a text that is no question, or no thread more
                 self._reply(question, _failing(error), {})
-                continue
-            if answerer.waits:
-                of_this = (question, answerer.answer, asked)
-                threading.Thread(
-                    target=self._reply, args=of_this, daemon=True, name=f"question {name}"
-                ).start()
             else:
                 self._reply(question, answerer.answer, asked)
 

@@ -41,6 +41,9 @@ class Causes:
         By wait and `Cause`, shape (n, 8).
     last_workers
         The worker whose slice came last, shape (n,); -1 where that is not known.
+    late_workers
+        The worker whose gradient was ready last, of those for which the slice waited, shape (n,).
+        Where all agree on a scaler that need not be the one whose slice came last.
     servers
         Where the slice was added up, shape (n,); -1 where that is not known.
     """
@@ -48,6 +51,7 @@ class Causes:
     waits: np.ndarray
     seconds: np.ndarray
     last_workers: np.ndarray
+    late_workers: np.ndarray
     servers: np.ndarray
 
     @property
@@ -76,7 +80,7 @@ class Causes:
 
     def by_late_worker(self) -> Dict[int, float]:
         """Seconds in which others waited for a worker's gradient, by its rank."""
-        return _sums(self.last_workers, self.seconds[:, Cause.GRADIENT])
+        return _sums(self.late_workers, self.seconds[:, Cause.GRADIENT])
 
     def by_key(self) -> Dict[int, float]:
         """Seconds by the key that was waited for."""
@@ -97,6 +101,7 @@ def causes_of(job: JobTrace, names: Names, waits: np.ndarray) -> Causes:
         np.concatenate([part.waits for part in parts]) if parts else waits,
         np.concatenate([part.seconds for part in parts]) if parts else np.zeros((0, len(Cause))),
         np.concatenate([part.last_workers for part in parts]) if parts else np.zeros(0, int),
+        np.concatenate([part.late_workers for part in parts]) if parts else np.zeros(0, int),
         np.concatenate([part.servers for part in parts]) if parts else np.zeros(0, int),
     )
 
@@ -122,6 +127,25 @@ class _Seen:
         return self._moments[kind, message]
 
 
+def _results(worker: ProcessTrace) -> np.ndarray:
+    received = worker.of_kind(Kind.RECEIVED)
+    return received[received["message"] == Message.RESULT]
+
+
+def _has_agreed(worker: _Seen, whole: np.ndarray) -> np.ndarray:
+    """Whether a worker's gradients went on once all had a scaler in common, shape (n,): then it was
+    the thread that hears of that which went on with them."""
+    prepared, ready = worker(Kind.PREPARED), worker(Kind.READY, Message.PUSH)
+    if not len(prepared.rows) or not len(ready.rows):
+        return np.zeros(len(whole), bool)
+    places = prepared.find(whole), ready.find(whole)
+    threads = [
+        moments.rows["thread"][np.maximum(place, 0)]
+        for moments, place in zip((prepared, ready), places)
+    ]
+    return (places[0] >= 0) & (places[1] >= 0) & (threads[0] != threads[1])
+
+
 class _Chain:
     def __init__(self, job: JobTrace, names: Names) -> None:
         self._names = names
@@ -129,7 +153,7 @@ class _Chain:
         self._ranks = [worker.rank for worker in job.workers]
         self._servers = {server.rank: _Seen(names, server) for server in job.servers}
         self._last_slices = [
-            Moments(names, worker.of_kind(Kind.WRITTEN), by_slice=False) for worker in job.workers
+            Moments(names, _results(worker), by_slice=False) for worker in job.workers
         ]
 
     def of(self, waits: np.ndarray) -> Causes:
@@ -138,11 +162,11 @@ class _Chain:
         seconds = np.zeros((count, len(Cause)))
         if not count:
             nobody = np.zeros(0, int)
-            return Causes(waits, seconds, nobody, nobody)
+            return Causes(waits, seconds, nobody, nobody, nobody)
         worker = self._ranks.index(int(waits["worker"][0]))
         keys, rounds = waits["key"], waits["round"].astype(np.int64)
         slices, servers = self._last_slice(worker, keys, rounds)
-        last, times = self._times(worker, keys, rounds, slices, servers)
+        last, late, times = self._times(worker, keys, rounds, slices, servers)
         seen = (times != MISSING).all(axis=0)
         # Clocks of two hosts may differ by a little: nothing ends before it has begun.
         times = np.maximum.accumulate(times, axis=0)
@@ -151,17 +175,18 @@ class _Chain:
         lengths = np.diff(bounds, axis=0).T / 1e9
         seconds[seen, : Cause.UNSEEN] = lengths[seen]
         seconds[~seen, Cause.UNSEEN] = (waits["end"] - waits["begin"])[~seen] / 1e9
-        return Causes(waits, seconds, np.where(seen, last, -1), np.where(seen, servers, -1))
+        last, late, servers = (np.where(seen, each, -1) for each in (last, late, servers))
+        return Causes(waits, seconds, last, late, servers)
 
     def _last_slice(
         self, worker: int, keys: np.ndarray, rounds: np.ndarray
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """The slice that was written last, and its server."""
-        written = self._last_slices[worker]
-        place = written.find(self._names.of(keys, rounds))
-        if not len(written.rows):
+        """The slice that came last, and its server."""
+        come = self._last_slices[worker]
+        place = come.find(self._names.of(keys, rounds))
+        if not len(come.rows):
             return np.full(len(keys), -1), np.full(len(keys), -1)
-        rows = written.rows[np.maximum(place, 0)]
+        rows = come.rows[np.maximum(place, 0)]
         return (np.where(place < 0, -1, rows["slice"].astype(int)),
                 np.where(place < 0, -1, rows["peer"].astype(int)))  # fmt: skip
 
@@ -172,8 +197,9 @@ class _Chain:
         rounds: np.ndarray,
         slices: np.ndarray,
         servers: np.ndarray,
-    ) -> Tuple[np.ndarray, np.ndarray]:
-        """The worker that came last, and by `Cause` when it ended, but WRITING: shape (6, n)."""
+    ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The worker whose slice came last, the one whose gradient did, and by `Cause` when it
+        ended, but WRITING: shape (6, n)."""
         count = len(keys)
         times = np.full((Cause.WRITING, count), MISSING)
         last = np.full(count, -1)
@@ -186,6 +212,7 @@ class _Chain:
             last[mine], times[Cause.PUSH, mine] = self._last_push(seen, at)
             back = self._names.of(*at, self._ranks[worker])
             times[Cause.SERVER, mine] = seen(Kind.ANSWERED).begin(back)
+        late = last.copy()
         for place, rank in enumerate(self._ranks):
             theirs = np.flatnonzero(last == rank)
             if len(theirs):
@@ -193,12 +220,25 @@ class _Chain:
                 other = self._workers[place]
                 whole = self._names.of(keys[theirs], rounds[theirs])
                 times[Cause.GRADIENT, theirs] = other(Kind.READY, Message.PUSH).end(whole)
+                agreed = theirs[_has_agreed(other, whole)]
+                if len(agreed):  # when all gradients were ready
+                    ready, latest = self._latest_ready(keys[agreed], rounds[agreed])
+                    late[agreed], times[Cause.GRADIENT, agreed] = ready, latest
                 times[Cause.PREPARING, theirs] = other(Kind.PREPARED).end(whole)
                 queued = other(Kind.QUEUED, Message.PUSH)
                 times[Cause.ENCODING, theirs] = queued.begin(self._names.of(*at))
         back = self._names.of(keys, rounds, slices, servers)
         times[Cause.RESULT] = here(Kind.RECEIVED, Message.RESULT).end(back)
-        return last, times
+        return last, late, times
+
+    def _latest_ready(
+        self, keys: np.ndarray, rounds: np.ndarray
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """Whose gradient was ready last, and when, of workers whose trace is here."""
+        whole = self._names.of(keys, rounds)
+        ends = np.stack([each(Kind.READY, Message.PUSH).end(whole) for each in self._workers])
+        latest = ends.argmax(axis=0)
+        return np.array(self._ranks)[latest], ends.max(axis=0)
 
     def _last_push(
         self, server: _Seen, at: Tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -112,8 +112,9 @@ def _cost(
     for server in servers:
         own = server[places_in(counted, server["end"]) >= 0]
         serving += _seconds(_kind(own, Kind.SUMMED)) + _seconds(_kind(own, Kind.ENCODED))
-    count = sum(len(mine.numbers) for mine in steps)
-    a_step = count / max(1, len(job.workers))
+    counted_steps = [len(mine.numbers) for mine in steps]
+    count = sum(counted_steps)
+    a_step = count / max(1, sum(own > 0 for own in counted_steps))
     return MethodCost(
         method, len(keys), plain / count, pushed / count, results / count,
         encoding / count, decoding / count, agreeing / count, serving / a_step,

@@ -3,6 +3,10 @@ from __future__ import annotations
 
 from typing import List
 
+import numpy as np
+
+from ..trace.events import Kind
+from ..trace.reading import JobTrace
 from . import words
 from .analysis import Analysis
 from .html import table
@@ -52,6 +56,20 @@ def _bytes_at(found: Analysis, server: int) -> List[float]:
     ]
 
 
+def _without_trace(job: JobTrace) -> List[str]:
+    """Servers and workers that others have had to do with, and of which there is no trace."""
+    servers = {part.server for key in job.keys.values() for part in key.slices}
+    workers = {
+        int(peer)
+        for server in job.servers
+        for peer in np.unique(server.of_kind(Kind.RECEIVED)["peer"])
+    }
+    return [
+        *(f"worker {rank}" for rank in sorted(workers - {each.rank for each in job.workers})),
+        *(f"server {rank}" for rank in sorted(servers - {each.rank for each in job.servers})),
+    ]
+
+
 def basis_section(found: Analysis) -> Section:
     """What was recorded, and how well."""
     rows = []
@@ -70,6 +88,12 @@ def basis_section(found: Analysis) -> Section:
     if found.apart:
         notes.append(f"Nothing counts {words.listed(found.apart)}, whose clocks no ping connects "
                      "with the others'.")  # fmt: skip
+    missing = _without_trace(found.job)
+    if missing:
+        notes.append(
+            f"{words.listed(missing)} took part, and left no files here: what they exchanged is "
+            "missing in what links carried, and in the bytes of results."
+        )
     if unrecorded:
         notes.append(f"{unrecorded} steps were left out that ended when {found.full} had no room "
                      "for events any more: trace fewer steps, or set trace_events.")  # fmt: skip

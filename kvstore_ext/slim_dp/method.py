@@ -52,10 +52,10 @@ class SlimMethod(StoreMethod):
         late = [name for name in self.codecs if self._options.excludes(name, told.names.get(name))]
         if late:
             raise KVStoreError(
-                f"slim_dp: the option exclude, {list(self._options.exclude)}, names key {late[0]!r} "
-                f"by its parameter {told.names[late[0]]!r}, which the store hears only now, when the "
-                "key is trained on the workers already: call set_optimizer or adopt_optimizer "
-                "before init, or exclude keys by their numbers"
+                f"slim_dp: the option exclude, {list(self._options.exclude)}, names key "
+                f"{late[0]!r} by its parameter {told.names.get(late[0])!r}, which the store hears "
+                "only now, when the key is trained on the workers already: call set_optimizer or "
+                "adopt_optimizer before init, or exclude keys by their numbers"
             )
 
     def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:

@@ -23,7 +23,7 @@ class Manifest:
     Attributes
     ----------
     step
-        The step after which all workers were, from 0.
+        After how many steps of the run it was taken.
     workers
         How many there were.
     about

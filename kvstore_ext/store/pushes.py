@@ -76,7 +76,7 @@ class Pushes:
     def skip(self, name: Key, rounds: int) -> None:
         """So many rounds of a key have gone without this worker."""
         self._counts[name] = self._counts.get(name, 0) + rounds
-        self._come_to(self._counts[name])
+        self._come_to(max(self.step, self._counts[name]))
         states = None if self._states is None else self._states()
         if self._on_servers and states is not None:
             states.optimizer.num_update = self._first_update + self.step
@@ -91,9 +91,9 @@ class Pushes:
         self._come_to(max(self._counts.values(), default=self.step))
 
     def _come_to(self, step: int) -> None:
-        """Steps have gone without this worker, up to this one."""
-        self.steps += max(0, step - self.step)
-        self.step = max(step, self.step)
+        """Others have come to this one, which may be fewer where this worker was alone with some."""
+        self.steps += step - self.step
+        self.step = step
 
     def forget(self, name: Key) -> None:
         """The key's servers are others from now on, and know nothing."""
@@ -114,11 +114,16 @@ class Pushes:
     def sparse_settings(self, name: Key) -> str:
         """Counts a sparse key's push; returns the settings with which its servers are to update,
         empty where they know them or hear them from another worker."""
-        settings = self._count(name, self._watch if self._on_servers else self._sparse_watch)
+        watch = self._watch if self._on_servers else self._sparse_watch
+        settings = self._count(name, watch, by_number=isinstance(name, str))
         return settings if self._decides else ""
 
     def _count(
-        self, name: Key, watch: Optional[SettingsWatch], own_batch: bool = False
+        self,
+        name: Key,
+        watch: Optional[SettingsWatch],
+        own_batch: bool = False,
+        by_number: bool = False,
     ) -> str:
         self.last = time.monotonic()
         if self._begins or name in self._pushed:
@@ -142,4 +147,4 @@ class Pushes:
             # rate as the others, whichever it is on another worker.
             own = optimizer._index_update_count.get(name, optimizer.begin_num_update)
             optimizer.num_update = max(optimizer.num_update, own + 1)
-        return watch.news(optimizer, name, own_batch)
+        return watch.news(optimizer, name, own_batch, by_number)

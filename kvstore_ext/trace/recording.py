@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, List, Mapping, Sequence, Set, Tuple
+from typing import Any, ClassVar, List, Mapping, Sequence, Set, Tuple
 
 from ..notes import say
 from .steps import Steps
@@ -45,7 +45,7 @@ class Recording:
         process has recorded into the same files before.
     """
 
-    _of_process: Set[str] = set()  # paths
+    _of_process: ClassVar[Set[str]] = set()  # paths
 
     def __init__(
         self,
@@ -65,13 +65,17 @@ class Recording:
         self._about = file.with_suffix(".json")
         self.path = str(file.with_suffix("").absolute())  # without the two endings
         if self.path in self._of_process:
-            raise OSError(f"{directory} has a trace of this process already: name another directory")
+            raise OSError(
+                f"{directory} has a trace of this process already: name another directory"
+            )
         try:
             recorder.open(str(file), most_events, steps.first, steps.last)
         except RuntimeError as error:
             raise OSError(str(error)) from None
         self._of_process.add(self.path)
-        self._about.write_text("")
+        with contextlib.suppress(FileNotFoundError):
+            self._about.unlink()  # an earlier trace's, or a link that somebody has put there
+        self._about.touch(exist_ok=False)
         process = {
             "job": job,
             "role": role,

@@ -71,8 +71,14 @@ class Expected : public testing::Test {
                      const std::vector<size_t>& data = {}) {
     return Reads(PsLiteRole::kServer, 10, name, meta, data);
   }
+  // Of which all processes have asked for their number.
   static bool Scheduler(const std::string& name, const std::string& meta) {
-    return Reads(PsLiteRole::kScheduler, 1, name, meta);
+    ExpectedMessages expected(PsLiteRole::kScheduler, 3, 2, &HasCustomer);
+    for (int port = 9000; port < 9005; ++port) {
+      const std::string asking = Command(kAddNode, Node(kNone, 0, "10.0.0.1", port));
+      EXPECT_EQ(expected.WhyNot({"asking", asking, {}}, 1), nullptr);
+    }
+    return expected.WhyNot({name, meta, {}}, 1) == nullptr;
   }
 };
 
@@ -149,8 +155,8 @@ TEST_F(Expected, AreForACustomerThatThereIs) {
   EXPECT_TRUE(Server("ps9", Data(0, 0, true, 7))) << "a worker's number, who hears the answer";
   EXPECT_TRUE(Server("ps9", Data(1, 0, true, 7)));
   const auto nobody = [](int32_t, int32_t) { return false; };
-  ExpectedMessages ended(PsLiteRole::kScheduler, 3, 2, nobody);
-  EXPECT_STREQ(ended.WhyNot({"ps9", Data(1, 0), {}}, 1), "it is for nobody");
+  ExpectedMessages ended(PsLiteRole::kServer, 3, 2, nobody);
+  EXPECT_STREQ(ended.WhyNot({"ps9", Data(1, 0), {}}, 10), "it is for nobody");
 }
 
 TEST_F(Expected, AnswersAreThoseOfServersToMXNetsOwnStore) {
@@ -180,6 +186,12 @@ TEST_F(Expected, ProcessesAreAddedAsTheSchedulerDoes) {
   EXPECT_FALSE(Worker("ps1", Command(kAddNode)));
   EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(12))));
   EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(8, 0, ""))));
+  for (const char* host : {"!", "10.0.0.1 ", "a/b", "*"}) {
+    EXPECT_FALSE(Scheduler("stranger", Command(kAddNode, Node(kNone, 0, host)))) << host;
+  }
+  EXPECT_TRUE(Worker("ps1", Command(kAddNode, Node(8, 0, "[fe80::1%eth0]"))));
+  EXPECT_TRUE(Worker("ps1", Command(kAddNode, Node(8, 0, "node-1_a.example"))));
+  EXPECT_FALSE(Scheduler("ps9", Command(kAddNode, Node(9, 1, "10.6.6.6")))) << "from elsewhere";
   EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(8, 0, "host", kNone))));
   EXPECT_FALSE(Scheduler("ps1", Command(kAddNode, Node(8))));
   EXPECT_FALSE(Scheduler("stranger", Command(kAddNode, Node(8))));
@@ -198,6 +210,23 @@ TEST_F(Expected, ProcessesAskForANumberUntilAllHaveOne) {
   EXPECT_TRUE(reads(0, 9001));
   EXPECT_TRUE(reads(1, 9000)) << "again, as with PS_RESEND";
   EXPECT_FALSE(reads(1, 9002)) << "one too many";
+}
+
+TEST_F(Expected, NobodyHasANumberUntilAllHaveAsked) {
+  ExpectedMessages expected(PsLiteRole::kScheduler, 1, 1, &HasCustomer, {"10.0.0.1", 8000});
+  const std::string heartbeat = Command(kHeartbeat, Node(9));
+  const auto reads = [&](const std::string& name, const std::string& meta) {
+    return expected.WhyNot({name, meta, {}}, 1) == nullptr;
+  };
+  for (const uint64_t port : {9000, 9001}) {
+    EXPECT_FALSE(reads("ps9", heartbeat));
+    EXPECT_FALSE(reads("ps9", Command(kBarrier, Field(3, 4), true)));
+    EXPECT_FALSE(reads("ps9", Command(kAddNode, Node(9, 1, "10.0.0.1", port))));
+    EXPECT_TRUE(reads("ps1", Command(kBarrier, Field(3, 7), true))) << "its own";
+    EXPECT_TRUE(reads("asking", Command(kAddNode, Node(kNone, 0, "10.0.0.1", port))));
+  }
+  EXPECT_TRUE(reads("ps9", heartbeat));
+  EXPECT_FALSE(reads("ps9", Command(kAddNode, Node(9, 1, "10.0.0.1", 8000)))) << "the scheduler's";
 }
 
 TEST_F(Expected, TheSchedulerTellsOnceWhoThereIs) {

@@ -330,5 +330,22 @@ TEST(Gate, WorkersThatCutAKeyDifferentlyAreTold) {
   EXPECT_EQ(cluster.server(0).AwaitFailure(20), "server 0: workers cut key 0 differently");
 }
 
+// Its optimizer would take the values of one slice for those of another type.
+TEST(Gate, AWorkerThatDeclaresSlicesOfTwoTypesIsTold) {
+  ClusterOptions options;
+  options.servers = 1;
+  Cluster cluster(options);
+  cluster.Join({});
+  SliceDeclaration half = Declared(10);
+  half.dtype = DType::kFloat16;
+  Message other = Init(0, Declared(0));
+  other.header.slice = 1;
+  cluster.ForgeFromWorker(0, 0, With(Init(0, half), 20));
+  cluster.ForgeFromWorker(0, 0, other);
+  const std::string failure = cluster.server(0).AwaitFailure(20);
+  EXPECT_NE(failure.find("workers initialised a key differently: worker 0"), std::string::npos)
+      << failure;
+}
+
 }  // namespace
 }  // namespace kvstore_ext

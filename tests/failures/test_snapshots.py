@@ -447,7 +447,7 @@ def test_a_snapshot_before_shapes_are_known_is_refused(tmp_path: Path) -> None:
     mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=another)
     store.include_run_of(another)
     step_of(trainer, layers)
-    with pytest.raises(KVStoreError, match="dense.*_weight, whose shape is not known yet: run the"):
+    with pytest.raises(KVStoreError, match=r"_weight, whose shape is not known yet: run"):
         store.snapshot(tmp_path, every=1)
     for each in (store, another):
         each.close()

@@ -38,7 +38,8 @@ def test_a_host_that_never_answers_is_replaced(job: Job, tmp_path: Path, sync: l
     environment = stand_ins(tmp_path / "programs")
     assert job.run(*arguments, environment=environment) == 0, job.errors
     assert "launch: restart 1 of 1 in 1 s" in job.errors
-    assert "Connection refused; try: ssh gone true" in job.errors[1] or not sync
+    tried = "Connection refused; try: ssh -o BatchMode=yes -o ControlPath=none gone true"
+    assert tried in job.errors[1] or not sync
     assert sorted(line for line in job.lines if "up" in line) == ["[worker 0] up", "[worker 1] up"]
 
 

@@ -14,6 +14,7 @@ from .jobs import STAY, STOCK, STUBBORN, Job
 from .patched import launcher_with
 from .sshd import HOSTS, Sshd
 from .stand_ins import stand_ins
+from .test_restarts import SERVE
 
 
 def options(sshd: Sshd) -> list[str]:
@@ -90,7 +91,8 @@ def test_host_that_refuses(job: Job, sshd: Sshd) -> None:
     assert job.run(*options(sshd), "-H", str(hostfile), *arguments) == 255
     assert job.errors[1:] == [
         "launch: worker 1 on 127.0.0.3 could not be started: ssh ended with exit status 255; "
-        f"try: ssh -p {sshd.port} 127.0.0.3 true",
+        f"try: ssh -F {sshd.config} -o BatchMode=yes -o ControlPath=none -p {sshd.port} 127.0.0.3 "
+        "true",
         f"launch: its last lines (all are in {job.log_dir}/worker-1.log):",
         f"    ssh: connect to host 127.0.0.3 port {sshd.port}: Connection refused",
     ]
@@ -121,6 +123,19 @@ def test_host_that_does_not_answer(job: Job, limit: str, status: int, message: s
     assert f"on {HOSTS[0]} " in error
     assert message in error
     assert job.processes() == {}
+
+
+def test_a_users_tunnels_are_not_each_process_own(job: Job, sshd: Sshd, tmp_path: Path) -> None:
+    """Only one of them could have the port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = tmp_path / "with_tunnel"
+    tunnel = f"LocalForward {port} localhost:{port}\nExitOnForwardFailure yes\n"
+    config.write_text(f"Host *\n{tunnel}\n{sshd.config.read_text()}")
+    arguments = ["-H", sshd.hostfile(), "--interface", "lo", f"--launcher-options=-F {config}"]
+    assert job.run(*arguments, "-n", "4", "-s", "1", *SERVE, "--no-secure", "echo", "up") == 0
+    assert sorted(job.lines) == [f"[worker {rank}] up" for rank in range(4)]
 
 
 def test_a_login_shell_that_does_not_end_its_line(job: Job, tmp_path: Path) -> None:

@@ -237,11 +237,12 @@ def traced(layers: tuple) -> JobTrace:
     return JobTrace((worker,), keys)
 
 
-def test_a_traced_jobs_layers_are_its_network():
+def test_a_traced_jobs_layers_are_its_network(capsys):
     network = network_of(traced(("conv0_fwd", "dense0_fwd")), "a test", 16)
     assert [layer.elements for layer in network.layers] == [30, 50]
     assert [layer.forward for layer in network.layers] == pytest.approx([0.1, 0.2])
     assert [layer.backward for layer in network.layers] == pytest.approx([0.2, 0.3])
+    assert "1 keys are of float16: of these" in capsys.readouterr().err
 
 
 def test_a_key_that_no_layer_is_seen_to_need_is_sent_all_the_same(capsys):
@@ -269,6 +270,20 @@ def test_a_trace_of_slim_dp_does_not_tell_what_a_step_takes():
     keys = {number: replace(key, method="slim_dp alpha=0.3") for number, key in job.keys.items()}
     with pytest.raises(NetworkError, match="a round is p steps of training"):
         network_of(replace(job, keys=keys), "a test", 16)
+
+
+def test_a_trace_of_ec_dnn_does_not_tell_what_a_step_takes():
+    job = traced(("conv0_fwd", "dense0_fwd"))
+    keys = {**job.keys, 9: KeyInfo(9, "'ec_dnn 0 model 1'", "float32", 10, "broadcast", ())}
+    with pytest.raises(NetworkError, match="exchanges models every tau steps"):
+        network_of(replace(job, keys=keys), "a test", 16)
+
+
+def test_a_straggler_s_own_time_is_not_that_of_communication(capsys):
+    cluster = ["--hosts", "4", "--bandwidth", "1000", "--stragglers", "1,2"]
+    main(["--model", "resnet50", *cluster, "--stores", "p3"])
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if " p3 " in f" {line} "]
+    assert re.search(r" (98|99|100) % +compute", row), row
 
 
 def test_a_layer_that_a_step_calls_several_times_takes_as_long_as_all_of_them():

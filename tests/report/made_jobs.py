@@ -50,7 +50,7 @@ class Made:
     summing: Time = 0.1
     updating: Time = 0.1
     encoding: Time = 0.0
-    agreeing: Time = 0.0  # on a scaler, before encoding
+    agreeing: Time = 0.0  # on a scaler, before encoding, once all gradients are ready
     writing: Time = 0.05
     layers: bool = True
     waits_for_all: bool = False  # gradients are pushed once all are computed
@@ -113,20 +113,23 @@ class _Making:
 
     def _exchange(self, number: int, ready: List[Dict[int, Time]]) -> None:
         come: Dict[int, Dict[int, Time]] = {key.identity: {} for key in self.keys}
-        order = [(ready[worker][key.identity], worker, key)
-                 for worker in range(self.job.workers) for key in self.keys]  # fmt: skip
-        for begun, worker, key in sorted(order, key=lambda one: one[:2]):
-            come[key.identity][worker] = self._push(number, worker, key, begun)
+        order = []
+        for worker in range(self.job.workers):
+            for key in self.keys:
+                begun = ready[worker][key.identity]
+                agreed = max(own[key.identity] for own in ready) + self.job.agreeing
+                order.append((agreed if self.job.agreeing else begun, worker, key, begun))
+        for agreed, worker, key, begun in sorted(order, key=lambda one: one[:2]):
+            come[key.identity][worker] = self._push(number, worker, key, begun, agreed)
         for key in sorted(self.keys, key=lambda key: max(come[key.identity].values())):
             self._answer(number, key, come[key.identity], ready)
 
-    def _push(self, number: int, worker: int, key: Key, begun: Time) -> Time:
+    def _push(self, number: int, worker: int, key: Key, begun: Time, agreed: Time) -> Time:
         here = {"key": key.identity, "round": number, "priority": -key.identity,
                 "message": Message.PUSH}  # fmt: skip
         whole = {**here, "slice": WHOLE_KEY}
         asked = begun if self.job.waits_for_all else begun - 1
         self._add(WORKER, worker, Kind.READY, asked, begun, bytes=key.bytes, **whole)
-        agreed = begun + self.job.agreeing
         thread = 2 if self.job.agreeing else 1  # that which got the answer
         self._add(WORKER, worker, Kind.PREPARED, begun, agreed, thread=thread, **whole)
         encoded = agreed + self.job.encoding

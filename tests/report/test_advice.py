@@ -9,6 +9,7 @@ import pytest
 from kvstore_ext.report import key_rules, link_rules, process_rules, words
 from kvstore_ext.report.advice import Rule, advise
 from kvstore_ext.report.analysis import analyse
+from kvstore_ext.report.causes import Cause
 from kvstore_ext.report.rules import RULES
 from kvstore_ext.trace.events import Kind
 from kvstore_ext.trace.reading import JobTrace
@@ -39,6 +40,14 @@ def test_straggler() -> None:
     said = finding(process_rules.straggler, jobs.STRAGGLING.trace())
     assert said.startswith("Worker 1 computes 36.0 ms a step, the others 18.0 ms")
     assert is_silent(process_rules.straggler, jobs.FULL_LINK.trace())
+
+
+def test_a_straggler_is_one_where_all_agree_on_scalers() -> None:
+    """All push at the same time then, and the last to come need not be the one that was late."""
+    job = replace(jobs.STRAGGLING, slower={0: 2.0}, agreeing=0.1).trace()
+    said = finding(process_rules.straggler, job)
+    assert said.startswith("Worker 0 computes 36.0 ms a step, the others 18.0 ms")
+    assert analyse(job).causes.by_cause()[Cause.PREPARING] < 0.02 * analyse(job).causes.total
 
 
 def test_on_one_host_no_worker_has_a_slower_one() -> None:
@@ -160,7 +169,7 @@ def test_busy_processors() -> None:
 def test_agreeing_on_scalers() -> None:
     agreed = replace(jobs.WORTHWHILE, agreeing=20.0).trace()
     said = finding(process_rules.agreeing, agreed)
-    assert said.endswith("with terngrad agreeing takes 60.0 ms a step, added up over keys.")
+    assert said.endswith("with terngrad agreeing takes 60.5 ms a step, added up over keys.")
     assert is_silent(process_rules.busy_processors, agreed)
     assert is_silent(process_rules.agreeing, jobs.COSTLY.trace())
 

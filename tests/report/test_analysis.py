@@ -87,6 +87,25 @@ def test_the_waits_are_for_the_link_of_the_server_that_has_most() -> None:
     assert at_server_2 > 0.8 * sum(by_link.values())
 
 
+def test_of_what_is_pulled_later_the_slice_that_came_last_counts() -> None:
+    """A push alone writes nothing: a later pull writes all slices at once."""
+    job = jobs.UNEVEN.trace()
+    for worker in job.workers:
+        written = worker.events["kind"] == Kind.WRITTEN
+        worker.events["begin"][written] += 90 * MS
+        worker.events["end"][written] += 90 * MS
+        worker.events["peer"][written] = 0
+    assert analyse(job).causes.by_link() == found_in("UNEVEN").causes.by_link()
+
+
+def test_who_left_no_trace_is_named() -> None:
+    job = jobs.UNEVEN.trace()
+    kept = [each for each in job.processes if each.name not in ("worker 1", "server 2")]
+    about = basis_section(analyse(JobTrace(tuple(kept), job.keys))).about
+    assert "worker 1 and server 2 took part, and left no files here" in about
+    assert "took part" not in basis_section(found_in("UNEVEN")).about
+
+
 def test_without_a_worker_s_trace_the_others_keep_their_ranks() -> None:
     job = jobs.FULL_LINK.trace()
     found = analyse(JobTrace(job.processes[1:], job.keys))

@@ -114,6 +114,10 @@ def replay_and_change(port: int, secret: bytes) -> None:
     said = bytearray(member.sealed(attacks.HARMLESS))
     said[-1] ^= 1
     assert not member.is_connected(bytes(said)), "nor is what has another bit"
+    member = Member(port, secret)
+    assert member.is_connected(member.sealed(attacks.HARMLESS))
+    member.sealed(attacks.HARMLESS)
+    assert not member.is_connected(member.sealed(attacks.HARMLESS)), "nor is one taken away"
     other = Member(port, secret)
     assert not other.is_connected(member.sealed(attacks.HARMLESS))
     assert not Member.repeats(port, other.handshake)
@@ -171,8 +175,8 @@ def test_a_job_without_a_key_trains_on(
         assert worker.output.count("message that no process of this job sends") == 1
 
 
-def test_a_message_for_nobody_is_not_read(cluster: Cluster) -> None:
-    """The scheduler has no store of MXNet's: ps-lite would end it, after five seconds."""
+def test_a_scheduler_hears_no_number_before_it_has_given_any(cluster: Cluster) -> None:
+    """It would be ended by ps-lite, which has no way back to such a process."""
     one_each = {"DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
     job = cluster.start(train_until, workers=0, servers=0, environment=one_each)
     (scheduler,) = job.scheduler
@@ -181,7 +185,7 @@ def test_a_message_for_nobody_is_not_read(cluster: Cluster) -> None:
         time.sleep(0.1)
     # As worker 0, which is not connected yet.
     assert b"READY" in attacks.forge(ports[0], "for_nobody", b"ps9")
-    scheduler.await_output("called itself 'ps9': it is for nobody")
+    scheduler.await_output("called itself 'ps9': nobody has a number yet")
 
 
 _CONNECT = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from pathlib import Path
 
 import mxnet as mx
 import pytest
@@ -12,6 +13,8 @@ from kvstore_ext.errors import ClusterError, OptionError
 from kvstore_ext.security.curve_hello import ANSWER_BYTES, CurveHello, receive
 from kvstore_ext.security.encryption import encrypt_process
 from kvstore_ext.security.job_key import NAME, JobKey
+
+from tests.support.processes import run_python
 
 from . import library_slots
 
@@ -96,3 +99,31 @@ def test_a_library_that_has_not_what_strangers_are_kept_out_by_is_named() -> Non
     missing = _core.harden("libm.so.6")
     assert len(missing) == 2
     assert all(reason.startswith("libmxnet.so has no zmq_msg_init_size") for reason in missing)
+
+
+IMPORTED_AGAIN = """
+import ctypes, os, subprocess
+import kvstore_ext
+import mxnet as mx
+from kvstore_ext import _core
+from kvstore_ext.security.encryption import encrypt_process
+from kvstore_ext.security.job_key import JobKey
+
+library = os.path.realpath(mx.libinfo.find_lib_path()[0])
+command = ["readelf", "-W", "-r", library]
+lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+(place,) = [int(line.split()[0], 16) for line in lines if line.split()[4:5] == ["zmq_bind"]]
+with open("/proc/self/maps") as maps:
+    base = min(int(line.split("-")[0], 16) for line in maps if line.rstrip().endswith(library))
+slot = ctypes.c_uint64.from_address(base + place)
+encrypt_process(JobKey(bytes(32)), "worker")
+encrypting = slot.value
+assert _core.harden(library) == []
+assert slot.value == encrypting
+"""
+
+
+def test_a_process_that_encrypts_still_does_after_another_import(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(IMPORTED_AGAIN)
+    run_python(script)

@@ -29,6 +29,8 @@ void* Open(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> Harden(const std::string& path) {
+  // What encrypts hardens as well, and must keep its slots: a package may be imported twice.
+  if (!encrypted_with.empty()) return {};
   void* library = Open(path);
   std::vector<std::string> missing;
   for (const auto harden : {&HardenSockets, &DropForeignMessages}) {

@@ -1,6 +1,7 @@
 #include "security/expected_messages.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <string>
 
@@ -33,8 +34,16 @@ int NumberOfEnvironment(const char* name) {
   return std::max(0, std::atoi(TextOfEnvironment(name).c_str()));
 }
 
+// ZeroMQ refuses an address with anything else, and ps-lite then ends the process.
+bool IsOfAnAddress(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+         std::string_view(".:-_%[]").find(letter) != std::string_view::npos;
+}
+
 bool HasAddress(const PsLiteNode& node) {
-  return !node.hostname.empty() && node.port > 0 && node.port < 65536;
+  const std::string& host = node.hostname;
+  return !host.empty() && std::all_of(host.begin(), host.end(), IsOfAnAddress) && node.port > 0 &&
+         node.port < 65536;
 }
 
 // MXNet's own servers and workers look for keys, values, and perhaps lengths.
@@ -82,6 +91,11 @@ const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) {
   // ps-lite takes "ps08" for 8, and ZeroMQ does not know that as the name of who is connected.
   if (sender == kPsLiteNone && BeginsAsANumbers(frames.name)) return "no process has such a name";
   if (sender != kPsLiteNone && !Sends(sender, own)) return "nobody of that number sends to here";
+  // A scheduler that answers a number which nobody has yet is ended by ps-lite.
+  const bool numbered = sender != kPsLiteNone && sender != kScheduler;
+  if (role_ == PsLiteRole::kScheduler && numbered && !AllHaveAsked()) {
+    return "nobody has a number yet";
+  }
   PsLiteMeta meta;
   if (!meta.Read(frames.meta)) return "its fixed part cannot be read";
   if (meta.command == PsLiteCommand::kNone) {
@@ -163,7 +177,14 @@ const char* ExpectedMessages::WhyNoNodes(const std::vector<PsLiteNode>& nodes, i
   }
   if (sender == kScheduler) return WhyNotTold(nodes);
   if (nodes.size() != 1 || nodes.front().id != sender) return "a process can add itself alone";
-  return sender == kPsLiteNone ? WhyNotAdded(nodes.front()) : nullptr;
+  return WhyNotAdded(nodes.front());
+}
+
+bool ExpectedMessages::IsNumberOfProcessesKnown() const { return workers_ > 0 && servers_ > 0; }
+
+bool ExpectedMessages::AllHaveAsked() const {
+  const auto all = static_cast<size_t>(workers_ + servers_);
+  return !IsNumberOfProcessesKnown() || asked_.size() >= all;
 }
 
 // ps-lite gives up its connection to a process that has another address now. It may be told the
@@ -179,8 +200,8 @@ const char* ExpectedMessages::WhyNotAdded(const PsLiteNode& node) {
   if (node.role != kServerRole && node.role != kWorkerRole) return "it has no role";
   Address address(node.hostname, node.port);
   if (address == scheduler_) return "it has the scheduler's address";
-  const size_t all = workers_ == 0 || servers_ == 0 ? SIZE_MAX : workers_ + servers_;
-  if (asked_.size() == all && asked_.count(address) == 0) return "all have a number";
+  const bool more = !IsNumberOfProcessesKnown() || !AllHaveAsked();
+  if (!more && asked_.count(address) == 0) return "all have a number";
   asked_.insert(std::move(address));
   return nullptr;
 }

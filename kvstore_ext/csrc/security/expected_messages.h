@@ -63,6 +63,8 @@ class ExpectedMessages {
   const char* WhyNoNodes(const std::vector<PsLiteNode>& nodes, int32_t sender);
   const char* WhyNotTold(const std::vector<PsLiteNode>& nodes);
   const char* WhyNotAdded(const PsLiteNode& node);
+  bool IsNumberOfProcessesKnown() const;
+  bool AllHaveAsked() const;
 
   PsLiteRole role_;
   int workers_;

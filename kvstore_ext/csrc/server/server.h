@@ -51,10 +51,8 @@ struct Update {
   std::string literal, name;  // the key's, as in its declaration
   DType dtype = DType::kFloat32;
   size_t elements = 0;
-  uint64_t round = 0;  // how often this slice has been updated, this time included
-  // How often the most updated key had been, when it pushed, of the lowest rank that takes part:
-  // rank 0, unless that is idle.
-  uint32_t step = 0;
+  uint64_t round = 0;    // whose sum this is
+  uint32_t step = 0;     // Operation::step of the lowest rank that takes part
   std::string settings;  // the last that rank 0 has sent with this slice; see worker/operation.h
   bool failed = false;   // computing the value failed; MXNet raises the reason for who reads it
   int64_t taken = 0;     // by the optimizer, for the recorder

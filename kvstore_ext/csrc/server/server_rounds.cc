@@ -11,7 +11,6 @@ namespace kvstore_ext {
 // Compares what the workers say of a key, slice by slice as they say it.
 void Server::DeclareSlice(Key* key, const Message& message) {
   const auto declaration = SliceDeclaration::Unpack(message.text);
-  key->declarations[message.peer] = declaration;
   for (const auto& worker : key->declarations) {
     const SliceDeclaration& other = worker.second;
     if (declaration.IsOfSameKey(other)) continue;
@@ -20,6 +19,7 @@ void Server::DeclareSlice(Key* key, const Message& message) {
                              other.description + ", worker " + std::to_string(message.peer) +
                              " key " + declaration.name + " " + declaration.description);
   }
+  key->declarations.emplace(message.peer, declaration);
   key->literal = declaration.literal;
   key->name = declaration.name;
   key->dtype = declaration.dtype;
@@ -155,7 +155,7 @@ void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slic
   update.store = key.store;
   update.literal = key.literal;
   update.name = key.name;
-  update.dtype = key.dtype;
+  update.dtype = slice->reduction->declaration().dtype;
   update.elements = slice->elements;
   update.round = slice->round;
   update.step = slice->step;

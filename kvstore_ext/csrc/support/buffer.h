@@ -44,10 +44,12 @@ struct Buffer {
     return reinterpret_cast<uintptr_t>(data.get()) % alignof(double) == 0 ? *this : Copy();
   }
 
-  // Memory that somebody else keeps alive until the message has been received.
+  // Memory that somebody else keeps alive until the message has been received, and that has no
+  // owner here.
   static Buffer Borrow(char* memory, size_t bytes) {
     return {bytes, bytes, std::shared_ptr<char>(std::shared_ptr<char>(), memory)};
   }
+  bool is_borrowed() const { return data != nullptr && data.use_count() == 0; }
 };
 
 }  // namespace kvstore_ext

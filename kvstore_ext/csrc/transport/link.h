@@ -43,8 +43,8 @@ struct Traffic {
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
 //
-// Thread-safe; sends on the calling thread, since Transport::Send does not wait for what is within
-// the window.
+// Thread-safe. Sends on the calling thread, on that which takes an acknowledgement, or on the
+// sender: Transport::Send does not wait for what is within the window.
 class Link {
  public:
   // The estimator, if any, is told what the link can do, and measures it with pings. on_send, if

@@ -25,7 +25,7 @@ struct Operation {
   int priority = 0;             // the caller's, used until the order is learned
   bool plain = false;           // not compressed this time, whatever the key's codec
   int root = 0;                 // of a kBroadcast: the worker whose input goes to all others
-  uint32_t step = 0;            // how often the worker has updated its most updated key
+  uint32_t step = 0;            // how often the worker has pushed its most pushed key
   std::string settings;  // of the optimizer, from this round on: rank 0's for the servers', or
                          // each worker's own, which must be equal; empty: as before
   double pushed = 0;     // when the store was asked, by Now()

@@ -11,7 +11,7 @@
 
 namespace kvstore_ext {
 
-// Pulls, in fact: a push ends when the pull that follows it does. Thread-safe.
+// Pulls and commands: a push ends when the pull that follows it does. Thread-safe.
 class StockOperations {
  public:
   // A gradient is to be pushed once it is computed, for which pulls that follow wait, too.

@@ -167,7 +167,7 @@ void Worker::SendSlice(const Round& round, const Slice& slice) {
   if (round.number > 0) statistics_.Queued(round.key->id, slice.index);
   const std::shared_ptr<void> owner = NoteLeft(round, slice);
   Buffer& payload = message.payload;
-  if (payload.data != nullptr && payload.data.use_count() == 0) {  // the input itself
+  if (payload.is_borrowed()) {  // the input itself
     payload.data = std::shared_ptr<char>(owner, payload.data.get());
     message.payload_is_borrowed = true;
   }

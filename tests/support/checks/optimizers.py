@@ -86,6 +86,24 @@ def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
         assert_equal(pulled(store, key, (5,)), -factor * total(store, (5,)))
 
 
+def multipliers_of_sparse_keys_are_found_by_name(store: KVStore) -> None:
+    optimizer = mx.optimizer.SGD(learning_rate=1)
+    optimizer.set_lr_mult({"frozen": 0, "fast": 2})
+    store.set_optimizer(optimizer)
+    rows = mx.nd.arange(4, dtype="int64")
+    gradient = ours(store, (4, 2)).tostype("row_sparse")
+    for name, factor in (("plain", 1), ("frozen", 0), ("fast", 2)):
+        store.init(name, mx.nd.zeros((4, 2)).tostype("row_sparse"))
+        store.push(name, gradient)
+        value = mx.nd.zeros((4, 2)).tostype("row_sparse")
+        store.row_sparse_pull(name, out=value, row_ids=rows)
+        assert_equal(value.tostype("default").asnumpy(), -factor * total(store, (4, 2)))
+    optimizer.set_lr_mult({"frozen": 3})
+    store.push("frozen", gradient)
+    store.row_sparse_pull("frozen", out=value, row_ids=rows)
+    assert_equal(value.tostype("default").asnumpy(), -3 * total(store, (4, 2)))
+
+
 def multipliers_told_by_index_are_those_of_keys_that_are_words(_: KVStore) -> None:
     """As Module's are; the optimizer runs on the servers, or, LAMB, on the workers."""
     names = {0: "first_weight", 1: "second_bias"}
@@ -205,6 +223,7 @@ CHECKS = {
         what_was_changed_of_an_optimizer_is_not_changed_of_the_next,
         a_key_that_turns_sparse_keeps_its_state,
         multipliers_are_found_by_key_and_by_name,
+        multipliers_of_sparse_keys_are_found_by_name,
         multipliers_told_by_index_are_those_of_keys_that_are_words,
         every_key_counts_its_own_updates,
         an_optimizer_that_has_made_updates_counts_on,
