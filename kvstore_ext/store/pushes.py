@@ -91,7 +91,7 @@ class Pushes:
         self._come_to(max(self._counts.values(), default=self.step))
 
     def _come_to(self, step: int) -> None:
-        """Others have come to this one, which may be fewer where this worker was alone with some."""
+        """Others have come to this one, or to fewer, where this worker was alone with some."""
         self.steps += step - self.step
         self.step = step
 
