@@ -15,10 +15,12 @@ from benchmarks.prediction import __main__ as command
 from benchmarks.prediction import arms, further
 from benchmarks.prediction.fitted import FITS, was_fitted
 from benchmarks.prediction.settings import Setting
+from benchmarks.replay.arms import ARMS
 
 
-def line(arm: str, gigabits: float, seconds: float, **others) -> str:
+def line(arm: str, gigabits: float, seconds: float, earlier: int = 0, **others) -> str:
     values = {
+        "key": json.dumps([arm, ARMS[arm].version - earlier]),
         "arm": arm, "trace": "alexnet", "hosts": 2, "gigabits": gigabits, "dilation": 2.0,
         "by_name": False, "seconds": seconds, **others,
     }  # fmt: skip
@@ -30,7 +32,8 @@ def results(tmp_path: Path) -> Path:
     compute = load("alexnet").compute
     (tmp_path / "some.jsonl").write_text("\n".join([
         line("terngrad", 100, compute), line("terngrad", 100, compute * 1.02),
-        line("signsgd", 100, compute / 2),
+        line("signsgd", 100, compute / 2), line("signsgd", 100, 10 * compute, earlier=1),
+        line("signsgd", 100, 10 * compute, earlier=1),
         line("p3", 1, 1.0, trace="googlenet", hosts=4),
         line("p3_snapshots", 1, 1.0), json.dumps({"key": "what the replay has not measured"}),
     ]))  # fmt: skip

@@ -99,7 +99,7 @@ def test_runs_have_the_keys_that_their_results_are_kept_under() -> None:
     assert run.key == json.dumps(["p3", {
         "trace": "resnet50", "hosts": 4, "gigabits": 1.0, "dilation": 10.1, "warm_up": 2,
         "iterations": 3, "by_name": False,
-    }, digest("resnet50"), 0, 2])
+    }, digest("resnet50"), 0, 3])
     others = [replace(run.settings, **change)
               for change in ({"slice_elements": 1000}, {"sample": 0.01}, {"computes": False})]
     keys = {replace(run, settings=other).key for other in others}

@@ -279,7 +279,8 @@ def test_a_trace_of_ec_dnn_does_not_tell_what_a_step_takes():
         network_of(replace(job, keys=keys), "a test", 16)
 
 
-def test_a_straggler_s_own_time_is_not_that_of_communication(capsys):
+def test_a_straggler_s_own_time_is_not_that_of_communication(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the picture goes
     cluster = ["--hosts", "4", "--bandwidth", "1000", "--stragglers", "1,2"]
     main(["--model", "resnet50", *cluster, "--stores", "p3"])
     (row,) = [line for line in capsys.readouterr().out.splitlines() if " p3 " in f" {line} "]
