@@ -87,6 +87,8 @@ def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
 
 
 def multipliers_of_sparse_keys_are_found_by_name(store: KVStore) -> None:
+    if store._lane.in_process:
+        return  # there the script's own optimizer updates them, by their places (docs/migration.md)
     optimizer = mx.optimizer.SGD(learning_rate=1)
     optimizer.set_lr_mult({"frozen": 0, "fast": 2})
     store.set_optimizer(optimizer)
@@ -97,11 +99,11 @@ def multipliers_of_sparse_keys_are_found_by_name(store: KVStore) -> None:
         store.push(name, gradient)
         value = mx.nd.zeros((4, 2)).tostype("row_sparse")
         store.row_sparse_pull(name, out=value, row_ids=rows)
-        assert_equal(value.tostype("default").asnumpy(), -factor * total(store, (4, 2)))
+        assert_equal(value.tostype("default"), -factor * total(store, (4, 2)))
     optimizer.set_lr_mult({"frozen": 3})
     store.push("frozen", gradient)
     store.row_sparse_pull("frozen", out=value, row_ids=rows)
-    assert_equal(value.tostype("default").asnumpy(), -3 * total(store, (4, 2)))
+    assert_equal(value.tostype("default"), -3 * total(store, (4, 2)))
 
 
 def multipliers_told_by_index_are_those_of_keys_that_are_words(_: KVStore) -> None:
