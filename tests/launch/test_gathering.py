@@ -45,7 +45,8 @@ def test_the_host_that_is_lost_is_the_one_that_was_told(
         reader = asyncio.StreamReader()
         reader.feed_data(GREETING + encode({"host": told}))
         starter._links[0].set_result(Link(reader, None))  # type: ignore[arg-type]
-        running = await starter.start(0, Process("worker", 0, hosts[0], ("true",), {}), sinks[1])
+        worker = Process("worker", 0, hosts[0], ("true",), {})
+        running = await starter.start(0, worker, sinks[1], 60)
         running._set_ended(Ending(1, "is lost", lost=True))
         failure = await explained(running, [running], own_servers=True)
         for sink in sinks:
