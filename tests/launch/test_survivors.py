@@ -29,10 +29,11 @@ from .test_restarts import SERVE
 
 
 def test_a_log_that_is_emptied_meanwhile_has_what_comes_then(job: Job) -> None:
-    script = "echo before; while [ -s logs/worker-0.log ]; do sleep 0.1; done; echo after"
+    script = "echo before; while [ ! -e emptied ]; do sleep 0.1; done; echo after"
     job.start("-n", "1", *SERVE, "sh", "-c", script)
     job.wait_for_line("[worker 0] before")
     os.truncate(job.log_dir / "worker-0.log", 0)
+    (job.directory / "emptied").touch()
     assert job.wait() == 0
     assert (job.log_dir / "worker-0.log").read_text() == "after\n"
 
