@@ -25,17 +25,17 @@ END_LIMIT = 10.0
 class DirectStarter:
     """Starts one command a process, for the launchers local and ssh.
 
-    `silence`: see Running. `options` are ssh's, for what a user may try.
+    `silence`: see Running. `ssh_options` are for what a user may try.
     """
 
     def __init__(
         self,
         command_for: Callable[[Host], list[str]],
         silence: float | None = None,
-        options: Sequence[str] = (),
+        ssh_options: Sequence[str] = (),
     ) -> None:
         self._command_for = command_for
-        self._options = options
+        self._ssh_options = ssh_options
         self._silence = silence
         self._starting: defaultdict[Host, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(_STARTS_A_HOST)
@@ -79,7 +79,7 @@ class DirectStarter:
         how = f"{program} ended with exit status {status}"
         gone = None
         if program == "ssh" and status == UNREACHABLE:
-            how = f"{how}; try: {trial(process.host, self._options)}"
+            how = f"{how}; try: {trial(process.host, self._ssh_options)}"
             gone = process.host
         text = f"{title} could not be started: {how}"
         raise StartError(text, abs(status) or 1, sink, gone)

@@ -44,8 +44,8 @@ class Process:
 class Ending:
     """How a process ended: `status` as a shell would give it, 128 + n for signal n.
 
-    `lost`: nothing is known of it, as its host may be gone. `final`: another
-    start would end likewise.
+    `lost`: nothing is known of it, as its host may be gone. `final`: another start would end
+    likewise.
     """
 
     status: int

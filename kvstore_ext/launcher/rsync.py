@@ -28,7 +28,7 @@ class CopyingStarter(DirectStarter):
         python, extra = options.python, options.launcher_options
         super().__init__(lambda host: ssh_command(host, python, extra), SILENCE, extra)
         self._hosts = hosts
-        self._job_options = options
+        self._options = options
 
     async def open(self) -> Running | None:
         """Returns None, once all hosts have the directory; raises StartError."""
@@ -42,7 +42,7 @@ class CopyingStarter(DirectStarter):
         return None
 
     async def _copy_to(self, host: Host) -> None:
-        command = rsync_command(host, self._job_options)
+        command = rsync_command(host, self._options)
         nowhere, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
         child = await spawn(command, nowhere, nowhere, pipe)
         assert child.stderr is not None
@@ -57,9 +57,9 @@ class CopyingStarter(DirectStarter):
             reason = complaints.replace("\n", "; ")
             is_gone = status in _GONE
             if is_gone:
-                reason = f"{reason}; try: {trial(host, self._options)}"
+                reason = f"{reason}; try: {trial(host, self._ssh_options)}"
             raise StartError(
-                f"{os.getcwd()} could not be copied to {self._job_options.sync_dst_dir} on "
+                f"{os.getcwd()} could not be copied to {self._options.sync_dst_dir} on "
                 f"{host.name}: rsync ended with exit status {status}: {reason}",
                 1,
                 host=host if is_gone else None,

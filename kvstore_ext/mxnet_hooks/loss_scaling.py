@@ -19,17 +19,19 @@ def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Cal
 
     def update_or_skip(trainer: Any, ignore_stale_grad: bool = False) -> None:
         scaler, store = getattr(trainer, "_amp_loss_scaler", None), trainer._kvstore
-        is_ours = isinstance(store, store_class)
-        if scaler is not None and is_ours and trainer._update_on_kvstore and not store.method.skips:
+        if scaler is None or not isinstance(store, store_class):
+            return update(trainer, ignore_stale_grad)
+        if trainer._update_on_kvstore and not store.method.skips:
             # MXNet's own stores end such a script once the scale changes.
             warn_script(
                 "AMP has gradients overflow to find its loss scale, of which servers make NaN: "
                 "give the store the option non_finite 'skip', or Trainer update_on_kvstore=False"
             )
-        if scaler is not None and is_ours and _has_skipped(trainer, store.method):
+        if _has_skipped(trainer, store.method):
             scaler.has_overflow([_Overflow()])
         else:
             update(trainer, ignore_stale_grad)
+        return None
 
     return update_or_skip
 

@@ -56,6 +56,11 @@ class Cluster:
     stragglers: Optional[Stragglers] = None
 
     @property
+    def slowest(self) -> float:
+        """How many times as long as the network says the slowest worker computes."""
+        return self.stragglers.factor if self.stragglers else 1.0
+
+    @property
     def workers(self) -> int:
         """In all."""
         return self.hosts * self.workers_per_host

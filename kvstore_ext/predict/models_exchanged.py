@@ -50,14 +50,13 @@ class EcDnn:
         its busiest link does, mostly that of the host from which the model is, whose server passes
         its part on as well. The processors' number and codecs' speeds make no difference.
         """
-        slowest = cluster.stragglers.factor if cluster.stragglers else 1.0
-        forward = slowest * sum(layer.forward for layer in network.layers)
+        forward = cluster.slowest * sum(layer.forward for layer in network.layers)
         epoch = self.examples / cluster.workers / network.batch  # of a worker, in mini-batches
         passes = [self.mu * epoch]
         if self.diverse:
             passes.append(min(self.tau, epoch))  # as many of its examples as tau steps see
         compression = math.ceil(self.p * self.tau - 1e-9)  # steps, as `ec_dnn.Method` has
-        training = (self.tau + compression) * slowest * network.compute
+        training = (self.tau + compression) * cluster.slowest * network.compute
         turns = _Turns(_FLOAT * network.elements * FRAMES, cluster.reached(REACHED))
         whole = training + sum(turns.seconds(forward * batches) for batches in passes)
         computing = training + cluster.workers * forward * sum(passes)

@@ -121,7 +121,7 @@ def _predict(
         min(1.0, (last - first) / took) for first, last in zip(began[:4], ended[:4])
     )
     sent = (ended.sending - began.sending) * cluster.send / COUNTED
-    computing = network.compute * max(own.factor for own in topology.classes)
+    computing = cluster.slowest * network.compute
     return Prediction(
         seconds, computing, wire, server_wire, processors, server_processors, sent
     )

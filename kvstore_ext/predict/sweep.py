@@ -67,8 +67,7 @@ def rows(
                 seconds, limited = _one(network, cluster, store)
                 samples = network.batch * cluster.workers
                 # All wait for the slowest, whatever communication costs.
-                slowest = max(1.0, cluster.stragglers.factor if cluster.stragglers else 1.0)
-                linear = slowest * network.compute / seconds
+                linear = cluster.slowest * network.compute / seconds
                 yield Row(gigabits, count, name, seconds, samples / seconds, linear, limited)
 
 

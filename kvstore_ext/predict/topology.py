@@ -161,8 +161,10 @@ class Topology:
 def _classes(cluster: Cluster, alike: bool) -> List[Class]:
     slow = cluster.stragglers
     late = min(slow.count, cluster.workers) if slow else 0
-    factor = slow.factor if slow else 1.0
     quick = cluster.workers - late
     if alike:
-        return [Class(count, own) for count, own in ((quick, 1.0), (late, factor)) if count]
-    return [Class(1, factor if rank >= quick else 1.0) for rank in range(cluster.workers)]
+        both = ((quick, 1.0), (late, cluster.slowest))
+        return [Class(count, factor) for count, factor in both if count]
+    return [
+        Class(1, cluster.slowest if rank >= quick else 1.0) for rank in range(cluster.workers)
+    ]

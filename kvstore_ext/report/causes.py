@@ -135,15 +135,9 @@ def _results(worker: ProcessTrace) -> np.ndarray:
 def _has_agreed(worker: _Seen, whole: np.ndarray) -> np.ndarray:
     """Whether a worker's gradients went on once all had a scaler in common, shape (n,): then it was
     the thread that hears of that which went on with them."""
-    prepared, ready = worker(Kind.PREPARED), worker(Kind.READY, Message.PUSH)
-    if not len(prepared.rows) or not len(ready.rows):
-        return np.zeros(len(whole), bool)
-    places = prepared.find(whole), ready.find(whole)
-    threads = [
-        moments.rows["thread"][np.maximum(place, 0)]
-        for moments, place in zip((prepared, ready), places)
-    ]
-    return (places[0] >= 0) & (places[1] >= 0) & (threads[0] != threads[1])
+    prepared = worker(Kind.PREPARED).thread(whole)
+    ready = worker(Kind.READY, Message.PUSH).thread(whole)
+    return (prepared != MISSING) & (ready != MISSING) & (prepared != ready)
 
 
 class _Chain:

@@ -129,10 +129,9 @@ def _prepared(names: Names, own: np.ndarray, events: np.ndarray) -> Tuple[float,
     """
     prepared = _kind(own, Kind.PREPARED)
     ready = Moments(names, _kind(events, Kind.READY))
-    place = ready.find(names.of(prepared["key"], prepared["round"]))
     if not len(ready.rows):
         return _seconds(prepared), 0.0
-    alone = (place >= 0) & (ready.rows["thread"][place] == prepared["thread"])
+    alone = ready.thread(names.of(prepared["key"], prepared["round"])) == prepared["thread"]
     return _seconds(prepared[alone]), _seconds(prepared[~alone])
 
 

@@ -93,6 +93,10 @@ class Moments:
         """Nanoseconds; MISSING for what was not recorded."""
         return self._at(self.ends, wanted)
 
+    def thread(self, wanted: np.ndarray) -> np.ndarray:
+        """Numbers of the threads; MISSING for what was not recorded."""
+        return self._at(self.rows["thread"].astype(np.int64), wanted)
+
     def _at(self, times: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         place = self.find(wanted)
         if not len(times):
