@@ -23,8 +23,7 @@ class SharedScaler {
 
   // Tells the server of the key's first slice this worker's scaler in a round, not a number where
   // the round is not to count. `then` is called with what holds for all workers once it is known;
-  // whether the round travels plain is up to the
-  // lowest rank that takes part.
+  // whether the round travels plain is up to the lowest rank that takes part.
   void Ask(KeyLane* lane, uint64_t round, float scaler, bool plain, Then then);
 
   // The server's answer; one for another round is dropped.

@@ -93,7 +93,7 @@ const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) {
   if (sender != kPsLiteNone && !Sends(sender, own)) return "nobody of that number sends to here";
   // A scheduler that answers a number which nobody has yet is ended by ps-lite.
   const bool numbered = sender != kPsLiteNone && sender != kScheduler;
-  if (role_ == PsLiteRole::kScheduler && numbered && !AllHaveAsked()) {
+  if (role_ == PsLiteRole::kScheduler && numbered && AreCounted() && !HaveAllAsked()) {
     return "nobody has a number yet";
   }
   PsLiteMeta meta;
@@ -180,11 +180,10 @@ const char* ExpectedMessages::WhyNoNodes(const std::vector<PsLiteNode>& nodes, i
   return WhyNotAdded(nodes.front());
 }
 
-bool ExpectedMessages::IsNumberOfProcessesKnown() const { return workers_ > 0 && servers_ > 0; }
+bool ExpectedMessages::AreCounted() const { return workers_ > 0 && servers_ > 0; }
 
-bool ExpectedMessages::AllHaveAsked() const {
-  const auto all = static_cast<size_t>(workers_ + servers_);
-  return !IsNumberOfProcessesKnown() || asked_.size() >= all;
+bool ExpectedMessages::HaveAllAsked() const {
+  return AreCounted() && asked_.size() >= static_cast<size_t>(workers_ + servers_);
 }
 
 // ps-lite gives up its connection to a process that has another address now. It may be told the
@@ -200,8 +199,7 @@ const char* ExpectedMessages::WhyNotAdded(const PsLiteNode& node) {
   if (node.role != kServerRole && node.role != kWorkerRole) return "it has no role";
   Address address(node.hostname, node.port);
   if (address == scheduler_) return "it has the scheduler's address";
-  const bool more = !IsNumberOfProcessesKnown() || !AllHaveAsked();
-  if (!more && asked_.count(address) == 0) return "all have a number";
+  if (HaveAllAsked() && asked_.count(address) == 0) return "all have a number";
   asked_.insert(std::move(address));
   return nullptr;
 }

@@ -63,8 +63,8 @@ class ExpectedMessages {
   const char* WhyNoNodes(const std::vector<PsLiteNode>& nodes, int32_t sender);
   const char* WhyNotTold(const std::vector<PsLiteNode>& nodes);
   const char* WhyNotAdded(const PsLiteNode& node);
-  bool IsNumberOfProcessesKnown() const;
-  bool AllHaveAsked() const;
+  bool AreCounted() const;  // how many processes the job has is known
+  bool HaveAllAsked() const;
 
   PsLiteRole role_;
   int workers_;

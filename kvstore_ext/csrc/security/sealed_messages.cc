@@ -100,11 +100,9 @@ bool IsNext(const uint8_t* nonce, const uint8_t* key) {
   thread_local std::unordered_map<const uint8_t*, Last> lasts;
   uint64_t count = 0;
   for (int i = 16; i < 24; ++i) count = count << 8 | nonce[i];
-  const auto found = lasts.find(key);
-  const bool known =
-      found != lasts.end() && std::memcmp(found->second.key.data(), key, kCurveKeyBytes) == 0;
-  if (known && count != found->second.count + 1) return false;
-  Last& last = lasts[key];
+  Last& last = lasts[key];  // zeros, at first, which are no key
+  const bool known = std::memcmp(last.key.data(), key, kCurveKeyBytes) == 0;
+  if (known && count != last.count + 1) return false;
   std::memcpy(last.key.data(), key, kCurveKeyBytes);
   last.count = count;
   return true;

@@ -167,8 +167,7 @@ class Server {
   };
   struct Key {
     std::string literal, name;                     // as in its declarations
-    std::map<int, SliceDeclaration> declarations;  // each worker's last one
-    DType dtype = DType::kFloat32;
+    std::map<int, SliceDeclaration> declarations;  // each worker's first one
     int32_t store = 0;
     std::map<uint32_t, SliceState> slices;  // this server's
     ScalerSharing scalers;                  // where slice 0 is

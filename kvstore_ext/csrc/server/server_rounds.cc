@@ -22,7 +22,6 @@ void Server::DeclareSlice(Key* key, const Message& message) {
   key->declarations.emplace(message.peer, declaration);
   key->literal = declaration.literal;
   key->name = declaration.name;
-  key->dtype = declaration.dtype;
   key->store = declaration.store;
   const auto known = key->slices.find(message.header.slice);
   if (known != key->slices.end()) {
