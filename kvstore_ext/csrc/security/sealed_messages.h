@@ -4,7 +4,8 @@
 // The handshake of CURVE stays as it is, and gives each connection a key of its own, which ZeroMQ
 // then hands to crypto_box_afternm with every message and a nonce that counts them. A sealed
 // message is, as CURVE has it, "\x07MESSAGE", 8 bytes of the nonce, a tag of 16, and the text,
-// whose first byte has the message's flags.
+// whose first byte has the message's flags. One that is not the next after the last of its
+// connection is not opened, which ends that connection: nobody may take one out unnoticed.
 #pragma once
 
 #include "security/slots.h"

@@ -1,0 +1,178 @@
+"""What a Trainer's run has beside its parameters comes back, and its steps are counted as made."""
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, ContextManager
+
+import mxnet as mx
+import numpy as np
+import pytest
+from kvstore_ext import KVStoreError
+from mxnet.contrib.amp.loss_scaler import LossScaler
+
+from tests.support.processes import run_python
+
+from .snapshot_runs import SHAPE, names
+
+
+def dense(
+    names: tuple[str, ...] = ("",), update_on_kvstore: bool = True, **how: Any
+) -> tuple[mx.gluon.Trainer, Any, Any]:
+    """A Trainer of layers beside each other, by which the gradient of each weight is 1; its store,
+    and the layers."""
+    layers = [mx.gluon.nn.Dense(1, in_units=1, use_bias=False, prefix=name) for name in names]
+    network = mx.gluon.nn.Sequential(prefix="")
+    network.add(*layers)
+    network.initialize("zeros")
+    store = mx.kv.create("p3")
+    trainer = mx.gluon.Trainer(
+        network.collect_params(), "sgd", how, store, update_on_kvstore=update_on_kvstore
+    )
+    return trainer, store, layers
+
+
+def step_of(trainer: mx.gluon.Trainer, layers: Any) -> None:
+    with mx.autograd.record():
+        loss = sum(layer(mx.nd.ones((1, 1))) for layer in layers)
+    loss.backward()
+    trainer.step(1)
+
+
+def test_a_scripts_schedule_stays_its_own(tmp_path: Path) -> None:
+    for before in (None, 1):
+        schedule = mx.lr_scheduler.FactorScheduler(1000, base_lr=0.5)
+        trainer, store, layers = dense(learning_rate=0.5, lr_scheduler=schedule)
+        assert store.restore(tmp_path) == before
+        step_of(trainer, layers)
+        store.snapshot(tmp_path, every=1)
+        schedule.base_lr = 0.25
+        step_of(trainer, layers)
+        assert layers[0].weight.data().asscalar() == (-0.75 if before is None else -1.25)
+        store.close()
+
+
+def test_steps_go_on_where_what_was_trained_is_frozen(tmp_path: Path) -> None:
+    trainer, store, (one, other) = dense(("one_", "other_"), learning_rate=1)
+    other.weight.grad_req = "null"
+    for step in range(1, 4):
+        step_of(trainer, [one])
+        assert store.steps == step
+    one.weight.grad_req, other.weight.grad_req = "null", "write"
+    for step in range(4, 7):
+        step_of(trainer, [other])
+        assert store.steps == step
+        assert store.snapshot(tmp_path, every=2) == (step % 2 == 0)
+    assert names(tmp_path) == ["snapshot-000000-step-4", "snapshot-000001-step-6"]
+    store.close()
+
+
+def test_a_step_begins_with_a_key_that_the_last_one_had_or_when_a_script_says_so() -> None:
+    store = mx.kv.create("p3")
+    for key in range(3):
+        store.init(key, mx.nd.zeros(SHAPE))
+    made = []
+    for keys in ([0, 1], [1], [1, 2], [0]):
+        store.push(keys, [mx.nd.ones(SHAPE)] * len(keys))
+        made.append(store.steps)
+    assert made == [1, 2, 3, 3]
+    store.begin_step()
+    store.push(1, mx.nd.ones(SHAPE))
+    assert store.steps == 4
+    store.close()
+
+
+INCLUDED = """
+import sys
+
+import kvstore_ext
+import mxnet as mx
+
+directory, steps, goes_on_from, weights = sys.argv[1], *map(int, sys.argv[2:4]), sys.argv[4]
+runs = []
+for name in ("one_", "other_"):
+    layer = mx.gluon.nn.Dense(1, in_units=1, use_bias=False, prefix=name)
+    layer.initialize("zeros")
+    store = mx.kv.create("p3")
+    trainer = mx.gluon.Trainer(layer.collect_params(), "sgd", {"learning_rate": 1}, store)
+    runs.append((layer, store, trainer))
+
+def step(layer, store, trainer):
+    with mx.autograd.record():
+        loss = layer(mx.nd.ones((1, 1)))
+    loss.backward()
+    trainer.step(1)
+
+(one, store, _), (other, another, _) = runs
+store.include_run_of(another)
+assert store.restore(directory) == (goes_on_from or None)
+for _ in range(steps):
+    step(*runs[0])
+store.snapshot(directory, every=2)
+step(*runs[1])
+found = [float(layer.weight.data().asnumpy().item()) for layer in (one, other)]
+assert found == [float(weight) for weight in weights.split()], found
+for each in (store, another):
+    each.close()
+"""
+
+
+def test_a_run_may_include_one_that_has_not_begun(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(INCLUDED)
+    for steps, goes_on_from, weights in ((2, 0, "-2 -1"), (1, 2, "-3 -1")):
+        run_python(script, tmp_path / "snapshots", steps, goes_on_from, weights)
+
+
+def test_a_snapshot_before_shapes_are_known_is_refused(tmp_path: Path) -> None:
+    trainer, store, layers = dense(learning_rate=1)
+    network = mx.gluon.nn.Dense(1)
+    network.initialize()
+    another = mx.kv.create("p3")
+    mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=another)
+    store.include_run_of(another)
+    step_of(trainer, layers)
+    with pytest.raises(KVStoreError, match=r"_weight, whose shape is not known yet: run"):
+        store.snapshot(tmp_path, every=1)
+    for each in (store, another):
+        each.close()
+
+
+def test_a_network_may_not_even_know_how_many_dimensions_it_has(tmp_path: Path) -> None:
+    symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="layer")
+    for before in (None, 1):
+        network = mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))
+        network.initialize("zeros")
+        assert network.collect_params()["layer_weight"].shape is None
+        store = mx.kv.create("p3")
+        trainer = mx.gluon.Trainer(network.collect_params(), "sgd", {"learning_rate": 1}, store)
+        assert store.restore(tmp_path) == before
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((1, 2)))
+        loss.backward()
+        trainer.step(1)
+        store.snapshot(tmp_path, every=1)
+        bias = network.collect_params()["layer_bias"].data().asnumpy()
+        np.testing.assert_array_equal(bias, np.full(3, -1 if before is None else -2))
+        store.close()
+
+
+@pytest.mark.parametrize("on_servers", [False, True])
+def test_the_scale_of_mixed_precision_comes_back(tmp_path: Path, on_servers: bool) -> None:
+    for before in (None, 1):
+        trainer, store, layers = dense(update_on_kvstore=on_servers)
+        trainer._amp_loss_scaler = LossScaler()
+        assert store.restore(tmp_path) == before
+        if before is None:
+            with warned(on_servers):
+                step_of(trainer, layers)
+            trainer._amp_loss_scaler._loss_scale = 128
+            trainer._amp_loss_scaler._unskipped = 7
+            store.snapshot(tmp_path, every=1)
+        assert trainer._amp_loss_scaler.loss_scale == 128
+        assert trainer._amp_loss_scaler._unskipped == 7
+        store.close()
+
+
+def warned(expected: bool) -> ContextManager[Any]:
+    return pytest.warns(UserWarning, match="non_finite 'skip'") if expected else nullcontext()
