@@ -219,7 +219,8 @@ class Tables:
         yield from configuration(self._arguments)
         for idea, about in IDEAS.items():
             asked = [arm for arm in self._arguments.methods
-                     if arm != OVERLAP and ARMS[arm].idea == idea]
+                     if arm != OVERLAP and ARMS[arm].idea == idea
+                     and min(self._arguments.workers) <= ARMS[arm].most]
             if asked:
                 yield from ("", *about, "")
                 yield from self._table(asked)

@@ -42,9 +42,10 @@ def about(seeds: int) -> Iterator[str]:
         f"distribution); {seeds} seeds, from each of which follow the split, the first parameters "
         "and the order of the examples. G is the global model, L the local one with the smallest "
         "training loss, after the last compression. Each method has the tau of the smallest "
-        "validation error of its global model; nothing is chosen by the test part. A network has "
-        f"one hidden layer; SGD with momentum {MOMENTUM} and decay {DECAY} trains it on "
-        f"mini-batches of {BATCH}, at a rate that falls to a tenth for the last sixth. Every "
+        "validation error of its global model. Nothing is chosen by the test part, but p and mu "
+        "were by the validation parts of other seeds, which have images of these test parts. A "
+        f"network has one hidden layer; SGD with momentum {MOMENTUM} and decay {DECAY} trains it "
+        f"on mini-batches of {BATCH}, at a rate that falls to a tenth for the last sixth. Every "
         "worker trains on as many mini-batches, those of compression included, whatever its share "
         "of the examples.")
 
@@ -58,6 +59,8 @@ def main() -> None:
                         choices=("shared", "partitioned"), help="whether workers share examples")
     parser.add_argument("--picture", type=Path, help="an SVG of the first task")
     arguments = parser.parse_args()
+    if arguments.picture and "shared" not in arguments.data:
+        parser.error("--picture shows workers that share examples: it needs --data shared")
     wanted = plan.wanted(arguments.tasks, arguments.seeds, arguments.data)
     results = complete(arguments.results, Training, wanted)
     print("\n".join(about(len(arguments.seeds))))

@@ -190,6 +190,8 @@ def main() -> None:
     parser = make_parser(__doc__, epochs=60, methods=METHODS)
     parser.add_argument("--workers", type=int, default=4)
     arguments = parser.parse_args()
+    if arguments.epochs < PARTS:
+        parser.error(f"--epochs {arguments.epochs}: {PARTS} or more, for the table's parts")
     results = complete(arguments.results, Training, trainings(arguments))
     print(*Table(results, arguments).lines(), sep="\n")
 

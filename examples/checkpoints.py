@@ -57,18 +57,20 @@ class Checkpoints:
         assert self._directory
         return os.path.join(self._directory, f"epoch-{epoch:04d}")
 
-    def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], None]) -> None:
+    def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], str]) -> str:
         """Calls `fill` with a folder and renames it, so that it is there whole or not. It takes the
-        place of one that an interrupted run has written of the same epoch."""
+        place of one that an interrupted run has written of the same epoch. Returns what `fill`
+        does: why the optimizer's state is not in it, or nothing."""
         assert self._directory
         partial = os.path.join(self._directory, "partial")
         shutil.rmtree(partial, ignore_errors=True)
         os.makedirs(partial)
-        fill(partial)
+        not_saved = fill(partial)
         with open(os.path.join(partial, "about.json"), "w") as file:
-            json.dump({"epoch": epoch, **about}, file, indent=1)
+            json.dump({"epoch": epoch, "states_not_saved": not_saved, **about}, file, indent=1)
         shutil.rmtree(self.path(epoch), ignore_errors=True)
         os.rename(partial, self.path(epoch))
+        return not_saved
 
     def write_own(self, epoch: int, trainer: Any, rank: int) -> None:
         """Writes what a worker other than rank 0, whose checkpoint has it, carries over."""
@@ -88,10 +90,20 @@ class Checkpoints:
             if name.startswith(f"worker-{rank}-epoch-") and name < f"worker-{rank}-{last}":
                 os.remove(os.path.join(self._directory, name))
 
-    def states(self, epoch: int, rank: int) -> str:
-        """The file from which a worker goes on: its own where it has one."""
+    def resume(self, trainer: Any, about: dict[str, Any], rank: int, batch: int, schedule: Any,
+               log: Callable[[str], None]) -> None:
+        """Goes on with the optimizer of the last one, of which `about_last` has told: with a
+        worker's own state where it has one. `batch` is what steps will be told."""
+        # Loading the state may send the optimizer to the servers, so it must be complete by now.
+        trainer.optimizer.rescale_grad = 1 / batch
+        epoch = about["epoch"]
+        log(f"resumed from {self.found[-1]} after epoch {epoch}")
         own = self._own(epoch, rank)
-        return own if os.path.exists(own) else os.path.join(self.path(epoch), "optimizer.states")
+        of_rank_0 = os.path.join(self.path(epoch), "optimizer.states")
+        complaint = load_states(trainer, own if os.path.exists(own) else of_rank_0,
+                                about["states_not_saved"], schedule)
+        if complaint:
+            log(complaint)
 
     def _own(self, epoch: int, rank: int) -> str:
         assert self._directory

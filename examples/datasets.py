@@ -1,4 +1,4 @@
-"""The data sets of train_image.py: where their files lie, how they are split over workers.
+"""The data sets of examples and benchmarks: where their files lie, how they are split over workers.
 
 Nothing here downloads anything. ``digits`` comes with scikit-learn; the others are read from
 ``--data-dir`` in the form in which their authors publish them, and a missing file is named

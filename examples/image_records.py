@@ -21,7 +21,6 @@ from typing import Any, Iterator
 
 from datasets import Batch, Dataset, find
 
-AUGMENTATIONS = ("inception", "caffe", "none")
 SHORTER_SIDE = 256  # of caffe and none, in pixels
 MEAN = {"mean_r": 123.68, "mean_g": 116.78, "mean_b": 103.94}
 DEVIATION = {"std_r": 58.4, "std_g": 57.12, "std_b": 57.38}
@@ -65,7 +64,8 @@ def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed
     middle_of = math.ceil(image_shape[1] / 0.875) if augment == "inception" else SHORTER_SIDE
 
     def train(epoch: int, batch_size: int, rank: int, num_workers: int) -> Iterator[Batch]:
-        if train_size < num_workers:
+        # Parts are of as many, but the last one, which has what is left.
+        if (num_workers - 1) * math.ceil(train_size / num_workers) >= train_size:
             raise ValueError(f"{paths['train.rec']} holds {train_size} examples, too few for "
                              f"{num_workers} workers")
         reader = mx.io.ImageRecordIter(

@@ -1,7 +1,8 @@
 """The data sets of train_ec_dnn.py: a worker's own examples, and those that all evaluate on.
 
 Those that end in -mirrored, and imagenet-rec, are augmented as the EC-DNN paper says (section
-6.1): images to train on are mirrored and not cropped. Here every image stands in the data set
+6.1): images to train on are mirrored and not cropped, but for the middle of ImageNet's, whose sizes
+differ. Here every image stands in the data set
 twice, as it is and mirrored, so that an ensemble labels the very image from which its members
 learn. What is subtracted is the mean of each pixel, of imagenet-rec that of each channel. Beyond
 the paper, CIFAR's pixels are divided by 64, about their deviation, which suits common initial
@@ -20,7 +21,6 @@ import numpy as np
 from image_records import MEAN, SHORTER_SIDE
 from mxnet import gluon
 
-NAMES = ("digits", "mnist", "cifar10", "cifar10-mirrored", "cifar100-mirrored", "imagenet-rec")
 CIFAR_SCALE = 64.0
 
 # An image (channels, height, width) and its class.

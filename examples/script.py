@@ -163,7 +163,7 @@ def place(steps: int, steps_per_epoch: int) -> tuple[int, int]:
     return epochs, before + 1 if steps else 0
 
 
-def make_schedule(args: Any, steps_per_epoch: int) -> Any:
+def make_schedule(args: Any, steps_per_epoch: float) -> Any:
     """The learning rate of each step, by the flags that `add_schedule_flags` adds.
 
     The schedule counts steps and is part of the optimizer, so it works wherever that runs.
@@ -171,9 +171,9 @@ def make_schedule(args: Any, steps_per_epoch: int) -> Any:
     from mxnet import lr_scheduler
 
     rising = {"base_lr": args.lr, "warmup_steps": int(args.warmup_epochs * steps_per_epoch)}
-    last = args.epochs * steps_per_epoch
+    last = round(args.epochs * steps_per_epoch)
     if args.lr_schedule == "step":
-        falls = [epoch * steps_per_epoch for epoch in args.lr_steps]
+        falls = [round(epoch * steps_per_epoch) for epoch in args.lr_steps]
         return lr_scheduler.MultiFactorScheduler(falls, factor=args.lr_factor, **rising)
     if args.lr_schedule == "cosine":
         return lr_scheduler.CosineScheduler(last, **rising)

@@ -50,7 +50,7 @@ parser.add_argument("--data", default="partitioned", choices=("partitioned", "sh
                     help="each worker has its part of the examples, or all of them")
 parser.add_argument("--kv-store", default="p3", help="a store of kvstore_ext")
 parser.add_argument("--devices", default="cpu", help="one: cpu or a GPU's id")
-parser.add_argument("--epochs", type=int, default=20)
+parser.add_argument("--epochs", type=script.positive, default=20)
 parser.add_argument("--batch-size", type=script.positive, default=16,
                     help="examples in a step of a worker")
 parser.add_argument("--lr", type=float, default=0.05, help="learning rate after the warm-up")
@@ -143,7 +143,7 @@ rounds = max(1, round(asked / length))
 if abs(rounds * length - asked) > 0.02 * asked:
     log(f"{rounds} rounds of {length} mini-batches are {rounds * length}, where {args.epochs} "
         f"epochs have {asked}: --tau, or --epochs, that divides better has both alike")
-schedule = script.make_schedule(args, steps_per_epoch)
+schedule = script.make_schedule(args, rounds * length / args.epochs)  # it ends with the training
 curves: dict[str, list[tuple[float, float]]] = {"local, mean of the workers": [], "global": []}
 kept = KeptValues(seconds={}, curves=curves)  # seconds by what took them, evaluation apart
 progress = Progress(args, shown=kv.rank == 0 or args.verbose, epochs=range(1, rounds + 1),
@@ -183,11 +183,14 @@ for report in trainer.rounds(rounds - done, args.evaluate_every):
     values = {"loss/training": report.training_loss}
     if report.global_error is not None and report.local_errors is not None:
         local_error = float(report.local_errors.mean())
+        # Compression comes after the models that were tested.
+        tested = passed - report.seconds.get("compress", 0.0)
         for points, found in zip(kept.curves.values(), (local_error, report.global_error)):
-            points.append((passed, found))
+            points.append((tested, found))
         values.update({"error/local": local_error, "error/global": report.global_error})
         waiting = report.seconds.get("exchange", 0.0) / report.training_seconds
-        log(f"{report.round:5d}  {report.steps:5d}  {passed:7.1f}  {report.training_loss:13.3f}  "
+        steps = report.steps - method.compression_steps
+        log(f"{report.round:5d}  {steps:5d}  {tested:7.1f}  {report.training_loss:13.3f}  "
             f"{errors(local_error):>11}  {errors(report.global_error):>12}  "
             f"{report.relabel_share:11.0%}  {waiting:7.0%}")
     progress.write(values)

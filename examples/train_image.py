@@ -130,8 +130,9 @@ net.hybridize()
 first_epoch, updates = 0, 0
 if args.resume:
     checkpoint = saved.found[-1]
-    about = saved.about_last(vars(args), ("model", "dataset", "dtype", "batch_size", "optimizer",
-                                          "momentum", "wd", "ema"))
+    about = saved.about_last(vars(args), (
+        "model", "model_options", "dataset", "dtype", "batch_size", "optimizer", "momentum", "wd",
+        "ema"))
     first_epoch, updates = about["epoch"], about["updates"]
     if args.ema:
         net.load_parameters(os.path.join(checkpoint, "averaged"), ctx=devices)
@@ -155,13 +156,7 @@ compression = CompressionReport(kv)
 watch = Watch(trainer, kv.num_workers)
 
 if args.resume:
-    # Loading the state may send the optimizer to the servers, so it must be complete by now.
-    trainer.optimizer.rescale_grad = 1 / gradient_batch
-    log(f"resumed from {checkpoint} after epoch {first_epoch}")
-    complaint = checkpoints.load_states(trainer, saved.states(first_epoch, kv.rank),
-                                        about["states_not_saved"], schedule)
-    if complaint:
-        log(complaint)
+    saved.resume(trainer, about, kv.rank, gradient_batch, schedule, log)
 done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
     updates = script.restore(kv, args.snapshot, log, *([average] if average else []))
@@ -217,18 +212,17 @@ def validate() -> dict[str, float]:
 
 
 def save_checkpoint(epoch: int) -> None:
-    def fill(folder: str) -> None:
+    def fill(folder: str) -> str:
         with script.global_parameters(kv):
             net.save_parameters(os.path.join(folder, "parameters"))
         if average:
             with average.in_place():
                 net.save_parameters(os.path.join(folder, "averaged"))
-        about["states_not_saved"] = checkpoints.save_states(trainer, folder)
+        return checkpoints.save_states(trainer, folder)
 
-    about = {"updates": updates, "flags": vars(args)}
-    saved.write(epoch, about, fill)
-    if about["states_not_saved"] and epoch == first_epoch + 1:
-        log(f"checkpoints are without the optimizer's state: {about['states_not_saved']}")
+    not_saved = saved.write(epoch, {"updates": updates, "flags": vars(args)}, fill)
+    if not_saved and epoch == first_epoch + 1:
+        log(f"checkpoints are without the optimizer's state: {not_saved}")
 
 
 log(f"{args.model} on {'random images' if args.benchmark else args.dataset}: "

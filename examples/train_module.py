@@ -61,9 +61,14 @@ def after_batch(state: mx.model.BatchEndParam) -> None:
     progress.step(state.eval_metric.get()[1])
 
 
+def validation_accuracy() -> float:
+    with script.global_parameters(kv):
+        return module.score(validation_data, "acc")[0][1]
+
+
 def after_epoch(epoch: int, *_: object) -> None:
     progress.end_epoch()
-    accuracy = module.score(validation_data, "acc")[0][1]
+    accuracy = validation_accuracy()
     progress.write({"accuracy/validation": accuracy})
     if kv.rank == 0 or args.verbose:
         print_line(f"epoch {epoch + 1}: validation accuracy {accuracy:.4f}, "
@@ -85,5 +90,6 @@ module.fit(
     epoch_end_callback=after_epoch,
 )
 progress.end()
+accuracy = validation_accuracy()
 if kv.rank == 0:
-    print_line(f"final validation accuracy {module.score(validation_data, 'acc')[0][1]:.4f}")
+    print_line(f"final validation accuracy {accuracy:.4f}")

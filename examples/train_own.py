@@ -77,13 +77,17 @@ images, labels, classes = read(args.data)
 if classes < 2:
     sys.exit(f"{args.data} has images of {classes} classes: it needs a folder for each of at least "
              "two, or images.npy and labels.npy")
+if len(images) < 2:
+    sys.exit(f"{args.data} has {len(images)} images: it needs some to train on, others to test; it "
+             "reads .jpg, .jpeg, .png and .bmp")
 images = images.transpose(0, 3, 1, 2)
 
 # All workers split alike. Whoever trains has to see the same order as the others.
 order = np.random.RandomState(0).permutation(len(images))
 count = max(1, int(args.held_out * len(images)))
 held_out, training = order[:count], order[count:]
-mean, deviation = images[training].mean(), images[training].std() + 1e-6
+some = images[training[:1000]].astype(np.float32)
+mean, deviation = some.mean(), some.std() + 1e-6
 
 
 def to_batch(numbers: np.ndarray) -> tuple[mx.nd.NDArray, mx.nd.NDArray]:

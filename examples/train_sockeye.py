@@ -141,7 +141,6 @@ net.hybridize()
 first_epoch, updates = 0, 0
 kept = KeptValues(best_epoch=0, best_loss=math.inf, best={})  # the last are parameters
 if args.resume:
-    checkpoint = saved.found[-1]
     about = saved.about_last(vars(args), (
         "model", "model_options", "sparse_embedding", "batch_size", "optimizer", "wd"))
     first_epoch, updates = about["epoch"], about["updates"]
@@ -163,13 +162,7 @@ trainer = gluon.Trainer(
 compression = CompressionReport(kv)
 watch = Watch(trainer, kv.num_workers)
 if args.resume:
-    # Loading the state may send the optimizer to the servers, so it must be complete by now.
-    trainer.optimizer.rescale_grad = 1 / args.batch_size
-    log(f"resumed from {checkpoint} after epoch {first_epoch}")
-    complaint = checkpoints.load_states(trainer, saved.states(first_epoch, kv.rank),
-                                        about["states_not_saved"], schedule)
-    if complaint:
-        log(complaint)
+    saved.resume(trainer, about, kv.rank, args.batch_size, schedule, log)
 done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
     updates = script.restore(kv, args.snapshot, log, kept)
@@ -179,17 +172,17 @@ if args.snapshot:
 
 
 def save_checkpoint(epoch: int) -> None:
-    def fill(folder: str) -> None:
+    def fill(folder: str) -> str:
         net.save_parameters(os.path.join(folder, "parameters"))
         for vocabulary, name in zip(vocabularies, translation.VOCABULARIES):
             vocabulary.save(os.path.join(folder, name))
-        about["states_not_saved"] = checkpoints.save_states(trainer, folder)
+        return checkpoints.save_states(trainer, folder)
 
-    about = {"updates": updates, "best_epoch": kept.best_epoch, "best_loss": kept.best_loss,
-             "flags": vars(args)}
-    saved.write(epoch, about, fill)
-    if about["states_not_saved"] and epoch == first_epoch + 1:
-        log(f"checkpoints are without the optimizer's state: {about['states_not_saved']}")
+    not_saved = saved.write(epoch, {
+        "updates": updates, "best_epoch": kept.best_epoch, "best_loss": kept.best_loss,
+        "flags": vars(args)}, fill)
+    if not_saved and epoch == first_epoch + 1:
+        log(f"checkpoints are without the optimizer's state: {not_saved}")
 
 
 def rank_0s(number: float, epoch: int) -> float:

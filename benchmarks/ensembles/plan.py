@@ -10,7 +10,7 @@ from ensembles.training import Training
 
 Results = Dict[Training, Dict[str, Any]]
 
-# The paper's table 1: explored values, those it chose for CIFAR, and those chosen here.
+# Some of those that the paper explored, those it chose for CIFAR (table 1), and those chosen here.
 EXPLORED: Dict[str, Tuple[float, ...]] = {
     "alpha": (0.2, 0.6, 1.0), "beta": (0.4, 1.0), "p": (5, 10, 20), "mu": (0.3, 0.7),
 }

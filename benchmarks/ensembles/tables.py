@@ -34,7 +34,9 @@ class Tables:
             yield from self.errors(data)
             yield from ("", *self.differences(data))
             yield from ("", *self.aggregations(data), *self.lowest(data))
-        yield from ("", "### Other tau (figure 5) and parts left out (figure 6)", "", *self.parts())
+        if "shared" in kinds:
+            yield from ("", "### Other tau (figure 5) and parts left out (figure 6)", "",
+                        *self.parts())
 
     def errors(self, data: str) -> Iterator[str]:
         """Global and local models, each with the tau of its smallest validation error."""

@@ -187,7 +187,8 @@ def _how(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
     if recipe.task == "translation":
         yield ("BLEU is that of a hundred phrases, translated without a beam. With `terngrad` "
                "embeddings and the output layer travel as floats and `clip_sigma` is 1, as where "
-               "the documents train this network for longer.")
+               "the documents train this network for longer. `dgc` adds gradients up "
+               "before they travel: it refuses `clip_gradient`, and does without.")
     yield ("`dgc` begins with a warm-up of four epochs, as in its paper; `slim_dp` chooses a core "
            "every three epochs.")
     if "ec_dnn_s" in panel.names:

@@ -7,6 +7,7 @@ each on its share of the test examples.
 
 recipe.py       what is trained and how, and on what cluster
 tasks.py        the data, prepared for all workers, and scores
+examples.py     makes the modules of examples/ known
 arms.py         what is compared: arms of the replay, with what training needs, and EC-DNN
 job.py          one training, and what it came to
 runs.py         many of them, for benchmarks/replay/measurement.py

@@ -2,14 +2,14 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any, Dict, List
 
 from benchmarks.replay import processes
 from benchmarks.replay.processes import Interpreters
-from benchmarks.training.arms import arm_of, worker_of
+from benchmarks.training.arms import arm_of, recipe_of, worker_of
 from benchmarks.training.recipe import Settings
 from benchmarks.training.tasks import TASKS
 
@@ -40,7 +40,8 @@ def run(
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-training-") as directory:
         data = Path(directory, "data")
         task.prepare(settings, data)
-        how = {**asdict(settings), "arm": name, "data": str(data), "worker_task": task.worker}
+        followed = replace(settings, recipe=recipe_of(name, settings.recipe))
+        how = {**asdict(followed), "arm": name, "data": str(data), "worker_task": task.worker}
         steps = -(-task.examples() // settings.recipe.batch)
         arm = arm_of(name, settings.recipe.task, steps)
         found = processes.run(

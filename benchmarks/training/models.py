@@ -2,8 +2,8 @@
 
 Models begin with weights that differ, since an ensemble of equal ones would be no better than one;
 but for ma_dnn, whose models begin alike. What is tested is the global model, before its
-compression, and what a test needs is not in the time; nor are, of e_dnn, whose models meet at the
-end alone, those exchanges that tests before it take.
+compression, and what a test needs is not in the time: of e_dnn, whose models meet at the end alone,
+nor are the exchanges before that.
 """
 from __future__ import annotations
 
@@ -45,10 +45,7 @@ def work(settings: str, result: str) -> None:
     every = max(1, recipe.evaluate_every // (total // rounds))
     store._barrier()
     for report in trainer.rounds(rounds, every):
-        outside = {"evaluate"}
-        if method.name == "e_dnn" and report.round < rounds:
-            outside.add("exchange")
-        seconds += sum(spent for what, spent in report.seconds.items() if what not in outside)
+        seconds += report.training_seconds
         if report.global_error is None or report.local_errors is None:
             continue
         # Of the global model, which all workers test together, on all examples.

@@ -15,7 +15,7 @@ class Recipe:
     Parameters
     ----------
     task : str
-        One of `job.TASKS`.
+        One of `tasks.TASKS`.
     model : str
         A network of it.
     batch : int

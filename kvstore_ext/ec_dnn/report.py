@@ -21,7 +21,8 @@ class Aggregation:
         Mean over this worker's local steps, as minimised.
     seconds
         By phase, of this round: local, compress (training); relabel, diversity (forward passes of
-        the K models for equations 10 and 9); exchange (waiting for models); evaluate.
+        the K models for equations 10 and 9); exchange (waiting for models); evaluate. The last has
+        what only measures: with e_dnn the exchanges before the last round, and all labels.
     relabelled
         How many of this worker's examples the ensemble has labelled.
     averaged

@@ -221,19 +221,22 @@ class Trainer:
 
     def _aggregate(self, relabels: bool, evaluation: Optional[Evaluation]) -> Dict[str, Any]:
         """Has every worker's model in turn label some of this worker's examples."""
+        # An exchange without labels, and labels that nobody trains on, only measure.
+        exchanging = "exchange" if relabels else "evaluate"
+        labelling = "relabel" if self.method.compresses else "evaluate"
         chosen = self._choose() if relabels else np.zeros(0, np.int64)
         outputs: List[np.ndarray] = []
         evaluated: List[np.ndarray] = []
         labels = np.zeros(0, np.int64)
-        for _ in self._every_model():
+        for _ in self._every_model(exchanging):
             if relabels:
-                with self._phase("relabel"):
+                with self._phase(labelling):
                     output, labels = self._learner.outputs(self._examples, chosen)
                     outputs.append(output)
             if evaluation is not None:
                 with self._phase("evaluate"):
                     evaluated.append(evaluation.outputs())
-        found = self._relabel(np.stack(outputs), labels, chosen) if relabels else {}
+        found = self._relabel(np.stack(outputs), labels, chosen, labelling) if relabels else {}
         if evaluation is not None:
             with self._phase("evaluate"):
                 coefficients = relabelling.even(self._models.count)
@@ -248,10 +251,10 @@ class Trainer:
         return self._random.permutation(len(self._examples))[:portion]
 
     def _relabel(
-        self, outputs: np.ndarray, labels: np.ndarray, chosen: np.ndarray
+        self, outputs: np.ndarray, labels: np.ndarray, chosen: np.ndarray, phase: str
     ) -> Dict[str, Any]:
         """The pseudo-labels of algorithm 2, from outputs (K, n, C), and training with them."""
-        with self._phase("relabel"):
+        with self._phase(phase):
             coefficients = relabelling.coefficients(self.method.name, outputs, labels)
             targets = relabelling.pseudo_labels(relabelling.combine(outputs, coefficients))
             together, alone = relabelling.cross_entropies(outputs, labels)
@@ -303,11 +306,11 @@ class Trainer:
             self._learner, self._models, make_network, self.method.name == "ec_dnn_r"
         )
 
-    def _every_model(self) -> Iterator[int]:
+    def _every_model(self, phase: str = "exchange") -> Iterator[int]:
         """Models.each, with the time that passes in waiting."""
         turns = self._models.each()
         while True:
-            with self._phase("exchange"):
+            with self._phase(phase):
                 rank = next(turns, None)
             if rank is None:
                 return

@@ -102,29 +102,25 @@ class Pushes:
 
     def details(self, name: Key, priority: int) -> PushDetails:
         """Counts a dense key's push; returns what accompanies it to the servers."""
-        settings = self._count(name, self._watch)
-        return PushDetails(priority, self.step, settings)
+        self._count(name)
+        return PushDetails(priority, self.step, self._news(name, self._watch))
 
     def details_of_trained(self, name: Key, priority: int, travels: bool) -> PushDetails:
         """The same of a key that each worker trains by itself, dividing by its own batch, and that
         travels now and then."""
-        settings = self._count(name, self._watch if travels else None, own_batch=True)
-        return PushDetails(priority, self.step, settings)
+        self._count(name)
+        news = self._news(name, self._watch if travels else None, own_batch=True)
+        return PushDetails(priority, self.step, news)
 
     def sparse_settings(self, name: Key) -> str:
         """Counts a sparse key's push; returns the settings with which its servers are to update,
         empty where they know them or hear them from another worker."""
+        self._count(name)
         watch = self._watch if self._on_servers else self._sparse_watch
-        settings = self._count(name, watch, by_number=isinstance(name, str))
-        return settings if self._decides else ""
+        news = self._news(name, watch, by_number=isinstance(name, str))
+        return news if self._decides else ""
 
-    def _count(
-        self,
-        name: Key,
-        watch: Optional[SettingsWatch],
-        own_batch: bool = False,
-        by_number: bool = False,
-    ) -> str:
+    def _count(self, name: Key) -> None:
         self.last = time.monotonic()
         if self._begins or name in self._pushed:
             self._begins = False
@@ -133,6 +129,15 @@ class Pushes:
         self._pushed.add(name)
         self._counts[name] = self._counts.get(name, 0) + 1
         self.step = max(self.step, self._counts[name])
+
+    def _news(
+        self,
+        name: Key,
+        watch: Optional[SettingsWatch],
+        own_batch: bool = False,
+        by_number: bool = False,
+    ) -> str:
+        """What the key's servers have to hear of the optimizer, once its push is counted."""
         states = None if self._states is None else self._states()
         if watch is None or states is None:
             return ""

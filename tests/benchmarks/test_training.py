@@ -14,7 +14,7 @@ from benchmarks.figures import ec_dnn_time, p3_accuracy, slim_time, time_to_accu
 from benchmarks.replay.processes import Interpreters
 from benchmarks.replay.summary import Spread
 from benchmarks.training import job, summary
-from benchmarks.training.arms import ARMS, ENSEMBLES, arm_of
+from benchmarks.training.arms import ARMS, ENSEMBLES, arm_of, recipe_of
 from benchmarks.training.images import Images
 from benchmarks.training.recipe import EnsembleRecipe, Recipe, Settings
 from benchmarks.training.runs import Run
@@ -122,6 +122,12 @@ def test_arms_have_the_options_of_a_task() -> None:
     assert arm_of("terngrad", "digits", 23) is ARMS["terngrad"]
     assert arm_of("slim_dp_20", "digits", 23).compression["q"] == 69
     assert "*embedding*" in arm_of("terngrad", "translation", 23).compression["exclude"]
+
+
+def test_dgc_does_without_an_optimizer_that_clips() -> None:
+    recipe = replace(TRANSLATION, options={"clip_gradient": 0.5, "wd": 0.1})
+    assert recipe_of("dgc", recipe).options == {"wd": 0.1}
+    assert recipe_of("p3", recipe) == recipe
 
 
 def test_the_time_to_a_score_is_that_of_the_first_test_that_has_it() -> None:

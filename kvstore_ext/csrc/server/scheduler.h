@@ -30,7 +30,7 @@ class Scheduler {
         gate_(Side::kScheduler,
               [this](const Message& message) { Expect(IsOfOurJob(message), kOfAnotherJob); }),
         awake_(silence / 2) {
-    transport_->Start([this](const Message& message) { OnMessage(message); });
+    transport_->Start([this](const Message& message) { OnArrival(message); });
   }
   ~Scheduler() { Stop(); }
 
@@ -64,7 +64,7 @@ class Scheduler {
   void Stop() { transport_->Stop(); }
 
  private:
-  void OnMessage(const Message& message) {
+  void OnArrival(const Message& message) {
     if (!gate_.Admits(message)) {
       if (!IsOfOurJob(message)) NoteStranger();
       return;

@@ -31,12 +31,7 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
   if (options_.shared_memory) door_.emplace();
   transport_->Start([this](Message message) {
     try {
-      if (!gate_.Admits(message)) return TakeRefused(message, links_);
-      if (message.peer == kScheduler) return scheduler_.Receive();
-      Link& link = *links_[message.peer];
-      unreadable_.ActUponParts([&] {
-        link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
-      });
+      OnArrival(std::move(message));
     } catch (const Damaged& damage) {
       OnDamage(damage);
     } catch (const std::exception& error) {
@@ -51,7 +46,15 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
 
 Server::~Server() { Stop(); }
 
-void Server::OnMessage(const Message& message) {
+void Server::OnArrival(Message message) {
+  if (!gate_.Admits(message)) return TakeRefused(message, links_);
+  if (message.peer == kScheduler) return scheduler_.Receive();
+  Link& link = *links_[message.peer];
+  unreadable_.ActUponParts(
+      [&] { link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); }); });
+}
+
+void Server::ActUpon(const Message& message) {
   if (message.header.type == MessageType::kAbort) return Abort(message.text);
   std::lock_guard<std::mutex> lock(mutex_);
   switch (message.header.type) {

@@ -241,7 +241,8 @@ class Server {
   std::string Suspicion(const std::set<int>& late) const;
 
   // server.cc: what messages do, and how a job fails and ends.
-  void OnMessage(const Message& message);
+  void OnArrival(Message message);
+  void ActUpon(const Message& message);
   void OnDamage(const Damaged& damage);
   void Forward(const Message& message);
   void OnMeet(const Message& message);

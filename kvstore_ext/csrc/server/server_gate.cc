@@ -43,7 +43,7 @@ void Server::CheckFits(const Message& message) {
 
 // An encoding can be looked at only once all its parts have come.
 void Server::TakeIn(const Message& whole) {
-  unreadable_.ActUpon(whole, [&] { OnMessage(whole); });
+  unreadable_.ActUpon(whole, [&] { ActUpon(whole); });
 }
 
 // A round waits for a worker that has sent what nobody can read, and nothing since.

@@ -46,7 +46,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
   }
   transport_->Start([this](Message message) {
     try {
-      unreadable_.ActUponParts([&] { OnMessage(std::move(message)); });
+      OnArrival(std::move(message));
     } catch (const Damaged& damage) {
       OnDamage(damage);
     } catch (const std::exception& error) {
@@ -138,11 +138,12 @@ Answer Worker::AwaitAnswer(uint64_t question) {
   return answer;
 }
 
-void Worker::OnMessage(Message message) {
+void Worker::OnArrival(Message message) {
   if (!gate_.Admits(message)) return TakeRefused(message, links_);
   if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
-  link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); });
+  unreadable_.ActUponParts(
+      [&] { link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); }); });
 }
 
 void Worker::OnDamage(const Damaged& damage) {

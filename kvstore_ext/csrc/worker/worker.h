@@ -257,7 +257,7 @@ class Worker {
   uint64_t HandInMemory(int server);  // worker_joins.cc: how it comes to its servers
 
   // worker.cc: what messages do, and how a job fails and ends.
-  void OnMessage(Message message);
+  void OnArrival(Message message);
   void OnDamage(const Damaged& damage);
   void ActUpon(const Message& message);
   void OnNews(const Message& message);
