@@ -98,12 +98,15 @@ class Checkpoints:
         trainer.optimizer.rescale_grad = 1 / batch
         epoch = about["epoch"]
         log(f"resumed from {self.found[-1]} after epoch {epoch}")
-        own = self._own(epoch, rank)
-        of_rank_0 = os.path.join(self.path(epoch), "optimizer.states")
-        complaint = load_states(trainer, own if os.path.exists(own) else of_rank_0,
-                                about["states_not_saved"], schedule)
+        complaint = load_states(trainer, self.states(epoch, rank), about["states_not_saved"],
+                                schedule)
         if complaint:
             log(complaint)
+
+    def states(self, epoch: int, rank: int) -> str:
+        """The file from which a worker goes on: its own where it has one."""
+        own = self._own(epoch, rank)
+        return own if os.path.exists(own) else os.path.join(self.path(epoch), "optimizer.states")
 
     def _own(self, epoch: int, rank: int) -> str:
         assert self._directory

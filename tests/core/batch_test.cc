@@ -252,7 +252,7 @@ class LinkOfOneHost : public testing::Test {
   // What leaves together while the first is under way and the sender is busy.
   std::vector<Message> SendThree(Link* link, Message third) {
     std::promise<void> may_go_on, sent;
-    link->Share();
+    link->UseSharedWindow();
     link->Send(Push(0, kBytes));
     sender_.Run(1, [&] { may_go_on.get_future().wait(); });
     link->Send(Push(1, kBytes));

@@ -174,6 +174,11 @@ TEST_F(Expected, CommandsComeFromWhoMayGiveThem) {
   for (const uint64_t group : {uint64_t{0}, uint64_t{8}, ~uint64_t{0}}) {
     EXPECT_FALSE(Scheduler("ps8", Command(kBarrier, Field(3, group), true))) << group;
   }
+  const std::string barrier = Field(1, 0) + Field(3, Field(1, kBarrier) + Field(3, 1000));
+  EXPECT_TRUE(Worker("ps1", barrier + Field(4, 0))) << "an answer, whose group ps-lite ignores";
+  for (const uint64_t request : {uint64_t{2}, uint64_t{1} << 32, ~uint64_t{0}}) {
+    EXPECT_FALSE(Worker("ps1", barrier + Field(4, request))) << "ps-lite takes it for true";
+  }
   EXPECT_FALSE(Scheduler("ps8", Command(kHeartbeat, Node(9)))) << "another's";
   EXPECT_FALSE(Scheduler("stranger", Command(kHeartbeat, Node(kNone))));
   EXPECT_FALSE(Scheduler("ps8", Command(6)));
@@ -186,7 +191,7 @@ TEST_F(Expected, ProcessesAreAddedAsTheSchedulerDoes) {
   EXPECT_FALSE(Worker("ps1", Command(kAddNode)));
   EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(12))));
   EXPECT_FALSE(Worker("ps1", Command(kAddNode, Node(8, 0, ""))));
-  for (const char* host : {"!", "10.0.0.1 ", "a/b", "*"}) {
+  for (const char* host : {"!", "10.0.0.1 ", "a/b", "*", "-", ".a", "_a", "%eth0"}) {
     EXPECT_FALSE(Scheduler("stranger", Command(kAddNode, Node(kNone, 0, host)))) << host;
   }
   EXPECT_TRUE(Worker("ps1", Command(kAddNode, Node(8, 0, "[fe80::1%eth0]"))));
@@ -250,6 +255,14 @@ TEST_F(Expected, AreOfAsManyProcessesAsAJobMayHave) {
   };
   EXPECT_TRUE(reads(65536));
   EXPECT_FALSE(reads(65537));
+}
+
+TEST_F(Expected, HaveNoMoreBytesThanPsLiteReads) {
+  const auto reads = [](size_t bytes) {
+    return PsLiteMeta().Read(Field(2, std::string(bytes, 'a')));
+  };
+  EXPECT_TRUE(reads(size_t{60} << 20));
+  EXPECT_FALSE(reads(size_t{64} << 20));
 }
 
 TEST_F(Expected, OfAJobThatIsNotKnownAreThoseOfAnyJob) {

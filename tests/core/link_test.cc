@@ -44,9 +44,29 @@ TEST_F(OneEnd, RefusesWhatNoHeaderCanCount) {
 TEST_F(OneEnd, SendsNoMoreThanSoManyPartsWhateverTheWindowSays) {
   link_.SetWindow({1, 1 << 30});
   link_.Send(Push(1, 1000000));
-  const size_t parts = TakeKeys().size();
+  size_t parts = 0;
+  for (Keys keys = TakeKeys(); !keys.empty(); keys = TakeKeys()) {
+    parts += keys.size();
+    Receive(Credit(0));
+  }
   EXPECT_GT(parts, 900U);
   EXPECT_LE(parts, 1024U);
+}
+
+TEST_F(OneEnd, SendsFewMessagesToWhoIsNotHeardOf) {
+  link_.SetWindow({1 << 20, 1 << 30});
+  constexpr size_t kAll = 1500;
+  for (uint64_t key = 0; key < kAll; ++key) link_.Send(Push(key, 20000));
+  size_t left = 0;
+  while (left < kAll) {
+    const size_t more = TakeKeys().size();
+    ASSERT_GT(more, 0U) << "once it is heard of others leave";
+    EXPECT_LT(more, 1000U) << "or ZeroMQ waits for room";
+    left += more;
+    EXPECT_EQ(TakeKeys(), Keys{});
+    Receive(ControlMessage(MessageType::kCredit));
+  }
+  EXPECT_EQ(left, kAll);
 }
 
 TEST_F(OneEnd, PassesNoChecksumOn) {

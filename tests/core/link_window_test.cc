@@ -46,7 +46,7 @@ class Measured : public testing::Test {
 };
 
 TEST_F(Measured, OfOneHostHasAWindowOfItsOwn) {
-  link_.Share();
+  link_.UseSharedWindow();
   link_.SetWindow({100, 100});
   for (int i = 0; i < 4; ++i) link_.Send(Push(i, 2 * kSlice));
   size_t bytes = 0;

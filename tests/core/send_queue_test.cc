@@ -86,8 +86,7 @@ class RandomActions {
 
   void Pop() {
     int item = 0;
-    const std::chrono::seconds at_once(0);
-    const bool taken = Below(2) == 0 ? queue_.TryPop(&item) : queue_.Pop(&item, at_once);
+    const bool taken = queue_.TryPop(&item);
     EXPECT_EQ(taken ? std::optional<int>(item) : std::nullopt, model_.Pop());
   }
 
@@ -165,15 +164,7 @@ TEST(SendQueue, AClosedQueueLetsNothingInOrOut) {
   EXPECT_EQ(queue.size(), 0U);
   int item = kNothing;
   EXPECT_FALSE(queue.Pop(&item));
-  EXPECT_FALSE(queue.Pop(&item, std::chrono::hours(1)));
   EXPECT_FALSE(queue.TryPop(&item));
-}
-
-TEST(SendQueue, PoppingGivesUpWhenTheTimeIsOver) {
-  Queue queue(10);
-  int item = kNothing;
-  EXPECT_FALSE(queue.Pop(&item, std::chrono::milliseconds(1)));
-  EXPECT_EQ(item, kNothing);
 }
 
 TEST(SendQueue, PushingWakesAsManyAsThereAreItems) {

@@ -18,11 +18,11 @@ TEST(SignsOfLife, SilenceBeginsAgainWithEverythingThatIsHeard) {
 
 TEST(SignsOfLife, BytesThatComeExcuseSilenceUntilThePeerIsHeardOfBehindThem) {
   SignsOfLife signs(100);
-  signs.Expect(60 * kMegabyte, 101);
+  signs.AwaitBytes(60 * kMegabyte, 101);
   EXPECT_EQ(signs.Silence(180), 20);
   signs.Heard(190);
   EXPECT_EQ(signs.Silence(270), 20) << "a sign from before them";
-  signs.Expect(-60 * kMegabyte, 280);
+  signs.AwaitBytes(-60 * kMegabyte, 280);
   EXPECT_EQ(signs.Silence(280), 30) << "they have arrived, and the next sign is right behind";
   signs.Heard(281);
   EXPECT_EQ(signs.Silence(291), 10);
@@ -31,9 +31,9 @@ TEST(SignsOfLife, BytesThatComeExcuseSilenceUntilThePeerIsHeardOfBehindThem) {
 TEST(SignsOfLife, WhoIsDeadIsMissedHoweverOftenBytesAreToCome) {
   SignsOfLife asked(100), answered(100);
   for (int second = 101; second <= 1000; ++second) {
-    asked.Expect(kMegabyte, second);
-    answered.Expect(kMegabyte, second);
-    answered.Expect(-kMegabyte, second);
+    asked.AwaitBytes(kMegabyte, second);
+    answered.AwaitBytes(kMegabyte, second);
+    answered.AwaitBytes(-kMegabyte, second);
   }
   EXPECT_GE(asked.Silence(1000), 895) << "a sign of life would have come before the later ones";
   EXPECT_EQ(answered.Silence(1000), 899);

@@ -59,13 +59,15 @@ Message Forged(MessageType type, const Buffer& payload, uint64_t round = 2) {
   return message;
 }
 
-// A job that has pushed key 0 once, and a stranger who says what he likes.
+// A job that has initialised key 0 and pushed it once, or less, and a stranger who says what he
+// likes.
 class Job {
  public:
-  explicit Job(const std::string& method, const Limits& limits = ClusterOptions().limits)
+  explicit Job(const std::string& method, const Limits& limits = ClusterOptions().limits,
+               int rounds = 2)
       : cluster_(OptionsOf(limits)) {
     cluster_.Join({kElements}, method);
-    for (int round = 0; round < 2; ++round) Run({0, 1, 2});
+    for (int round = 0; round < rounds; ++round) Run({0, 1, 2});
   }
 
   void Begin(int rank) {
@@ -217,6 +219,24 @@ TEST(Unreadable, PartsThatDoNotFitAreNamedWhereNothingFollows) {
       ", of which others have come, or of another number)" + kNoOther;
   EXPECT_EQ(job.cluster().server(0).AwaitFailure(20), reason);
   for (int rank : {0, 2}) EXPECT_EQ(job.End(rank), reason);
+}
+
+TEST(Unreadable, SoArePartsOfAFirstValue) {
+  Job job("", Limits{20, 0.5, 20}, 0);
+  job.Begin(1);
+  job.Begin(2);
+  Message part = Forged(MessageType::kInit, With(Message(), 8).payload, 0);
+  part.header.encoding = Encoding::kPlain;
+  part.header.whole = kElements * sizeof(float);
+  SliceDeclaration declared;
+  declared.elements = kElements;
+  part.text = declared.Pack();
+  for (int twice = 0; twice < 2; ++twice) job.cluster().ForgeFromWorker(0, 0, part);
+  const std::string reason = job.cluster().server(0).AwaitFailure(20);
+  EXPECT_NE(reason.find("from number 0 of key 0, slice 0, round 0 could not be read (peer 0 sent"),
+            std::string::npos)
+      << reason;
+  for (int rank : {1, 2}) EXPECT_EQ(job.End(rank), reason);
 }
 
 TEST(Unreadable, AServersIsNamedWhereNothingFollows) {

@@ -8,18 +8,27 @@ namespace {
 
 bool HasCustomer(int32_t app, int32_t customer) { return app == customer; }
 
-void Run(Input input) {
-  const auto role = static_cast<PsLiteRole>(input.Below(4));
-  ExpectedMessages expected(role, 2, 2, &HasCustomer);
-  const std::string name = "ps" + std::to_string(input.Below(20));
-  std::vector<size_t> data(input.Below(4));
-  for (size_t& bytes : data) bytes = input.Take<uint8_t>();
-  const std::string text = input.Rest();
+void Ask(ExpectedMessages* expected, Input* input) {
+  const size_t sender = input->Below(256);
+  const std::string name = sender < 20 ? "ps" + std::to_string(sender) : "asking";
+  std::vector<size_t> data(input->Below(4));
+  for (size_t& bytes : data) bytes = input->Take<uint8_t>();
+  const size_t size = input->Below(256);
+  const std::string text = size == 255 ? input->Rest() : input->Text(size);
   const Buffer meta = Received(text);  // the sanitizer sees what is read behind it
   const std::string_view bytes(meta.data.get(), meta.size);
-  const bool fits = expected.WhyNot({name, bytes, data}, 9) == nullptr;
+  const int32_t own = sender < 128 ? 9 : kPsLiteNone;
+  const bool fits = expected->WhyNot({name, bytes, data}, own) == nullptr;
   PsLiteMeta read;
   if (fits && !read.Read(bytes)) std::abort();
+}
+
+void Run(Input input) {
+  const size_t choice = input.Below(256);
+  const auto role = static_cast<PsLiteRole>(choice % 4);
+  const int processes = choice < 192 ? 2 : 0;  // of each role; 0: it is not known how many
+  ExpectedMessages expected(role, processes, processes, &HasCustomer, {"10.0.0.1", 8000});
+  while (!input.empty()) Ask(&expected, &input);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ std::string Encoded(const std::string& method, const Sent& sent, size_t count, I
 
 std::string SlimUpdate(const Sent& sent, Input* input) {
   const SlimOptions& options = OptionsOf(sent.kind.method);
-  const Subset core(sent.elements, options.core_share == 1);
+  const bool is_told = sent.core != nullptr && sent.core->elements() == sent.elements;
+  const Subset core = is_told ? *sent.core : Subset(sent.elements, options.core_share == 1);
   UpdateHeader header;
   header.signature = core.signature();
   header.round = sent.round;
@@ -87,6 +88,18 @@ std::string SlimAnswer(const Sent& sent, Input* input) {
 
 }  // namespace
 
+void ToldCores::Hear(const Message& told, size_t elements) {
+  const bool has_core = told.header.type == MessageType::kMethod && told.payload.size > 0;
+  if (!has_core) return;
+  cores_.insert_or_assign(told.header.round, SubsetOf(elements, told.payload));
+}
+
+const Subset* ToldCores::Of(const KeyKind& kind, uint64_t round) const {
+  if (!IsSlim(kind)) return nullptr;
+  const auto found = cores_.find(OptionsOf(kind.method).SelectionOf(round));
+  return found == cores_.end() ? nullptr : &found->second;
+}
+
 SliceDeclaration Declared(const KeyKind& kind, uint64_t elements) {
   SliceDeclaration declaration;
   declaration.elements = elements;
@@ -107,7 +120,7 @@ Buffer EncodedPayload(const Sent& sent, Input* input) {
   std::string bytes;
   if (IsSlim(sent.kind)) {
     bytes = sent.is_sum ? SlimAnswer(sent, input) : SlimUpdate(sent, input);
-  } else if (!method.empty() && method != kBroadcast) {
+  } else if (Declared(sent.kind, 0).has_codec()) {
     bytes = Encoded(method, sent, sent.elements, input);
   }
   const size_t over = input->Below(256);
@@ -115,7 +128,7 @@ Buffer EncodedPayload(const Sent& sent, Input* input) {
   return Received(bytes);
 }
 
-Message Damaged(Message message, Input* input) {
+Message Changed(Message message, Input* input) {
   const size_t damage = input->Below(256);
   auto* header = reinterpret_cast<char*>(&message.header);
   if (damage < 48) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "input.h"
 #include "keys/slice_declaration.h"
+#include "support/subset.h"
 
 namespace kvstore_ext {
 
@@ -38,6 +40,11 @@ constexpr KeyKind kKinds[] = {
 };
 constexpr size_t kKindCount = sizeof kKinds / sizeof *kKinds;
 
+// That of a number below 256. The last ones stand for a kind that came later.
+inline KeyKind KindOf(size_t number) {
+  return number >= 256 - kKindCount ? KeyKind{kSkipping} : kKinds[number % kKindCount];
+}
+
 inline bool IsSlim(const KeyKind& kind) {
   return std::string(kind.method).rfind("slim_dp", 0) == 0;
 }
@@ -53,7 +60,21 @@ struct Sent {
   uint64_t round = 0;
   int workers = 1;
   bool is_sum = false;
-  size_t of_update = 0;  // bytes of the update that a sum of Slim-DP answers
+  size_t of_update = 0;          // bytes of the update that a sum of Slim-DP answers
+  const Subset* core = nullptr;  // of an update of Slim-DP, where the server has told one
+};
+
+// Cores of a slice of Slim-DP, as its server tells them.
+class ToldCores {
+ public:
+  // Any message of the server's.
+  void Hear(const Message& told, size_t elements);
+
+  // That of the selection which holds in a round; nothing where it was not told.
+  const Subset* Of(const KeyKind& kind, uint64_t round) const;
+
+ private:
+  std::map<uint64_t, Subset> cores_;  // by selection
 };
 
 // Numbers as they are, or encoded, of what the input says; what it has more lies over the encoding.
@@ -61,6 +82,6 @@ Buffer PlainPayload(const Sent& sent, Input* input);
 Buffer EncodedPayload(const Sent& sent, Input* input);
 
 // The message with something about it changed, as the input says; mostly nothing.
-Message Damaged(Message message, Input* input);
+Message Changed(Message message, Input* input);
 
 }  // namespace kvstore_ext

@@ -79,7 +79,7 @@ def _run_piece(
 def _sources(target: str) -> List[Path]:
     """What its program is compiled from, and how."""
     own = [_HERE / f"{target}.cc", *(_HERE / name for name in ("keys.cc", "by_hand.cc", "fuzz.mk"))]
-    core = [path for path in _CORE.rglob("*") if path.suffix in (".cc", ".h")]
+    core = [path for path in _CORE.rglob("*") if path.suffix in (".cc", ".h", ".inc")]
     tests = [*_CORE_TESTS.glob("*.h"), _CORE_TESTS / "sanitize.mk"]
     return [*core, *tests, *_HERE.glob("*.h"), *own]
 

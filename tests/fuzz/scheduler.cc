@@ -11,13 +11,17 @@ namespace {
 constexpr int kServers = 2;
 constexpr int kPeers = 6;
 constexpr double kSilence = 30;
+constexpr uint32_t kJob = 7;
 
 void Run(Input input) {
   const auto wire = std::make_shared<Wire>();
-  Scheduler scheduler(wire, kServers, kSilence, 0);
+  const uint32_t job = input.Below(2) == 0 ? 0 : kJob;
+  Scheduler scheduler(wire, kServers, kSilence, job);
   while (!input.empty()) {
     Message message = AnyMessage(&input);
-    message.peer = PeerOf(Role::kScheduler, kPeers, input.Take<uint8_t>());
+    const auto from = input.Take<uint8_t>();
+    message.peer = PeerOf(Role::kScheduler, kPeers, from % 128);
+    message.job = from < 128 ? kJob : kJob + 1;
     wire->Deliver(std::move(message));
     scheduler.Over();
   }

@@ -19,15 +19,15 @@ namespace {
 constexpr size_t kSizes[] = {0, 1, 5, 70, 200};  // elements of slices
 constexpr size_t kKeys = 4;
 constexpr uint64_t kPlenty = 1000000;  // bytes of credit
+constexpr double kNoTime = 1e-9;       // seconds
 
 class Job {
  public:
-  explicit Job(Input* input)
-      : input_(input), workers_(1 + static_cast<int>(input->Below(3))), server_(Options(), wire_) {
+  explicit Job(Input* input) : input_(input), size_(input->Below(256)), server_(Options(), wire_) {
     const size_t choice = input_->Below(256);
     if (choice % 2 == 1) server_.UseOptimizer(0);
     for (uint64_t key = 0; key < kKeys; ++key) {
-      kinds_[key] = kKinds[input_->Below(kKindCount)];
+      kinds_[key] = KindOf(input_->Below(256));
       elements_[key] = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
     }
     for (int worker = 0; worker < workers_; ++worker) {
@@ -38,7 +38,7 @@ class Job {
   }
 
   void Step() {
-    Message message = Damaged(Next(), input_);
+    Message message = Changed(Next(), input_);
     const size_t way = input_->Below(256);
     if (way < 16) {
       batch_.Add(std::move(message));
@@ -65,6 +65,9 @@ class Job {
   ServerOptions Options() {
     ServerOptions options;
     options.workers = workers_;
+    // So that what comes late does so at once, for who is there and for who is not.
+    if (size_ >= 240) options.limits.patience = kNoTime;
+    if (size_ >= 248) options.limits.silence = kNoTime;
     slim_ = std::make_shared<SlimServer>(options.limits);
     options.methods["slim_dp"] = slim_;
     return options;
@@ -141,7 +144,8 @@ class Job {
   }
 
   Sent SentOf(uint64_t key, int worker) {
-    return {kinds_[key], key, elements_[key], worker, rounds_[key], workers_, false};
+    const Subset* core = cores_[key].Of(kinds_[key], rounds_[key]);
+    return {kinds_[key], key, elements_[key], worker, rounds_[key], workers_, false, 0, core};
   }
 
   Message WithPayload(Message message, Buffer payload) const {
@@ -161,7 +165,7 @@ class Job {
     Message message = OfKey(MessageType::kPush, key, rounds_[key]);
     const bool has_codec = Declared(kinds_[key], 0).has_codec();
     const size_t choice = input_->Below(8);
-    if (has_codec && choice == 0) {
+    if (Declared(kinds_[key], 0).may_skip() && choice == 0) {
       message.header.encoding = Encoding::kSkipped;
       return message;
     }
@@ -195,14 +199,17 @@ class Job {
       if (header.key >= kKeys) continue;
       if (header.type == MessageType::kResult) rounds_[header.key] = header.round + 1;
       if (header.type == MessageType::kScaler) scalers_[header.key] = header.round;
+      if (IsSlim(kinds_[header.key])) cores_[header.key].Hear(sent, elements_[header.key]);
     }
   }
 
   Input* const input_;
-  const int workers_;
+  const size_t size_;
+  const int workers_ = 1 + static_cast<int>(size_ % 3);
   std::map<uint64_t, KeyKind> kinds_;
   std::map<uint64_t, size_t> elements_;
   std::map<uint64_t, uint64_t> rounds_, scalers_;  // that are open; that were last
+  std::map<uint64_t, ToldCores> cores_;
   Batch batch_;
   std::shared_ptr<SlimServer> slim_;
   const std::shared_ptr<Wire> wire_ = std::make_shared<Wire>();

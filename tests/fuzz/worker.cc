@@ -21,6 +21,7 @@ constexpr size_t kLarge = 8200;                  // so many are encoded by threa
 constexpr size_t kKeys = 4;
 constexpr int kWorkers = 2;
 constexpr uint64_t kPlenty = 1000000;  // bytes of credit
+constexpr double kNoTime = 1e-9;       // seconds
 
 struct Key {
   KeyKind kind;
@@ -67,12 +68,15 @@ class Job {
     has_large_key_ = choice / 8 % 8 == 7;
     options.slice_bytes = has_large_key_ ? 20000 : 300;
     options.window_bytes = choice / 4 % 2 == 0 ? 0 : 100000;
+    // So that what comes late does so at once, for who is there and for who is not.
+    if (choice >= 240) options.limits.patience = kNoTime;
+    if (choice >= 248) options.limits.silence = kNoTime;
     return options;
   }
 
   void Declare(uint64_t id) {
     Key& key = keys_[id];
-    key.kind = kKinds[input_->Below(kKindCount)];
+    key.kind = KindOf(input_->Below(256));
     size_t elements = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
     if (id == 0 && has_large_key_) elements = kLarge;
     key.input = std::make_shared<std::vector<float>>(2 * elements, 0.5F);
@@ -134,11 +138,11 @@ class Job {
       const int peer = PeerOf(Role::kWorker, options_.servers, static_cast<int>(input_->Below(20)));
       return Deliver(peer, AnyMessage(input_));
     }
-    if (choice == 7) return Deliver(server, Damaged(News(), input_));
+    if (choice == 7) return Deliver(server, Changed(News(), input_));
     if (asked_.empty()) return;
     const Message asked = choice % 2 == 0 ? asked_.front() : asked_.back();
     if (choice % 2 == 0) asked_.pop_front();
-    Deliver(asked.peer < 0 ? server : asked.peer, Damaged(AnswerTo(asked), input_));
+    Deliver(asked.peer < 0 ? server : asked.peer, Changed(AnswerTo(asked), input_));
   }
 
   Message News() const {

@@ -10,7 +10,7 @@
 namespace kvstore_ext {
 
 // Adds up gradients with momentum correction, sends the largest sums, and forgets sum and momentum
-// of what it has sent (section 3.1 and 3.2; the latter, "momentum factor masking", may be left
+// of what it has sent (sections 3.1 to 3.3; the last one's momentum factor masking may be left
 // out). A round that is discarded keeps what it would have sent; its gradient has been added up.
 class DgcEncoder : public KeyEncoder {
  public:

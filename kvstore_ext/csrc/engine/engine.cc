@@ -9,14 +9,12 @@
 namespace kvstore_ext {
 namespace {
 
-// MXNet's Context, for the CPU, and the property that gives an operation a thread which computing
-// does not occupy.
+// MXNet's Context, for the CPU.
 struct Context {
   int device_type;
   int device_id;
 };
 constexpr Context kCpu = {kCpuDevice, 0};
-constexpr int kCpuPrioritized = 3;
 // Has an operation that need not wait run on the thread that asks for it.
 constexpr int kAsync = 4;
 

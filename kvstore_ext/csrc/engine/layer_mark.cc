@@ -31,7 +31,7 @@ int DeviceOf(NDArrayHandle array) {
 void MarkLayer(const std::shared_ptr<Worker>& worker, const std::string& layer, EventKind pass,
                std::vector<NDArrayHandle> reads, std::vector<NDArrayHandle> writes) {
   if (!worker->recorder().is_open()) return;
-  constexpr int kCpu[] = {kCpuDevice, 0}, kCpuPrioritized = 3;  // as in engine.cc
+  constexpr int kCpu[] = {kCpuDevice, 0};  // MXNet's Context
   // The property with which the engine frees variables. The thread that has just computed an array
   // takes such an operation next; to wake another one would cost more than all else here.
   constexpr int kNext = 5;

@@ -44,7 +44,7 @@ std::optional<Encoding> GradientCodec::Prepare(const char* gradient, uint64_t ro
   }
   shared_.Ask(&lane(), round, scaler, plain, [this, round](float largest, Encoding encoding) {
     round_scaler_ = largest;
-    lane().Admit(round, encoding);
+    lane().AdmitRound(round, encoding);
   });
   return std::nullopt;
 }
@@ -66,10 +66,7 @@ void GradientCodec::CheckMessage(const Message& message) const {
   UnpackScaler(message.text);
 }
 
-void GradientCodec::OnMessage(const Message& message) {
-  if (message.header.type != MessageType::kScaler) return KeyCodec::OnMessage(message);
-  shared_.OnMessage(message);
-}
+void GradientCodec::OnMessage(const Message& message) { shared_.OnMessage(message); }
 
 Buffer GradientCodec::Encode(const Slice& slice, uint64_t round, Encoding encoding) {
   std::lock_guard<std::mutex> lock(mutex_);

@@ -20,7 +20,7 @@ std::string TextOf(Numbers numbers, const Rounds& rounds) {
                      numbers.size() * sizeof numbers[0]);
 }
 
-void Expect(bool readable, const std::string& text) {
+void CheckReadable(bool readable, const std::string& text) {
   if (readable) return;
   throw std::invalid_argument("a notice of idle workers of " + std::to_string(text.size()) +
                               " bytes cannot be read");
@@ -29,13 +29,13 @@ void Expect(bool readable, const std::string& text) {
 // At least one.
 Numbers NumbersOf(const std::string& text) {
   Numbers numbers(text.size() / sizeof(uint64_t));
-  Expect(!numbers.empty() && text.size() % sizeof numbers[0] == 0, text);
+  CheckReadable(!numbers.empty() && text.size() % sizeof numbers[0] == 0, text);
   std::memcpy(numbers.data(), text.data(), text.size());
   return numbers;
 }
 
 Rounds RoundsFrom(const Numbers& numbers, size_t begin, const std::string& text) {
-  Expect(begin <= numbers.size() && (numbers.size() - begin) % 2 == 0, text);
+  CheckReadable(begin <= numbers.size() && (numbers.size() - begin) % 2 == 0, text);
   Rounds rounds;
   for (size_t i = begin; i < numbers.size(); i += 2) rounds[numbers[i]] = numbers[i + 1];
   return rounds;
@@ -58,7 +58,7 @@ std::string Resumption::Pack() const {
 
 Resumption Resumption::Unpack(const std::string& text) {
   const Numbers numbers = NumbersOf(text);
-  Expect(numbers[0] < numbers.size(), text);
+  CheckReadable(numbers[0] < numbers.size(), text);
   const auto begin = numbers.begin() + 1;
   const auto end = begin + static_cast<ptrdiff_t>(numbers[0]);
   return {std::set<int>(begin, end), RoundsFrom(numbers, 1 + numbers[0], text)};

@@ -19,11 +19,6 @@ void KeyCodec::CheckMessage(const Message&) const {
   throw Unfit("its method knows no such message");
 }
 
-void KeyCodec::OnMessage(const Message&) {
-  throw std::runtime_error("key " + lane().declaration().name +
-                           ": a server sent a message that its method does not know");
-}
-
 void KeyCodec::RefuseInput(uint64_t round) const {
   throw NotFinite("the gradient of key " + lane().declaration().name + ", round " +
                   std::to_string(round) + ", has values that are not finite");

@@ -40,7 +40,7 @@ class KeyLane {
   virtual void SendData(int server, Message message) = 0;
 
   // All slices of the round that was prepared can be encoded now.
-  virtual void Admit(uint64_t round, Encoding encoding) = 0;
+  virtual void AdmitRound(uint64_t round, Encoding encoding) = 0;
 
   // Whether the slice's result is still missing.
   virtual bool IsMissing(const Slice& slice) = 0;
@@ -97,7 +97,7 @@ class KeyCodec {
 
   // Takes the round's input, which stays where it is until all slices are encoded. `plain` asks for
   // numbers of the key's type, without loss. Returns how the round travels, once that is known and
-  // slices can be encoded; nothing where KeyLane::Admit will tell. Throws NotFinite.
+  // slices can be encoded; nothing where KeyLane::AdmitRound will tell. Throws NotFinite.
   virtual std::optional<Encoding> Prepare(const char* input, uint64_t round, bool plain) = 0;
 
   // A slice of the round, as it was admitted: kPlain or kEncoded.
@@ -121,8 +121,8 @@ class KeyCodec {
   // Throws std::exception for a server's message about the key that the method does not know.
   virtual void CheckMessage(const Message& message) const;
 
-  // A server's message about the key: kScaler or kMethod.
-  virtual void OnMessage(const Message& message);
+  // A server's message about the key, kScaler or kMethod, that CheckMessage has let in.
+  virtual void OnMessage(const Message& message) { (void)message; }
 
   // The servers that a prepared round waits for before it can be encoded; nothing where all are.
   virtual std::set<int> awaited() const { return {}; }

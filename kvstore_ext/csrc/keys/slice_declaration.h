@@ -57,12 +57,12 @@ struct SliceDeclaration {
   static SliceDeclaration Unpack(const std::string& text) {
     SliceDeclaration declaration;
     Numbers numbers;
-    if (text.size() < sizeof numbers) throw Unreadable(text);
+    if (text.size() < sizeof numbers) throw CannotBeRead(text);
     std::memcpy(&numbers, text.data(), sizeof numbers);
     // Its first value travels as it is, with a number of bytes in a header's 32 bits.
     if (numbers.elements > UINT32_MAX / SizeOf(numbers.dtype) ||
         numbers.offset > UINT64_MAX - numbers.elements) {
-      throw Unreadable(text);
+      throw CannotBeRead(text);
     }
     declaration.offset = numbers.offset;
     declaration.elements = numbers.elements;
@@ -71,7 +71,7 @@ struct SliceDeclaration {
     size_t begin = sizeof numbers;
     for (std::string* part : {&declaration.literal, &declaration.name, &declaration.method}) {
       const size_t end = text.find('\0', begin);
-      if (end == std::string::npos) throw Unreadable(text);
+      if (end == std::string::npos) throw CannotBeRead(text);
       *part = text.substr(begin, end - begin);
       begin = end + 1;
     }
@@ -86,7 +86,7 @@ struct SliceDeclaration {
     int32_t store;
   };
 
-  static std::invalid_argument Unreadable(const std::string& text) {
+  static std::invalid_argument CannotBeRead(const std::string& text) {
     return std::invalid_argument("a key's declaration of " + std::to_string(text.size()) +
                                  " bytes cannot be read");
   }

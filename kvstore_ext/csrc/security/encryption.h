@@ -2,9 +2,9 @@
 //
 // Read in this order: slots, zeromq, job_sockets and curve_handshake (who may connect),
 // message_cipher and sealed_messages (what is sent), tally and strangers (who was refused); for
-// every job: pslite_meta, expected_messages, foreign_messages (what ps-lite does not get to read).
-// This room knows no message of the lane: MXNet's own store and ps-lite's commands are sealed
-// likewise.
+// every job: pslite_meta, expected_messages, early_barriers, foreign_messages (what ps-lite does
+// not get to read). This room knows no message of the lane: MXNet's own store and ps-lite's
+// commands are sealed likewise.
 #pragma once
 
 #include <string>

@@ -5,12 +5,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "support/pslite_ids.h"
+
 namespace kvstore_ext {
 namespace {
 
-constexpr int32_t kScheduler = 1;
-constexpr int32_t kFirstServer = 8;  // then every second number
-constexpr int32_t kFirstWorker = 9;
 constexpr int32_t kEverybody = 7;  // groups are sums of 1, 2 and 4
 constexpr int32_t kServerRole = 0;
 constexpr int32_t kWorkerRole = 1;
@@ -19,9 +18,6 @@ constexpr int32_t kLaneApp = 1;
 constexpr size_t kLongestName = 11;   // of a number that fits
 constexpr size_t kStockKeyBytes = 8;  // of MXNet's keys, and of the length of one's values
 constexpr size_t kLengthBytes = 4;
-
-bool IsServer(int32_t id) { return id >= kFirstServer && id % 2 == 0; }
-bool IsWorker(int32_t id) { return id >= kFirstWorker && id % 2 == 1; }
 
 bool BeginsAsANumbers(std::string_view name) { return name.substr(0, 2) == "ps"; }
 
@@ -34,16 +30,17 @@ int NumberOfEnvironment(const char* name) {
   return std::max(0, std::atoi(TextOfEnvironment(name).c_str()));
 }
 
-// ZeroMQ refuses an address with anything else, and ps-lite then ends the process.
-bool IsOfAnAddress(char letter) {
+bool IsOneOf(char letter, std::string_view others) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
-         std::string_view(".:-_%[]").find(letter) != std::string_view::npos;
+         others.find(letter) != std::string_view::npos;
 }
 
+// ZeroMQ refuses an address with anything else, and ps-lite then ends the process.
 bool HasAddress(const PsLiteNode& node) {
   const std::string& host = node.hostname;
-  return !host.empty() && std::all_of(host.begin(), host.end(), IsOfAnAddress) && node.port > 0 &&
-         node.port < 65536;
+  if (host.empty() || !IsOneOf(host.front(), ":[")) return false;
+  const auto fits = [](char letter) { return IsOneOf(letter, ".:-_%[]"); };
+  return std::all_of(host.begin(), host.end(), fits) && node.port > 0 && node.port < 65536;
 }
 
 // MXNet's own servers and workers look for keys, values, and perhaps lengths.
@@ -92,7 +89,7 @@ const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) {
   if (sender == kPsLiteNone && BeginsAsANumbers(frames.name)) return "no process has such a name";
   if (sender != kPsLiteNone && !Sends(sender, own)) return "nobody of that number sends to here";
   // A scheduler that answers a number which nobody has yet is ended by ps-lite.
-  const bool numbered = sender != kPsLiteNone && sender != kScheduler;
+  const bool numbered = sender != kPsLiteNone && sender != kSchedulerId;
   if (role_ == PsLiteRole::kScheduler && numbered && AreCounted() && !HaveAllAsked()) {
     return "nobody has a number yet";
   }
@@ -106,17 +103,17 @@ const char* ExpectedMessages::WhyNot(const PsLiteFrames& frames, int32_t own) {
 }
 
 bool ExpectedMessages::IsOfJob(int32_t id) const {
-  if (IsWorker(id)) return workers_ == 0 || (id - kFirstWorker) / 2 < workers_;
-  if (IsServer(id)) return servers_ == 0 || (id - kFirstServer) / 2 < servers_;
-  return id == kScheduler;
+  if (IsWorkerId(id)) return workers_ == 0 || id < WorkerId(workers_);
+  if (IsServerId(id)) return servers_ == 0 || id < ServerId(servers_);
+  return id == kSchedulerId;
 }
 
 // ps-lite connects processes of different roles, and each with itself.
 bool ExpectedMessages::Sends(int32_t sender, int32_t own) const {
   if (!IsOfJob(sender)) return false;
-  if (sender == own || sender == kScheduler) return true;
-  if (role_ == PsLiteRole::kWorker) return IsServer(sender);
-  return role_ != PsLiteRole::kServer || IsWorker(sender);
+  if (sender == own || sender == kSchedulerId) return true;
+  if (role_ == PsLiteRole::kWorker) return IsServerId(sender);
+  return role_ != PsLiteRole::kServer || IsWorkerId(sender);
 }
 
 const char* ExpectedMessages::WhyNoData(const PsLiteMeta& meta,
@@ -142,7 +139,7 @@ const char* ExpectedMessages::WhyNobodys(const PsLiteMeta& meta) const {
 const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sender, int32_t own) {
   const bool schedules = role_ == PsLiteRole::kScheduler || role_ == PsLiteRole::kUnknown;
   if (meta.command == PsLiteCommand::kAddNode) {
-    const bool tells = sender == kScheduler;
+    const bool tells = sender == kSchedulerId;
     if (tells && role_ == PsLiteRole::kScheduler) return "the scheduler is there already";
     return tells || schedules ? WhyNoNodes(meta.nodes, sender)
                               : "only the scheduler adds processes";
@@ -154,7 +151,7 @@ const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sende
     case PsLiteCommand::kBarrier:
       // ps-lite leaves an answer's group as its memory was.
       if (!meta.request) {
-        return sender == kScheduler ? nullptr : "only the scheduler ends a barrier";
+        return sender == kSchedulerId ? nullptr : "only the scheduler ends a barrier";
       }
       if (meta.barrier_group < 1 || meta.barrier_group > kEverybody)
         return "there is no such group";
@@ -173,9 +170,9 @@ const char* ExpectedMessages::WhyNoCommand(const PsLiteMeta& meta, int32_t sende
 const char* ExpectedMessages::WhyNoNodes(const std::vector<PsLiteNode>& nodes, int32_t sender) {
   for (const PsLiteNode& node : nodes) {
     if (!HasAddress(node)) return "a process without an address";
-    if (sender == kScheduler && !IsOfJob(node.id)) return "there is no such process";
+    if (sender == kSchedulerId && !IsOfJob(node.id)) return "there is no such process";
   }
-  if (sender == kScheduler) return WhyNotTold(nodes);
+  if (sender == kSchedulerId) return WhyNotTold(nodes);
   if (nodes.size() != 1 || nodes.front().id != sender) return "a process can add itself alone";
   return WhyNotAdded(nodes.front());
 }

@@ -7,6 +7,9 @@ constexpr unsigned kNumber = 0;  // kinds of fields
 constexpr unsigned kBytes = 2;
 constexpr size_t kLongestNumber = 10;  // bytes, of 7 bits each
 constexpr size_t kMostNodes = 65536;
+// Nothing that a job says comes near it. ps-lite counts bytes in an int, and ends the process where
+// that is negative.
+constexpr size_t kMostOfFrame = size_t{64} << 20;
 
 // The fields of one protocol buffer, from its front.
 class Fields {
@@ -37,6 +40,8 @@ class Fields {
   unsigned field() const { return field_; }
   unsigned kind() const { return kind_; }
   std::string_view text() const { return text_; }
+  // Protocol buffers read any number but 0 as true, also one whose 32 lower bits are 0.
+  bool IsTruth() const { return number_ <= 1; }
   int32_t Int32() const { return static_cast<int32_t>(static_cast<uint32_t>(number_)); }
 
  private:
@@ -122,6 +127,7 @@ bool CountNumbers(std::string_view text, size_t* count) {
 }  // namespace
 
 bool PsLiteMeta::Read(std::string_view frame) {
+  if (frame.size() > kMostOfFrame) return false;
   Fields fields(frame);
   while (fields.Next()) {
     const unsigned field = fields.field();
@@ -130,7 +136,10 @@ bool PsLiteMeta::Read(std::string_view frame) {
       case 3:
         if (!ReadControl(fields.text(), this)) return false;
         break;
-      case 4: request = fields.Int32() != 0; break;
+      case 4:
+        if (!fields.IsTruth()) return false;
+        request = fields.Int32() == 1;
+        break;
       case 7: app = fields.Int32(); break;
       case 8: timestamp = fields.Int32(); break;
       case 9:

@@ -46,9 +46,9 @@ struct PsLiteMeta {
   size_t data_types = 0;  // one of each of the parts that follow
 
   // Whether `frame` is what ps-lite writes: each field of meta.proto once at most, of its own kind,
-  // the required ones there, and nothing else; and no more processes than a job has, since each
-  // takes more memory here than bytes there. Protocol buffers may be written in more ways, which no
-  // process of a job uses.
+  // the required ones there, and nothing else; and no more bytes and processes than a job has,
+  // since each of these takes more memory here than bytes there. Protocol buffers may be written in
+  // more ways, which no process of a job uses.
   bool Read(std::string_view frame);
 };
 

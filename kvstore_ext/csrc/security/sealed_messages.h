@@ -5,7 +5,8 @@
 // then hands to crypto_box_afternm with every message and a nonce that counts them. A sealed
 // message is, as CURVE has it, "\x07MESSAGE", 8 bytes of the nonce, a tag of 16, and the text,
 // whose first byte has the message's flags. One that is not the next after the last of its
-// connection is not opened, which ends that connection: nobody may take one out unnoticed.
+// connection is not opened, which ends that connection: nobody may take one out unnoticed, but for
+// the first ones of a connection, whose loss stops a job at most.
 #pragma once
 
 #include "security/slots.h"

@@ -9,7 +9,7 @@ void Aggregator::Note(int rank, Contribution contribution) {
   if (non_finite_) return;
   if (!deterministic_) return AddNow(contribution);
   waiting_[rank] = std::move(contribution);
-  for (; next_ < workers_ && waiting_[next_]; ++next_) {
+  for (; next_ < static_cast<int>(waiting_.size()) && waiting_[next_]; ++next_) {
     AddNow(*waiting_[next_]);
     waiting_[next_]->values = Buffer();
   }

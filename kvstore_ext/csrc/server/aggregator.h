@@ -9,7 +9,6 @@
 
 #include "support/buffer.h"
 #include "support/dtype.h"
-#include "support/ranks.h"
 
 namespace kvstore_ext {
 
@@ -28,7 +27,6 @@ class Aggregator {
              AddEncoded add_encoded = nullptr)
       : dtype_(dtype),
         elements_(elements),
-        workers_(workers),
         deterministic_(deterministic && workers > 2),  // two numbers add alike either way
         add_encoded_(std::move(add_encoded)),
         waiting_(deterministic_ ? workers : 0) {}
@@ -57,13 +55,11 @@ class Aggregator {
   // Forgets the round's contributions; the aggregator is then ready for the next one.
   void Drop() { TakeSum(); }
 
-  bool complete() const { return static_cast<int>(heard_.size()) == workers_; }
   const std::set<int>& heard() const { return heard_; }
-  std::set<int> missing() const { return Missing(heard_, workers_); }
   size_t held_bytes() const;
 
   // The sum times a factor, rounded to dtype; the aggregator is then ready for the next round.
-  // Precondition: complete().
+  // Precondition: all workers are heard.
   Buffer Take(double factor = 1);
 
   // The same, not rounded: of SumTypeOf(dtype).
@@ -86,7 +82,6 @@ class Aggregator {
 
   const DType dtype_;
   const size_t elements_;
-  const int workers_;
   const bool deterministic_;
   const AddEncoded add_encoded_;
   std::set<int> heard_;

@@ -50,7 +50,7 @@ void Server::OnArrival(Message message) {
   if (!gate_.Admits(message)) return TakeRefused(message, links_);
   if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
-  unreadable_.ActUponParts(
+  unreadable_.NoteIfUnfitPart(
       [&] { link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); }); });
 }
 
@@ -163,7 +163,7 @@ void Server::OnMeet(const Message& message) {
   for (int worker : meetings_.Come(about, message.peer, Waits(message), Now())) {
     links_[worker]->SendControl(ControlMessage(MessageType::kMet, what));
   }
-  if (message.header.round > 0) OnSparse(message);
+  if (IsOfSparseRound(message)) OnSparse(message);
   CheckMeetings();
 }
 

@@ -194,6 +194,7 @@ class Server {
   void CheckInit(const Message& message);
   void CheckPush(const Message& message);
   void TakeIn(const Message& whole);
+  bool HasFirstValueOf(const Message& message) const;
   std::string Unread();
 
   // server_rounds.cc: what workers send of a slice comes together, and goes out again.

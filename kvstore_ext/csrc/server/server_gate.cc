@@ -43,13 +43,23 @@ void Server::CheckFits(const Message& message) {
 
 // An encoding can be looked at only once all its parts have come.
 void Server::TakeIn(const Message& whole) {
-  unreadable_.ActUpon(whole, [&] { ActUpon(whole); });
+  unreadable_.NoteIfUnfit(whole, [&] { ActUpon(whole); });
+}
+
+// From who has sent a message about a slice, which may not be declared yet.
+bool Server::HasFirstValueOf(const Message& message) const {
+  const auto key = keys_.find(message.header.key);
+  if (key == keys_.end()) return false;
+  const auto slice = key->second.slices.find(message.header.slice);
+  if (slice == key->second.slices.end()) return false;
+  return slice->second.round > 0 || slice->second.reduction->heard().count(message.peer) != 0;
 }
 
 // A round waits for a worker that has sent what nobody can read, and nothing since.
 std::string Server::Unread() {
   return unreadable_.Overdue(options_.limits.silence, [this](const Message& message) {
     const Header& header = message.header;
+    if (header.type == MessageType::kInit) return !HasFirstValueOf(message);
     const SliceState& slice = SliceOf({header.key, header.slice});
     const Reduction& reduction = *slice.reduction;
     const bool awaited =

@@ -56,10 +56,7 @@ void Server::TellBehind() {
   for (int worker : idle_.ranks()) {
     for (const auto& behind : sparse_.TakeBehind(worker)) {
       idle_.Miss(worker);
-      Message message = ControlMessage(MessageType::kSparse);
-      message.header.key = behind.first;
-      message.header.round = behind.second;
-      links_[worker]->SendControl(message);
+      links_[worker]->SendControl(SparseMessage(behind.first, behind.second));
     }
   }
 }

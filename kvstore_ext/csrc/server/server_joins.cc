@@ -73,7 +73,7 @@ void Server::Share(const Message& join) {
   std::shared_ptr<SharedMemory> memory = door_->Take(worker, MemoryOf(join));
   if (memory == nullptr) return;
   transport_->Share(worker, std::move(memory));
-  if (!HasWindow(join)) links_[worker]->Share();
+  if (!HasWindow(join)) links_[worker]->UseSharedWindow();
   sharing_.insert(worker);
 }
 

@@ -193,8 +193,8 @@ void Server::Publish(const SliceName& name, SliceState* slice) {
 }
 
 // The value goes out without a copy although the optimizer will overwrite it: a worker pushes the
-// next round only once it has received all of this one, and no update begins before all have
-// pushed.
+// next round only once it has received all of this one, and no update begins before all that take
+// part have pushed; an idle one had received everything before (keys/idle.h).
 void Server::SendResult(int worker, const SliceName& name, uint64_t round, int priority,
                         SliceAnswer answer) {
   Message message;

@@ -21,7 +21,7 @@ void SlimKey::Attach(KeyLane* lane) {
   base_.resize(lane->declaration().elements);
   for (const Slice& slice : lane->slices()) {
     parts_.push_back(std::make_unique<Part>());
-    parts_.back()->place = model_->Add(slice.length);
+    parts_.back()->number = model_->Add(slice.length);
   }
   KeyCodec::Attach(lane);
 }
@@ -40,7 +40,7 @@ std::optional<Encoding> SlimKey::Prepare(const char* local, uint64_t round, bool
   shared_.Ask(&lane(), round, scaler_, false, [this, round](float largest, Encoding) {
     scaler_ = largest;
     const auto encoding = Await(round);
-    if (encoding) lane().Admit(round, *encoding);
+    if (encoding) lane().AdmitRound(round, *encoding);
   });
   return std::nullopt;
 }
@@ -54,7 +54,7 @@ float SlimKey::ScalerOfUpdate() const {
 
 // The round travels encoded once all its cores are known.
 std::optional<Encoding> SlimKey::Await(uint64_t round) {
-  const auto admit = [this, round] { lane().Admit(round, Encoding::kEncoded); };
+  const auto admit = [this, round] { lane().AdmitRound(round, Encoding::kEncoded); };
   if (!model_->ReadyOr(round, admit)) return std::nullopt;
   return Encoding::kEncoded;
 }
@@ -69,12 +69,12 @@ void SlimKey::PrepareNext(const Slice& slice, uint64_t round) {
 }
 
 void SlimKey::DrawOnce(Part* part, const Slice& slice, uint64_t round) {
-  auto core = model_->CoreOf(part->place, round);
+  auto core = model_->CoreOf(part->number, round);
   const uint64_t total = model_->RoundOf(round);
   if (part->round == total && part->core == core) return;
   const uint64_t stream =
       ExplorerStream(model_->options(), model_->rank(), lane().key(), total, slice.offset);
-  part->together = Explore(core->members, model_->ExplorersOf(part->place, round), stream);
+  part->together = Explore(core->members, model_->ExplorersOf(part->number, round), stream);
   part->core = std::move(core);
   part->round = total;
 }
@@ -198,7 +198,7 @@ void SlimKey::CheckMessage(const Message& message) const {
 // Who may send a core says which one, once; and says it again only for an update that came with
 // another. A selection that nobody can have made would take the place of those that hold.
 void SlimKey::CheckCore(const CoreMessage& core, const Slice& slice) const {
-  const bool here = model_->HasCore(parts_.at(slice.index)->place, core.selection);
+  const bool here = model_->HasCore(parts_.at(slice.index)->number, core.selection);
   const uint64_t holds = model_->SelectionIn(round_);
   if (core.refused) {
     return Expect(here && core.selection == holds && lane().IsMissing(slice),
@@ -217,7 +217,7 @@ void SlimKey::OnMessage(const Message& message) {
   if (!asks) SetCore(slice, core.selection, core.members);
   if (!core.refused || !lane().IsMissing(slice)) return;
   if (asks) {
-    const auto own = model_->CoreOf(parts_.at(slice.index)->place, round_);
+    const auto own = model_->CoreOf(parts_.at(slice.index)->number, round_);
     Message answer = CoreMessage{core.selection, false, own->members.ToBuffer()}.Pack();
     answer.header.slice = slice.index;
     lane().SendData(slice.server, std::move(answer));
@@ -229,11 +229,11 @@ void SlimKey::OnMessage(const Message& message) {
 bool SlimKey::Awaits(const Message& message) const {
   const uint64_t selection = message.header.round;
   return selection == model_->SelectionIn(round_) &&
-         !model_->HasCore(parts_.at(message.header.slice)->place, selection);
+         !model_->HasCore(parts_.at(message.header.slice)->number, selection);
 }
 
 void SlimKey::SetCore(const Slice& slice, uint64_t selection, const Buffer& members) {
-  model_->SetCore(parts_.at(slice.index)->place, selection, SubsetOf(slice.length, members));
+  model_->SetCore(parts_.at(slice.index)->number, selection, SubsetOf(slice.length, members));
 }
 
 void SlimKey::SetBase(std::vector<float> base) {

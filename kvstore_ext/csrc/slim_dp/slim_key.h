@@ -51,7 +51,7 @@ class SlimKey : public KeyCodec {
 
   // All that are kept of a slice, by selection.
   std::map<uint64_t, std::shared_ptr<const Core>> CoresOf(const Slice& slice) const {
-    return model_->CoresOf(parts_.at(slice.index)->place);
+    return model_->CoresOf(parts_.at(slice.index)->number);
   }
   const std::vector<Slice>& slices() const { return lane().slices(); }
 
@@ -61,9 +61,9 @@ class SlimKey : public KeyCodec {
 
  private:
   struct Part {
-    SlimModel::Place place = 0;  // set by Attach
-    std::mutex mutex;            // of all below, and of the slice's part of the base
-    bool begun = false;          // the first parameters have come
+    SlimModel::SliceNumber number = 0;  // set by Attach
+    std::mutex mutex;                   // of all below, and of the slice's part of the base
+    bool begun = false;                 // the first parameters have come
     std::shared_ptr<const Core> core;
     uint64_t round = 0;  // for which `together` is drawn; 0: none
     Subset together;

@@ -19,7 +19,7 @@ constexpr uint64_t kSharesKey = 0x7368617265730000ULL;
 
 }  // namespace
 
-SlimModel::Place SlimModel::Add(size_t elements) {
+SlimModel::SliceNumber SlimModel::Add(size_t elements) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (sized_) throw std::logic_error("a key is declared after the first round of slim_dp");
   elements_.push_back(elements);
@@ -44,10 +44,10 @@ void SlimModel::SetSizes(size_t core, size_t together) {
   for (const auto& then : ready) then();
 }
 
-void SlimModel::SetCore(Place place, uint64_t selection, Subset members) {
+void SlimModel::SetCore(SliceNumber number, uint64_t selection, Subset members) {
   auto core = std::make_shared<Core>(std::move(members));
   std::unique_lock<std::mutex> lock(mutex_);
-  cores_[selection][place] = std::move(core);
+  cores_[selection][number] = std::move(core);
   while (cores_.size() > kCoresKept) cores_.erase(cores_.begin());
   explorers_.clear();
   const auto ready = TakeReady();
@@ -73,25 +73,25 @@ bool SlimModel::ReadyOr(uint64_t round, std::function<void()> then) {
   return false;
 }
 
-std::shared_ptr<const Core> SlimModel::CoreOf(Place place, uint64_t round) const {
+std::shared_ptr<const Core> SlimModel::CoreOf(SliceNumber number, uint64_t round) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return Find(place, round);
+  return Find(number, round);
 }
 
-std::map<uint64_t, std::shared_ptr<const Core>> SlimModel::CoresOf(Place place) const {
+std::map<uint64_t, std::shared_ptr<const Core>> SlimModel::CoresOf(SliceNumber number) const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::map<uint64_t, std::shared_ptr<const Core>> cores;
   for (const auto& selection : cores_) {
-    const auto found = selection.second.find(place);
+    const auto found = selection.second.find(number);
     if (found != selection.second.end()) cores.emplace(selection.first, found->second);
   }
   return cores;
 }
 
-bool SlimModel::HasCore(Place place, uint64_t selection) const {
+bool SlimModel::HasCore(SliceNumber number, uint64_t selection) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = cores_.find(selection);
-  return found != cores_.end() && found->second.count(place) != 0;
+  return found != cores_.end() && found->second.count(number) != 0;
 }
 
 uint64_t SlimModel::SelectionIn(uint64_t round) const {
@@ -104,13 +104,13 @@ uint64_t SlimModel::LastSelectionBy(uint64_t round) const {
   return RoundOf(round) / options_.rounds_per_selection;
 }
 
-const std::shared_ptr<const Core>& SlimModel::Find(Place place, uint64_t round) const {
-  if (options_.fixed()) return fixed_.at(place);
-  return cores_.at(SelectionOf(round)).at(place);
+const std::shared_ptr<const Core>& SlimModel::Find(SliceNumber number, uint64_t round) const {
+  if (options_.fixed()) return fixed_.at(number);
+  return cores_.at(SelectionOf(round)).at(number);
 }
 
-size_t SlimModel::Outside(Place place, uint64_t round) const {
-  return elements_[place] - Find(place, round)->members.count();
+size_t SlimModel::Outside(SliceNumber number, uint64_t round) const {
+  return elements_[number] - Find(number, round)->members.count();
 }
 
 bool SlimModel::Ready(uint64_t round) const {
@@ -124,25 +124,25 @@ bool SlimModel::IsReady(uint64_t round) const {
   return found != cores_.end() && found->second.size() == elements_.size();
 }
 
-size_t SlimModel::ExplorersOf(Place place, uint64_t round) {
+size_t SlimModel::ExplorersOf(SliceNumber number, uint64_t round) {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<size_t>& counts = explorers_[round];
   if (counts.empty()) {
     size_t outside = 0;
-    for (Place other = 0; other < elements_.size(); ++other) {
+    for (SliceNumber other = 0; other < elements_.size(); ++other) {
       outside += Outside(other, round);
     }
     size_t left = std::min(together_ - core_, outside);  // where a server has told other cores
     const uint64_t stream =
         StreamOf(options_.seed, static_cast<uint32_t>(rank_), kSharesKey, earlier_rounds_ + round);
-    for (Place other = 0; other < elements_.size(); ++other) {
+    for (SliceNumber other = 0; other < elements_.size(); ++other) {
       const size_t part = Outside(other, round);
       counts.push_back(left == 0 ? 0 : DrawShare(outside, part, left, stream, other));
       outside -= part;
       left -= counts.back();
     }
   }
-  const size_t count = counts.at(place);
+  const size_t count = counts.at(number);
   while (explorers_.size() > kRoundsKept) explorers_.erase(explorers_.begin());
   return count;
 }

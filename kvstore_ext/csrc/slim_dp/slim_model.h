@@ -29,7 +29,7 @@ class SlimModel {
  public:
   // A slice's number in the model, by which the order of all elements is that of the keys'
   // declarations.
-  using Place = size_t;
+  using SliceNumber = size_t;
 
   // Throws std::invalid_argument for a specification that is none: see SlimOptions::Parse.
   SlimModel(const std::string& specification, int rank)
@@ -40,7 +40,7 @@ class SlimModel {
   int rank() const { return rank_; }
 
   // Throws std::logic_error once the sizes are set.
-  Place Add(size_t elements);
+  SliceNumber Add(size_t elements);
 
   // How many elements travel in a round over all keys, the core's included; no round is ready
   // before. Throws std::invalid_argument where the core has more than that, or both than there are.
@@ -48,16 +48,16 @@ class SlimModel {
 
   // What a selection has chosen of a slice, in place of an earlier answer; those before the last
   // two are forgotten.
-  void SetCore(Place place, uint64_t selection, Subset members);
+  void SetCore(SliceNumber number, uint64_t selection, Subset members);
 
   // The core of a slice in a round, which is ready.
-  std::shared_ptr<const Core> CoreOf(Place place, uint64_t round) const;
+  std::shared_ptr<const Core> CoreOf(SliceNumber number, uint64_t round) const;
 
   // All that are kept of a slice, by selection.
-  std::map<uint64_t, std::shared_ptr<const Core>> CoresOf(Place place) const;
+  std::map<uint64_t, std::shared_ptr<const Core>> CoresOf(SliceNumber number) const;
 
   // Whether a slice's core of this selection is here.
-  bool HasCore(Place place, uint64_t selection) const;
+  bool HasCore(SliceNumber number, uint64_t selection) const;
 
   // The selection whose core holds in a round, and the last that can have been made by then.
   uint64_t SelectionIn(uint64_t round) const;
@@ -72,7 +72,7 @@ class SlimModel {
 
   // Elements of a slice's explorer in a round, which is ready: the slices' shares of a sample that
   // is drawn from all elements outside the core, uniformly without replacement.
-  size_t ExplorersOf(Place place, uint64_t round);
+  size_t ExplorersOf(SliceNumber number, uint64_t round);
 
   // Goes on after so many rounds of an earlier run, whose cores are told anew.
   void Resume(uint64_t earlier_rounds);
@@ -86,8 +86,8 @@ class SlimModel {
   }
   bool IsReady(uint64_t round) const;
   std::vector<std::function<void()>> TakeReady();
-  const std::shared_ptr<const Core>& Find(Place place, uint64_t round) const;
-  size_t Outside(Place place, uint64_t round) const;
+  const std::shared_ptr<const Core>& Find(SliceNumber number, uint64_t round) const;
+  size_t Outside(SliceNumber number, uint64_t round) const;
 
   const std::string specification_;
   const SlimOptions options_;
@@ -98,9 +98,9 @@ class SlimModel {
   size_t core_ = 0;
   size_t together_ = 0;
   bool sized_ = false;
-  std::vector<size_t> elements_;                    // by place
-  std::vector<std::shared_ptr<const Core>> fixed_;  // by place; empty where cores are selected
-  std::map<uint64_t, std::map<Place, std::shared_ptr<const Core>>> cores_;  // by selection
+  std::vector<size_t> elements_;                    // by number
+  std::vector<std::shared_ptr<const Core>> fixed_;  // by number; empty where cores are selected
+  std::map<uint64_t, std::map<SliceNumber, std::shared_ptr<const Core>>> cores_;  // by selection
   std::map<uint64_t, std::vector<size_t>> explorers_;                // by round, the last few
   std::vector<std::pair<uint64_t, std::function<void()>>> waiting_;  // with their rounds
 };

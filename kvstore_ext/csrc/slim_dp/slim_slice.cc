@@ -47,7 +47,10 @@ bool SlimSlice::Accept(const Message& message) {
   std::lock_guard<std::mutex> lock(mutex_);
   const int worker = message.peer;
   if (message.header.encoding == Encoding::kEncoded) {
-    if (!HasCoreOf(message)) return false;
+    const UpdateHeader header = CheckedHeader(message);
+    const auto core = CoreOrAsk(worker, header);
+    if (core == nullptr) return false;
+    TakeTogether(header, *core, message.payload);
     sum_.AddBytes(worker, message.payload);
   } else {
     Expect(message.header.round == 0, "slim_dp's updates travel encoded");
@@ -56,10 +59,9 @@ bool SlimSlice::Accept(const Message& message) {
   return true;
 }
 
-// Whether an update was made with the core that is here; otherwise tells the worker, or asks it.
 // Throws Unfit for bytes that are no update, and std::invalid_argument for one of another round
 // than the others', which is a mistake of the scripts'.
-bool SlimSlice::HasCoreOf(const Message& message) {
+UpdateHeader SlimSlice::CheckedHeader(const Message& message) const {
   const int worker = message.peer;
   const UpdateHeader header = HeaderOf(message.payload);
   Expect(message.header.round > 0, "a first value travels as it is");
@@ -75,19 +77,27 @@ bool SlimSlice::HasCoreOf(const Message& message) {
                                 std::to_string(pushed_) +
                                 ": either all workers load saved states, or none");
   }
+  return header;
+}
+
+// The core with which an update was made, if it is the one that is here; otherwise nothing, once
+// the worker has been told the right one, or asked for it.
+std::shared_ptr<const Core> SlimSlice::CoreOrAsk(int worker, const UpdateHeader& header) {
   const auto core = CoreOf(header.selection);
-  if (core == nullptr || core->signature != header.signature) {
-    const Buffer members = core == nullptr ? Buffer() : core->members.ToBuffer();
-    if (core == nullptr) asked_[worker] = header.selection;
-    context().send(worker, CoreMessage{header.selection, true, members}.Pack());
-    return false;
-  }
-  Subset together = Explored(header, *core, message.payload);
-  CheckValues(header, together, message.payload);
-  together_[worker] = std::move(together);
+  if (core != nullptr && core->signature == header.signature) return core;
+  const Buffer members = core == nullptr ? Buffer() : core->members.ToBuffer();
+  if (core == nullptr) asked_[worker] = header.selection;
+  context().send(worker, CoreMessage{header.selection, true, members}.Pack());
+  return nullptr;
+}
+
+// Notes what of the slice an update is about. Throws Unfit where that cannot be.
+void SlimSlice::TakeTogether(const UpdateHeader& header, const Core& core, const Buffer& bytes) {
+  Subset together = Explored(header, core, bytes);
+  CheckValues(header, together, bytes);
+  together_[header.rank] = std::move(together);
   pushed_ = header.round;
   full_ = header.full != 0;
-  return true;
 }
 
 void SlimSlice::AddNothing(int worker, double factor) {

@@ -67,7 +67,9 @@ class SlimSlice : public Reduction {
   void TellCore(uint64_t selection, Subset members);
 
  private:
-  bool HasCoreOf(const Message& message);
+  UpdateHeader CheckedHeader(const Message& message) const;
+  std::shared_ptr<const Core> CoreOrAsk(int worker, const UpdateHeader& header);
+  void TakeTogether(const UpdateHeader& header, const Core& core, const Buffer& bytes);
   void Apply();
   std::vector<int> CountPushes() const;
   void AddTo(float* sum, const Buffer& bytes) const;

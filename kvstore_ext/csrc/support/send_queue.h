@@ -1,7 +1,6 @@
 // The queue that gives P3 its order: higher priorities first, first come first among equals.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -40,16 +39,7 @@ class SendQueue {
     return TakeFirst(item);
   }
 
-  // Waits for an item that fits; false when the queue was closed or the time is over.
-  template <typename Rep, typename Period>
-  bool Pop(Item* item, std::chrono::duration<Rep, Period> limit) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    bool taken = false;
-    changed_.wait_for(lock, limit, [&] { return closed_ || (taken = TakeFirst(item)); });
-    return taken;
-  }
-
-  // As long as it takes.
+  // Waits for an item that fits; false when the queue was closed.
   bool Pop(Item* item) {
     std::unique_lock<std::mutex> lock(mutex_);
     bool taken = false;

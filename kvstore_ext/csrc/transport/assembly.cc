@@ -36,7 +36,8 @@ bool Assemblies::Add(Message* part) {
         "peer " + std::to_string(peer_) + " sent bytes " + std::to_string(header.offset) + " to " +
         std::to_string(header.offset + part->payload.size) + " of " + std::to_string(header.whole) +
         ", of which others have come, or of another number";
-    if (IsSlice(*part)) throw UnfitPart(why, *part);
+    const bool awaited = IsReadInRound(*part) || part->header.type == MessageType::kInit;
+    if (awaited) throw UnfitPart(why, *part);
     throw Unfit(why);
   }
   if (!part->text.empty()) assembly.text = std::move(part->text);

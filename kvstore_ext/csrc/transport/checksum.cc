@@ -7,7 +7,7 @@ namespace kvstore_ext {
 namespace {
 
 std::string DescribedAsDamaged(const Header& header) {
-  return "a " + NameOf(header.type) + " " + PlaceOf(header) +
+  return "a " + NameOf(header.type) + " " + RoundNamed(header) +
          ", was damaged on its way: its checksum is not that of its bytes";
 }
 

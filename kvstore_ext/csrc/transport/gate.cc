@@ -81,7 +81,7 @@ void CheckBytes(const Message& message, int rule) {
 std::string Described(const Message& message) {
   const bool is_batch = message.header.type == MessageType::kBatch;
   return "a " + NameOf(message.header.type) + " from number " + std::to_string(message.peer) +
-         (is_batch ? "" : " " + PlaceOf(message.header));
+         (is_batch ? "" : " " + RoundNamed(message.header));
 }
 
 bool Gate::Admits(const Message& message) {

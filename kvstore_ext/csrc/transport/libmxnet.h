@@ -22,6 +22,9 @@ using NDArrayHandle = void*;
 // another one.
 constexpr int kCpuDevice = 1;
 
+// The property that gives an operation of the engine's a thread which computing does not occupy.
+constexpr int kCpuPrioritized = 3;
+
 // An engine operation's way to say that it has ended; laid out as mxnet's CallbackOnComplete.
 struct OnComplete {
   void (*callback)(void* engine, void* param, const void* dmlc_error);

@@ -29,7 +29,12 @@ constexpr Window kSharedWindow = {SharedMemory::kBlockBytes, 8 * SharedMemory::k
 
 constexpr size_t kMostParts = 1024;
 
+// That leave while nothing is heard of the peer.
+constexpr int kMostUnheard = 500;
+
 constexpr double kSecondsBetweenPings = 0.05;
+// After which a ping, or its answer, counts as lost with a connection that has broken.
+constexpr double kLongestPing = 60;
 // The first ones find caches cold and connections new.
 constexpr int kFirstPings = 10;
 
@@ -68,7 +73,7 @@ void Link::SetWindow(const Window& window) {
   if (!shares_) Allow(window, std::min<size_t>(kMostWithheld, window.bytes / 8));
 }
 
-void Link::Share() {
+void Link::UseSharedWindow() {
   shares_ = true;
   if (estimator_) estimator_->LeaveOut(peer_);
   Allow(kSharedWindow, kSharedWindow.bytes / 2);
@@ -136,12 +141,14 @@ void Link::Dispatch(Message* message) {
   message->header.credit = static_cast<uint32_t>(std::min<uint64_t>(owed, UINT32_MAX));
   if (owed > message->header.credit) owed_ += owed - message->header.credit;
   if (message->header.type == MessageType::kCredit) {
-    message->header.slice = ++announcements_;  // first, so that a later one says nothing older
-    message->header.round = stock_leaving_;
+    const uint32_t number = ++announcements_;  // first, so that a later one says nothing older
+    AnnounceStock(message, stock_leaving_, number);
   }
   // Not that of who sent it, where it is passed on.
   message->header.checksum = checks_ && !message->place ? ChecksumOf(*message) : 0;
   Count(&messages_sent_, message->header.type, 1);
+  unanswered_ = 0;
+  ++unheard_;
   transport_->Send(*message);
 }
 
@@ -177,14 +184,16 @@ void Link::StockLeaves(int64_t bytes) {
 
 void Link::Receive(Message received, const std::function<void(const Message&)>& act) {
   signs_.Heard(Now());
+  ++unanswered_;
+  if (unheard_.exchange(0) >= kMostUnheard) SendWhatFits();
   Count(&messages_received_, received.header.type, 1);
   if (received.header.checksum != 0) checks_ = true;
   if (received.header.type == MessageType::kCredit) {
-    signs_.Announced(received.header.round, received.header.slice);
+    signs_.Announced(StockOf(received), AnnouncementOf(received));
   }
   // What may be kept for long is copied, so that its block of memory becomes free.
-  if (!IsSlice(received)) received.payload = Kept(received);
-  received.payload_is_ours |= !IsSlice(received);
+  if (!IsReadInRound(received)) received.payload = Kept(received);
+  received.payload_is_ours |= !IsReadInRound(received);
   size_t unread = 0;
   if (received.header.type == MessageType::kBatch) {
     if (received.header.credit > 0) TakeCredit(received.header.credit);
@@ -195,16 +204,18 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
       if (message.place) Fetch(&message);
       if (gate_ != nullptr && !gate_->Admits(message)) {
         Owe(message);
-      } else if (IsWhole(&message)) {
-        act(message);
+      } else {
+        TakeForLink(message);
+        if (BecomesWhole(&message)) act(message);
       }
       message.payload = Buffer();  // its block is free before credit for it leaves
     }
     Count(&received_, MessageType::kBatch, around);
     unread = inside.unread;
     owed_ += unread;  // no less than messages there have taken of the window, but for places
-  } else if (IsWhole(&received)) {
-    act(received);
+  } else {
+    TakeForLink(received);
+    if (BecomesWhole(&received)) act(received);
   }
   Acknowledge();
   if (unread > 0) Batch::Refuse(received, unread);
@@ -222,16 +233,19 @@ void Link::Owe(const Message& message) {
   if (IsBounded(message)) owed_ += Weight(message);
 }
 
-// Takes what concerns the link alone. False for all parts of a message but the last to come, which
-// becomes the message.
-bool Link::IsWhole(Message* message) {
-  const Header& header = message->header;
-  Count(&received_, header.type, BytesOf(*message));
-  Owe(*message);
-  if (IsBounded(*message) && Records()) recorder_->Record(EventOf(EventKind::kReceived, *message));
-  if (header.type == MessageType::kPing) SendControl(PongMessage(*message, NowInNanoseconds()));
-  if (header.type == MessageType::kPong) OnPong(*message);
+void Link::TakeForLink(const Message& message) {
+  const Header& header = message.header;
+  Count(&received_, header.type, BytesOf(message));
+  Owe(message);
+  if (IsBounded(message) && Records()) recorder_->Record(EventOf(EventKind::kReceived, message));
+  if (header.type == MessageType::kPing) SendControl(PongMessage(message, NowInNanoseconds()));
+  if (header.type == MessageType::kPong) OnPong(message);
   if (header.credit > 0) TakeCredit(header.credit);
+}
+
+// False for all parts of a message but the last to come, which becomes the message.
+bool Link::BecomesWhole(Message* message) {
+  const Header& header = message->header;
   return message->payload.size == header.whole || assemblies_.Add(message);
 }
 
@@ -251,7 +265,8 @@ void Link::TakeCredit(size_t told) {
 }
 
 void Link::Acknowledge() {
-  if (owed_ <= withheld_ || (data_carries_credit_ && queue_.size() > 0)) return;
+  const bool carried = data_carries_credit_ && queue_.size() > 0;
+  if (unanswered_ < kMostUnheard / 2 && (owed_ <= withheld_ || carried)) return;
   SendControl(ControlMessage(MessageType::kCredit));
 }
 
@@ -259,7 +274,7 @@ void Link::SendWhatFits() {
   const Outlet::Way way(&outlet_);
   Batch batch;
   Message message;
-  while (way.open() && queue_.TryPop(&message)) {
+  while (way.open() && unheard_ < kMostUnheard && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
     Count(&sent_, message.header.type, BytesOf(message));
     if (Records()) recorder_->Record(EventOf(EventKind::kSent, message));
@@ -279,7 +294,7 @@ bool Link::Put(Message* message) {
 
 void Link::Fetch(Message* message) {
   transport_->Fetch(message);
-  if (IsSlice(*message)) return;
+  if (IsReadInRound(*message)) return;
   message->payload = Kept(*message);
   message->payload_is_ours = true;
 }
@@ -294,6 +309,7 @@ void Link::Measure() {
 
 // One at a time, so that it is known which answer is to come.
 void Link::Ping() {
+  if (Now() - pinged_ > kLongestPing) ping_ = 0;
   const int64_t time = NowInNanoseconds();
   int64_t none = 0;
   if (!ping_.compare_exchange_strong(none, time)) return;

@@ -40,6 +40,10 @@ struct Traffic {
 // the sender, a thread: what comes until that has its turn leaves with it. So there are fewer
 // messages where processors are behind, and one that is alone leaves at once.
 //
+// To a peer of which nothing has been heard since so many messages have left none leaves any more:
+// ZeroMQ keeps 1000 for who is cut off, and has whoever sends one more wait for ever. So who is
+// sent half as many in a row says something.
+//
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.
 //
@@ -63,7 +67,7 @@ class Link {
   // costs no priority: there is no wire on which what is urgent would wait, and the receiver's
   // inbox is ordered, but for what has come in one batch. From now on the window is larger, and
   // fewer acknowledgements are worth a message. To be called before data travels, and at both ends.
-  void Share();
+  void UseSharedWindow();
 
   // From now on credit waits for data that itself waits for the peer's credit, and travels with it.
   // The peer gives its own without waiting, so that credit comes later by what a part takes to
@@ -104,8 +108,11 @@ class Link {
   // From now on all that leaves has a checksum; so it has, too, once the peer's has one.
   void UseChecksums() { checks_ = true; }
 
-  // Whether the peer gives all that it sends a checksum, and a message is of its job.
-  bool HasChecksum(const Message& message) const { return checks_ && message.job == job_; }
+  // Whether the peer gives all that it sends a checksum, and a message is of the job on which the
+  // two have agreed.
+  bool HasChecksum(const Message& message) const {
+    return checks_ && knows_job_ && message.job == job_;
+  }
 
   // Of the peer.
   SignsOfLife& signs() { return signs_; }
@@ -134,7 +141,8 @@ class Link {
  private:
   using Counts = std::array<std::atomic<uint64_t>, kMessageTypes>;  // by type of message
 
-  bool IsWhole(Message* message);
+  void TakeForLink(const Message& message);
+  bool BecomesWhole(Message* message);
   void Owe(const Message& message);
   void Acknowledge();
   void Dispatch(Message* message);
@@ -169,7 +177,9 @@ class Link {
   Counts sent_{}, received_{};              // bytes
   Counts messages_sent_{}, messages_received_{};
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
-  Assemblies assemblies_;          // the receiving thread's
+  // Messages that have left since the peer was heard of, and that have come since one has left.
+  std::atomic<int> unheard_{0}, unanswered_{0};
+  Assemblies assemblies_;  // the receiving thread's
   const std::shared_ptr<WindowEstimator> estimator_;
   std::atomic<bool> shares_{false};
   std::atomic<size_t> part_bytes_{0};

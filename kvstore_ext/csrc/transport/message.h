@@ -89,7 +89,7 @@ struct Header {
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
 // As errors say it.
-inline std::string PlaceOf(const Header& header) {
+inline std::string RoundNamed(const Header& header) {
   return "of key " + std::to_string(header.key) + ", slice " + std::to_string(header.slice) +
          ", round " + std::to_string(header.round);
 }
@@ -132,7 +132,7 @@ inline Buffer Kept(const Message& message) {
 }
 
 // Whether it is of a round: it is read before the round ends.
-inline bool IsSlice(const Message& message) {
+inline bool IsReadInRound(const Message& message) {
   return message.header.type == MessageType::kPush || message.header.type == MessageType::kResult;
 }
 
@@ -188,6 +188,24 @@ inline Message MeetMessage(std::string what, bool waits) {
 }
 inline bool Waits(const Message& meet) { return meet.header.slice != 0; }
 
+// The worker begins this round, from 1 on, of a key of MXNet's own store, and waits for nobody.
+inline Message MeetInRound(std::string what, uint64_t key, uint64_t round) {
+  Message message = MeetMessage(std::move(what), false);
+  message.header.key = key;
+  message.header.round = round;
+  return message;
+}
+inline bool IsOfSparseRound(const Message& meet) { return meet.header.round > 0; }
+
+// How often an idle worker is to push nothing for a key of MXNet's own store.
+inline Message SparseMessage(uint64_t key, uint64_t times) {
+  Message message = ControlMessage(MessageType::kSparse);
+  message.header.key = key;
+  message.header.round = times;
+  return message;
+}
+inline uint64_t TimesOf(const Message& sparse) { return sparse.header.round; }
+
 // Of those who hear it, one says so on its standard error.
 inline Message NoticeMessage(std::string text, bool is_said) {
   Message message = ControlMessage(MessageType::kNotice, std::move(text));
@@ -226,6 +244,15 @@ inline Message OrderMessage(std::string keys, uint64_t number) {
   return message;
 }
 inline uint64_t OrderNumberOf(const Message& order) { return order.header.round; }
+
+// In each message of credit: bytes that are leaving by MXNet's own store, and the number of that
+// announcement.
+inline void AnnounceStock(Message* credit, uint64_t bytes, uint32_t number) {
+  credit->header.round = bytes;
+  credit->header.slice = number;
+}
+inline uint64_t StockOf(const Message& credit) { return credit.header.round; }
+inline uint32_t AnnouncementOf(const Message& credit) { return credit.header.slice; }
 
 // That this server is there, and how much its gate has refused so far.
 inline Message SignOfLife(uint64_t refused) {

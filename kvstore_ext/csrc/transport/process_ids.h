@@ -1,16 +1,13 @@
 // ps-lite's numbers for the processes of a job, and ours for peers (message.h).
 #pragma once
 
+#include "support/pslite_ids.h"
 #include "transport/message.h"
 
 namespace kvstore_ext {
 
 // As ps-lite numbers them.
 enum class Role { kServer = 0, kWorker = 1, kScheduler = 2 };
-
-constexpr int kSchedulerId = 1;
-constexpr int WorkerId(int rank) { return rank * 2 + 9; }
-constexpr int ServerId(int rank) { return rank * 2 + 8; }
 
 // Of a peer of who has this role.
 inline int PeerId(Role role, int peer) {

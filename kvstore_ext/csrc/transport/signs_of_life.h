@@ -33,7 +33,7 @@ class SignsOfLife {
   // So many more bytes come from the peer through MXNet's own store, or, negative, no longer do:
   // a sign of life may still be behind the last of them. Those that are asked for later than a sign
   // should have come would come behind that sign, so they do not excuse that it is late.
-  void Expect(int64_t bytes, double now) {
+  void AwaitBytes(int64_t bytes, double now) {
     std::lock_guard<std::mutex> lock(mutex_);
     coming_ += bytes;
     if (now - heard_ < kLate) excused_ = std::max(excused_, coming_);

@@ -16,7 +16,7 @@ constexpr size_t kMostBatches = 64;
 
 }  // namespace
 
-void Unreadable::ActUpon(const Message& whole, const Action& act) {
+void Unreadable::NoteIfUnfit(const Message& whole, const Action& act) {
   try {
     act();
   } catch (const Unfit& error) {
@@ -25,7 +25,7 @@ void Unreadable::ActUpon(const Message& whole, const Action& act) {
   }
 }
 
-void Unreadable::ActUponParts(const Action& act) {
+void Unreadable::NoteIfUnfitPart(const Action& act) {
   try {
     act();
   } catch (const UnfitPart& error) {

@@ -30,10 +30,10 @@ class Unreadable {
 
   // Acts upon a message that has passed the gate; if the action throws Unfit, the gate counts it
   // and it is noted here.
-  void ActUpon(const Message& whole, const Action& act);
+  void NoteIfUnfit(const Message& whole, const Action& act);
 
   // The same of parts of one, which are put together meanwhile, and of batches.
-  void ActUponParts(const Action& act);
+  void NoteIfUnfitPart(const Action& act);
 
   // Of those that nobody waits for any more forgets all; of the others the first, for an error, if
   // so many seconds have passed since it came. Empty if there is none.

@@ -142,7 +142,7 @@ void Worker::OnArrival(Message message) {
   if (!gate_.Admits(message)) return TakeRefused(message, links_);
   if (message.peer == kScheduler) return scheduler_.Receive();
   Link& link = *links_[message.peer];
-  unreadable_.ActUponParts(
+  unreadable_.NoteIfUnfitPart(
       [&] { link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); }); });
 }
 
@@ -168,8 +168,15 @@ void Worker::ActUpon(const Message& message) {
     }
     case MessageType::kWindow: FollowWindow(message, &windows_, links_); return;
     case MessageType::kNotice: return OnNotice(message);
+    case MessageType::kCredit: return OnSignOfLife(message);
     default: return OnNews(message);
   }
+}
+
+void Worker::OnSignOfLife(const Message& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t& told = refused_at_[message.peer];
+  told = std::max(told, RefusedAt(message));
 }
 
 // What somebody may wait for.
@@ -180,31 +187,18 @@ void Worker::OnNews(const Message& message) {
       case MessageType::kAnswer:
         answers_[QuestionOf(message)] = {message.peer, message.text, message.payload};
         break;
-      case MessageType::kCredit: {
-        uint64_t& told = refused_at_[message.peer];
-        told = std::max(told, RefusedAt(message));
-        return;
-      }
       case MessageType::kHello:
         links_[message.peer]->SetJob(message.job);
         hosts_[message.peer] = message.text;
         doors_[message.peer] = DoorOf(message);
         break;
-      case MessageType::kWelcome:
-        if (Shares(message) && memories_.count(message.peer) != 0) {
-          transport_->Share(message.peer, memories_[message.peer]);
-          if (options_.window_bytes == 0) links_[message.peer]->Share();
-        }
-        welcomed_.insert(message.peer);
-        break;
+      case MessageType::kWelcome: OnWelcome(message); break;
       case MessageType::kMet: met_.insert(message.text); break;
       case MessageType::kFarewell:
         links_[message.peer]->SendControl(ControlMessage(MessageType::kBye));
         parted_.insert(message.peer);
         break;
-      case MessageType::kSparse:
-        demands_.push_back({message.header.key, message.header.round});
-        break;
+      case MessageType::kSparse: demands_.push_back({message.header.key, TimesOf(message)}); break;
       case MessageType::kResume:
         resumptions_[message.peer] = Resumption::Unpack(message.text);
         break;
@@ -212,6 +206,15 @@ void Worker::OnNews(const Message& message) {
     }
   }
   changed_.notify_all();
+}
+
+// Under the lock.
+void Worker::OnWelcome(const Message& message) {
+  if (Shares(message) && memories_.count(message.peer) != 0) {
+    transport_->Share(message.peer, memories_[message.peer]);
+    if (options_.window_bytes == 0) links_[message.peer]->UseSharedWindow();
+  }
+  welcomed_.insert(message.peer);
 }
 
 std::vector<uint64_t> Worker::order() const {

@@ -210,8 +210,10 @@ class Worker {
 
   // worker_rounds.cc: a round goes out, and its result comes back.
   std::shared_ptr<Round> Open(Key* key, const std::unique_lock<std::mutex>& lock);
+  void CountRound(Key* key);
+  static std::shared_ptr<Round> RoundOf(Key* key);
   void Prepare(const std::shared_ptr<Round>& round, bool plain);
-  void Admit(Key* key, uint64_t number, Encoding encoding);
+  void AdmitRound(Key* key, uint64_t number, Encoding encoding);
   void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
   void TrySendSlice(const Round& round, const Slice& slice);
   void SendSlice(const Round& round, const Slice& slice);
@@ -260,7 +262,9 @@ class Worker {
   void OnArrival(Message message);
   void OnDamage(const Damaged& damage);
   void ActUpon(const Message& message);
+  void OnSignOfLife(const Message& message);
   void OnNews(const Message& message);
+  void OnWelcome(const Message& message);
   void SetOrder(const std::vector<uint64_t>& order);
   void AnnounceOrder(const std::vector<uint64_t>& order);
   void AnnounceWindow(const Window& window);

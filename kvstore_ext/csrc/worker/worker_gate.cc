@@ -24,7 +24,7 @@ void Worker::CheckFits(const Message& message) {
          kOfAnotherJob);
   switch (header.type) {
     case MessageType::kCredit:
-      return Expect(header.round == 0, "a server sends nothing by MXNet's own store");
+      return Expect(StockOf(message) == 0, "a server sends nothing by MXNet's own store");
     case MessageType::kHello:
       return Expect(options_.job == 0 || options_.job == message.job, kOfAnotherJob);
     case MessageType::kResult: return CheckResult(message);
@@ -93,7 +93,7 @@ void Worker::CheckOfKey(const Message& message) {
 
 // An encoding can be looked at only once all its parts have come.
 void Worker::TakeIn(const Message& whole) {
-  unreadable_.ActUpon(whole, [&] { ActUpon(whole); });
+  unreadable_.NoteIfUnfit(whole, [&] { ActUpon(whole); });
 }
 
 // An operation waits for a server that has sent what nobody can read, and nothing since.

@@ -6,13 +6,12 @@
 namespace kvstore_ext {
 
 void Worker::MeetSparse(uint64_t number, const std::string& what) {
-  Message message = MeetMessage(what, false);
-  message.header.key = number;
+  uint64_t round = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    message.header.round = ++sparse_[number];
+    round = ++sparse_[number];
   }
-  links_.front()->SendControl(std::move(message));
+  links_.front()->SendControl(MeetInRound(what, number, round));
 }
 
 void Worker::BeginIdle(bool mean) {

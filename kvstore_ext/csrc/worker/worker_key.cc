@@ -8,7 +8,9 @@ Worker::Key::Key(Worker* of_worker, uint64_t of_id, const SliceDeclaration& decl
       id(of_id),
       declared(declaration_of_slices),
       cut(std::move(own_slices)),
-      codec(std::move(own_codec)) {}
+      codec(std::move(own_codec)),
+      left(cut.size()),
+      arrived(cut.size()) {}
 
 void Worker::Key::SendControl(int server, Message message) {
   message.header.key = id;
@@ -20,8 +22,8 @@ void Worker::Key::SendData(int server, Message message) {
   worker->links_.at(server)->Send(std::move(message));
 }
 
-void Worker::Key::Admit(uint64_t number, Encoding encoding) {
-  worker->Admit(this, number, encoding);
+void Worker::Key::AdmitRound(uint64_t number, Encoding encoding) {
+  worker->AdmitRound(this, number, encoding);
 }
 
 bool Worker::Key::IsMissing(const Slice& slice) {

@@ -25,7 +25,7 @@ class Worker::Key : public KeyLane {
   bool is_idle() const override { return worker->idle_; }
   void SendControl(int server, Message message) override;
   void SendData(int server, Message message) override;
-  void Admit(uint64_t round, Encoding encoding) override;
+  void AdmitRound(uint64_t round, Encoding encoding) override;
   bool IsMissing(const Slice& slice) override;
   void SendAgain(const Slice& slice) override;
   void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) override;

@@ -167,14 +167,14 @@ void Worker::StockLeaves(const std::vector<int64_t>& bytes) {
 
 int Worker::BeginPull(const std::string& what, const std::vector<int64_t>& bytes) {
   for (size_t server = 0; server < bytes.size(); ++server) {
-    links_[server]->signs().Expect(bytes[server], Now());
+    links_[server]->signs().AwaitBytes(bytes[server], Now());
   }
   return stock_.Begin(what);
 }
 
 void Worker::EndPull(int number, const std::vector<int64_t>& bytes) {
   for (size_t server = 0; server < bytes.size(); ++server) {
-    links_[server]->signs().Expect(-bytes[server], Now());
+    links_[server]->signs().AwaitBytes(-bytes[server], Now());
   }
   stock_.End(number);
 }

@@ -42,28 +42,40 @@ void Worker::Miss(uint64_t id) {
 // Under the key's lock.
 std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std::mutex>&) {
   const Operation& operation = key->operation;
-  if (operation.opens_round()) {
-    if (key->missed) {
-      throw std::runtime_error("its gradient of the round before could not be computed");
-    }
-    const bool learns = options_.priorities && key->rounds > 0;
-    if (learns && operation.kind == Operation::Kind::kPush) {
-      learner_.Ready(key->id, key->rounds, operation.pushed, key->since, operation.priority);
-    }
-    ++key->rounds;
-    key->kept.clear();
-    if (recorder_.Reach(key->last_round())) MeasureClocks();
-  }
+  if (operation.opens_round()) CountRound(key);
   {
     std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
     if (!key->priority_learned) key->priority = operation.priority;
   }
-  key->left.assign(key->cut.size(), false);
-  key->arrived.assign(key->cut.size(), false);
-  key->missing = key->cut.size();
   if (operation.opens_round() && key->rounds > 1) {
     statistics_.Opened(key->id, key->priority, operation.pushed);
   }
+  key->left.assign(key->cut.size(), false);
+  key->arrived.assign(key->cut.size(), false);
+  key->missing = key->cut.size();
+  key->round = RoundOf(key);
+  key->admitted = !key->round->is_gradient();
+  return key->round;
+}
+
+// Throws std::runtime_error where that would leave the worker behind the others.
+void Worker::CountRound(Key* key) {
+  const Operation& operation = key->operation;
+  if (key->missed) {
+    throw std::runtime_error("its gradient of the round before could not be computed");
+  }
+  const bool learns = options_.priorities && key->rounds > 0;
+  if (learns && operation.kind == Operation::Kind::kPush) {
+    learner_.Ready(key->id, key->rounds, operation.pushed, key->since, operation.priority);
+  }
+  ++key->rounds;
+  key->kept.clear();
+  if (recorder_.Reach(key->last_round())) MeasureClocks();
+}
+
+// What sending a slice has to know, also once the key's operation is another.
+std::shared_ptr<Worker::Round> Worker::RoundOf(Key* key) {
+  const Operation& operation = key->operation;
   auto round = std::make_shared<Round>();
   round->key = key;
   round->kind = operation.kind;
@@ -72,8 +84,6 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
   round->root = operation.root;
   round->step = operation.step;
   round->settings = operation.settings;
-  key->round = round;
-  key->admitted = !round->is_gradient();
   return round;
 }
 
@@ -91,10 +101,10 @@ void Worker::Prepare(const std::shared_ptr<Round>& round, bool plain) {
     return AbortKey(*key, "cannot be compressed", error);
   }
   statistics_.Count([&](Totals* totals) { totals->encode += Now() - begun; });
-  if (encoding) Admit(key, round->number, *encoding);
+  if (encoding) AdmitRound(key, round->number, *encoding);
 }
 
-void Worker::Admit(Key* key, uint64_t number, Encoding encoding) {
+void Worker::AdmitRound(Key* key, uint64_t number, Encoding encoding) {
   std::shared_ptr<Round> round;
   {
     std::lock_guard<std::mutex> lock(key->mutex);
