@@ -4,8 +4,10 @@
 room whose docstring says what it promises, in which order to read it, and what it may import:
 
     errors.py, config.py, spelling.py,     what everything stands on
-    stock_store.py, version.py, copies.py
-    launch_reports.py                      what a process tells its launcher
+    stock_store.py, version.py, copies.py,
+    notes.py, whole_numbers.py
+    descriptors.py                         room for a process's connections
+    launch_reports.py, status_reports.py   what a process tells its launcher
     by_place.py                            commands that do without MXNet
     security/                              a job that keeps strangers out
     keys/, protocol/                       keys at a worker; what workers and servers say

@@ -70,7 +70,7 @@ def behind(
 def behind_table(rows: Sequence[str], ours: str = "p3") -> Iterator[str]:
     """The table of `behind`'s lines, or that there are none."""
     if not rows:
-        yield f"`{ours}` is ahead of every peer at every point."
+        yield f"No peer that was measured is ahead of `{ours}` at any point."
         return
     yield f"Where a peer is ahead of `{ours}`:"
     yield ""

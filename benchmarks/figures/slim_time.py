@@ -77,8 +77,9 @@ def _text(lines: List[Dict[str, Any]]) -> Iterator[str]:
            f"way. Made by `python -m benchmarks.figures {NAME}`. {RECIPE.batch} examples a step, "
            f"of all workers; {RECIPE.epochs} epochs; {RECIPE.optimizer} with a learning rate that "
            f"falls from {RECIPE.rate:g} to 0 along a cosine, {settings}; a new core every three "
-           "epochs. All workers share the processors of one machine: computing is slow here, and "
-           "what a method computes is in its time.")
+           "epochs. Plump-DP's servers update parameters, as Trainer has them do; the other "
+           "methods' workers do, each its own. All workers share the processors of one machine: "
+           "computing is slow here, and what a method computes is in its time.")
     yield ""
     yield ("Speed_d is how many times as fast as with Plump-DP a step is, Speed_a how many times "
            "as fast the score is reached that Plump-DP ends with, 0 where it is not: medians of "

@@ -5,9 +5,8 @@
 Hosts, namespaces with links as the replay's, send each other a burst at a time, as MXNet's stores
 do with large keys: with four of them three connections leave each host, and three reach it. It
 prints what has come when all would have if no link were idle, how far the connections' shares lie
-apart halfway, how much of that is alike for all connections of a host, and the send buffers that
-Linux has given them; and what the simulation says of the same bursts with the constants that it has
-(UNLIKE and OF_HOSTS of kvstore_ext/predict/stores.py). It needs root.
+apart halfway, and the send buffers that Linux has given them; and what the simulation says of the
+same bursts with the constant that it has (UNLIKE of kvstore_ext/predict/stores.py). It needs root.
 """
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from typing import Any, Dict, List
 from kvstore_ext.predict.events import Events
 from kvstore_ext.predict.network import FRAMES
 from kvstore_ext.predict.shares import Share
-from kvstore_ext.predict.stores import OF_HOSTS, UNLIKE
+from kvstore_ext.predict.stores import UNLIKE
 from kvstore_ext.predict.streams import Stream
 from kvstore_ext.predict.wires import Connection, Sender, Wire
 
@@ -48,13 +47,13 @@ def main() -> None:
     print(f"{given.hosts} hosts, {given.megabits:g} Mbit/s, {given.bursts} bursts; send buffers: "
           f"{median(buffers):.0f} bytes ({min(buffers)} to {max(buffers)})")  # fmt: skip
     simulated = [
-        simulate(given.bytes, given.megabits, UNLIKE, draw, given.hosts, OF_HOSTS)
+        simulate(given.bytes, given.megabits, UNLIKE, draw, given.hosts)
         for draw in range(_DRAWS)
     ]
     for number, look in enumerate(LOOKS):
         measured = [_shares(hosts, burst, number) for burst in range(given.bursts)]
         words = [
-            _in_words(bursts, given.hosts)
+            _in_words(bursts)
             for bursts in (measured, [burst[number] for burst in simulated])
         ]
         print(f"after {look:.0%} of the least time: measured {words[0]}; simulated {words[1]}")
@@ -68,7 +67,7 @@ def _shares(hosts: List[Dict[str, Any]], burst: int, look: int) -> Shares:
 
 
 def simulate(
-    size: int, megabits: float, unlike: float, draw: int, hosts: int = 4, of_hosts: float = 0.0
+    size: int, megabits: float, unlike: float, draw: int, hosts: int = 4
 ) -> List[Shares]:
     """What the simulation says of a burst.
 
@@ -83,8 +82,6 @@ def simulate(
     draw : int
         Which of such shares they get.
     hosts : int
-    of_hosts : float
-        The part of the variance that a host's connections have in common.
 
     Returns
     -------
@@ -97,7 +94,7 @@ def simulate(
     streams = [
         Stream(
             Connection(sender, wire, back, answers, 25e-6),
-            Share(unlike, draw, near, far, of_hosts=of_hosts, host=(draw, near)),
+            Share(unlike, draw, near, far),
         )
         for near, (sender, answers) in enumerate(places)
         for far, (back, wire) in enumerate(places) if near != far
@@ -111,24 +108,10 @@ def simulate(
     return found
 
 
-def _in_words(bursts: List[Shares], hosts: int) -> str:
+def _in_words(bursts: List[Shares]) -> str:
     came = mean(mean(each) for each in bursts)
-    logarithms = [[log(max(share, 0.01)) for share in each] for each in bursts]
-    all_ = mean(variance(each) for each in logarithms)
-    words = f"{came:.3f} came, deviation of logarithms {sqrt(all_):.2f}"
-    if hosts < 3 or not all_:
-        return words
-    of_hosts = mean(_of_hosts(each, hosts) for each in logarithms)
-    return f"{words}, of the variance {of_hosts / all_:.0%} by hosts"
-
-
-def _of_hosts(logarithms: Shares, hosts: int) -> float:
-    """The variance that a host's connections have in common: that of their means, less what chance
-    alone gives these."""
-    count = hosts - 1
-    groups = [logarithms[count * host : count * (host + 1)] for host in range(hosts)]
-    within = mean(variance(group) for group in groups)
-    return variance(mean(group) for group in groups) - within / count
+    apart = mean(variance(log(max(share, 0.01)) for share in each) for each in bursts)
+    return f"{came:.3f} came, deviation of logarithms {sqrt(apart):.2f}"
 
 
 def _measured(given: argparse.Namespace, least: float) -> List[Dict[str, Any]]:

@@ -43,7 +43,7 @@ class Fit:
 
 
 FITS = (
-    Fit("REACHED", "of a link's rate, what the lane and rings get", REACHED, ("p3", "horovod"),
+    Fit("REACHED", "of a link's rate, what rings get", REACHED, ("horovod",),
         (("resnet50", 1.0),)),
     Fit("small_message", "seconds of a small message that leaves together with others",
         Speeds.small_message, ("p3",), (("resnet50", 4.0),), 1000),

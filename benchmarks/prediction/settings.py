@@ -8,6 +8,8 @@ from statistics import median
 from typing import Any, Dict, List
 
 from benchmarks.replay.arms import ARMS
+from benchmarks.replay.measurement import read
+from benchmarks.replay.trace import digest
 
 _DEFAULTS = {"slice_elements": 0, "computes": True, "by_name": False}
 
@@ -55,12 +57,13 @@ def measured(directory: Path) -> List[Measured]:
     """All of the replay's in a directory of .jsonl files, in their order."""
     found: Dict[Setting, List[float]] = {}
     for file in sorted(directory.glob("*.jsonl")):
-        for line in file.read_text().splitlines():
-            values: Dict[str, Any] = {**_DEFAULTS, **json.loads(line)}
+        for line in read(file):
+            values: Dict[str, Any] = {**_DEFAULTS, **line}
             if "trace" not in values or "seconds" not in values or "dilation" not in values:
                 continue
             # Its figure does not count it any more, either.
-            if json.loads(values["key"])[-1] != ARMS[values["arm"]].version:
+            key = json.loads(values["key"])
+            if key[-1] != ARMS[values["arm"]].version or key[2] != digest(values["trace"]):
                 continue
             names = (name for name in Setting.__dataclass_fields__ if name != "source")
             setting = Setting(file.stem, **{name: values[name] for name in names})

@@ -1,6 +1,7 @@
 """Many runs, arms in turn, into a file of one JSON line a run that a rerun goes on from."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -160,8 +161,14 @@ def interleaved(*plans: Sequence[Run]) -> List[Run]:
 
 
 def read(file: Path) -> List[Dict[str, Any]]:
-    """The lines of a results file; none where there is no file."""
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    """The lines of a results file, but for a last one that was not written to its end; none where
+    there is no file."""
+    return [json.loads(line) for line in _whole(file).splitlines()] if file.exists() else []
+
+
+def _whole(file: Path) -> str:
+    text = file.read_text()
+    return text[: text.rfind("\n") + 1]
 
 
 def lines_of(runs: Sequence[Measurable], file: Path) -> List[Dict[str, Any]]:
@@ -187,13 +194,12 @@ def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[
     Raises
     ------
     ResultsError
-        Where the file cannot be written, before the first run.
+        Where the file cannot be written.
     """
-    try:
+    with _written_to(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.open("a").close()
-    except OSError as error:
-        raise ResultsError(f"results cannot be written to {file}: {error.strerror}") from error
+        file.touch()
+        os.truncate(file, len(_whole(file).encode()))
     waiting = left(runs, file)
     latest = time.monotonic() + seconds
     total = sum(run.expected for run in waiting)
@@ -227,8 +233,16 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
         line["failed"] = str(error)
         yield f"{run} failed: {error}"
     line["took"] = round(time.monotonic() - begun, 1)
-    with file.open("a") as results:
+    with _written_to(file), file.open("a") as results:
         results.write(json.dumps(line) + "\n")
+
+
+@contextlib.contextmanager
+def _written_to(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(f"results cannot be written to {file}: {error.strerror}") from error
 
 
 @lru_cache(maxsize=None)

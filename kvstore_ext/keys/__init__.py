@@ -9,7 +9,7 @@ other room touches the buffers between devices and the lane. In reading order:
     key_arrays.py   gives MXNet's engine an operation on a dense key's arrays
     sparse_rows.py  which of MXNet's servers has which rows of a sparse key
 
-It imports errors, config and _core, and nothing else of kvstore_ext.
+It imports errors and _core, and nothing else of kvstore_ext.
 """
 from .names import Arrays, Key, Pairs, identity, pairs, storage, stype_of
 

@@ -10,7 +10,8 @@ processes ends, with an error that names who is missing. In reading order:
     script_reads.py   whether the script has come to what it may have to wait for
     told_to_end.py    what a worker does once a process was told to end
     bounded_calls.py  what MXNet may do for ever, given up after a time
+    tracer.py         a worker's part in a trace
 
-It imports errors, notes, config, stock_store, keys, protocol, compression, optimizer, server and
-_core.
+It imports errors, notes, config, descriptors, launch_reports, status_reports, stock_store,
+security, trace, keys, protocol, optimizer, server and _core.
 """

@@ -71,6 +71,10 @@ class ClusterLane(Lane):
             )
         return current
 
+    def forget_stores(self) -> None:
+        super().forget_stores()
+        self._stores = 0  # so that nobody opens another one here, where its threads are not
+
     def __init__(self, name: str, options: Options, job: Job) -> None:
         if job.role != "worker":
             raise ClusterError(

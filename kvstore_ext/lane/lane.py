@@ -63,6 +63,10 @@ class Lane(ABC):
 
     _tracer: Optional[Tracer] = None
 
+    def forget_stores(self) -> None:
+        """In a forked child, where its stores are closed: the trace is the parent's, too."""
+        self.worker.recorder().forget()
+
     def start_trace(self, directory: str, steps: Steps, options: Options) -> None:
         """Records what this worker does, and has the servers do so if it is rank 0.
 

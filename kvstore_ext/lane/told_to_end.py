@@ -34,6 +34,9 @@ class ToldToEnd:
         By store and directory, what takes a snapshot of it at once.
     in_order
         Whether the job ends here and now, as it was told to.
+    closing
+        Whether a store of the process is being closed, by a call that ends with an error if the job
+        does.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class ToldToEnd:
     ) -> None:
         self.snapshots: Dict[Tuple[Any, str], Callable[[], object]] = {}
         self.in_order = False
+        self.closing = False
         self._worker = worker
         self._rank = rank
         self._asked = range(servers if rank == 0 else 1)  # rank 0 takes their news to server 0
@@ -91,7 +95,7 @@ class ToldToEnd:
     def _on_main(self) -> None:
         """Ends the script, unless it is to come to a snapshot, or has ended with one."""
         waits = self._steps and not self._left.is_set() and not self._worker.failure()
-        if not waits and not self.in_order:
+        if not waits and not self.in_order and not self.closing:
             exit_as_told()
 
     def _watch(self) -> None:

@@ -9,12 +9,10 @@ from .. import _core
 from ..config import Options
 from ..errors import KVStoreError
 from ..launch_reports import report
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import TRACE, answer_to, ask
 from ..trace.networks import networks
 from ..trace.recording import Recording
 from ..trace.steps import Steps
-
-QUESTION = "trace"
 
 
 class Tracer:
@@ -40,7 +38,7 @@ class Tracer:
     def begin(self, directory: str, steps: Steps) -> None:
         """Raises KVStoreError where files cannot be written, here or at a server."""
         options = self._options
-        answer, _ = answer_to(self._worker, ask(self._worker, 0, QUESTION, {"job": True}))
+        answer, _ = answer_to(self._worker, ask(self._worker, 0, TRACE, {"job": True}))
         job = str(answer["job"])
         try:
             self._recording = Recording(
@@ -78,6 +76,6 @@ class Tracer:
 
     def _ask(self, what: Dict[str, Any]) -> None:
         servers = range(self._servers)
-        questions = [ask(self._worker, server, QUESTION, what) for server in servers]
+        questions = [ask(self._worker, server, TRACE, what) for server in servers]
         for question in questions:
             answer_to(self._worker, question)

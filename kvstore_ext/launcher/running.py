@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from .account import Account
 from .environment import working_directory
@@ -201,14 +202,19 @@ class Running:
 
     def _release(self) -> None:
         if not self._ending:
-            self.sink.release()
+            self._show_held()
 
     def _set_ended(self, ending: Ending) -> None:
         if not self.ended.done():
-            if ending.status == 0:
-                self.sink.release()
             self.was_stopped = self._ending
             self.ended.set_result(ending)
+            if ending.status == 0:
+                self._show_held()
+
+    def _show_held(self) -> None:
+        # Where standard output takes nothing more, the next line that is printed says so.
+        with contextlib.suppress(OSError):
+            self.sink.release()
 
 
 def _number(value: object) -> int:

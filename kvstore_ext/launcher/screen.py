@@ -20,6 +20,7 @@ from .account import size
 _MOST = 1 << 22
 # Seconds, at the end, in which not a byte has been taken: nobody reads.
 _PATIENCE = 5.0
+_REDRAWS = 2  # pieces that wait to draw the last line anew, at most
 _ERASE = b"\r\x1b[K"  # ANSI: to the line's beginning, and what stands there goes
 
 
@@ -58,8 +59,9 @@ class Screen:
         """Has a terminal show this below all the rest, instead of the last one; "" ends that."""
         with self._changed:
             before, self._line = self._line, text.encode(errors="replace")
-            if self._line != before:
-                self._add(sys.stderr.fileno(), b"")  # which draws it anew
+            # A piece of nothing draws it anew; a terminal that has been stopped takes none.
+            if self._line != before and sum(not piece for _, piece in self._pieces) < _REDRAWS:
+                self._add(sys.stderr.fileno(), b"")
 
     def close(self) -> None:
         """Returns when all is written, or after some seconds in which nobody has read."""

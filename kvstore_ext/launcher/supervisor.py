@@ -14,13 +14,13 @@ shell in between would end at once, and all it has started with it.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from types import FrameType
 from typing import Any
@@ -50,7 +50,8 @@ def main() -> int:
     key = os.environ.pop(orders.NAME, "")
     proved = orders.Orders(key) if key else None
     write_all(_OUTPUT, GREETING + encode({"host": socket.gethostname()}))
-    for line in iter(sys.stdin.buffer.readline, b""):
+    # Unbuffered: a supervisor looks for later orders at the descriptor itself.
+    for line in iter(io.FileIO(_INPUT, closefd=False).readline, b""):
         order = json.loads(line.decode())
         try:
             if proved:

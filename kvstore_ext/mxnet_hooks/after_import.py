@@ -185,6 +185,7 @@ def _introduce(store: Any, parameters: TrainedParameters, last_layer: List[Key])
     parameters.call_apart(store.parts_in_snapshots().values())
     store.include_in_snapshots(parameters)
     store.replicate(parameters.replica)
+    store.replicate(parameters.loss_scale)
     store.method.learn_last_layer(last_layer)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..copies import copied, packed, resume
 from ..errors import KVStoreError
 from ..keys.names import classic
-from ..optimizer.replica import Item, Replica, States
+from ..optimizer.replica import Counted, Item, Replica, States
 from ..snapshots.part import About, Part, SnapshotError, name_apart
 
 Parameters = Dict[Any, List[mx.nd.NDArray]]  # each an array a device
@@ -71,6 +71,15 @@ class TrainedParameters(Part):
             Item(str(name), arrays, self.states(name)) for name, arrays in self.trained().items()
         ]
         return Replica(self._owner()._optimizer, items)
+
+    def loss_scale(self) -> Optional[Counted]:
+        """What AMP counts to find its scale; None without it, and once the owner is gone."""
+        scaler = None if self.gone else self._loss_scaler()
+        return None if scaler is None else Counted(vars(scaler))
+
+    def _loss_scaler(self) -> Any:
+        """That of MXNet's AMP; None without it."""
+        return getattr(self._owner(), "_amp_loss_scaler", None)
 
     def shared(self) -> Any:
         updaters = self.updaters()
@@ -198,10 +207,6 @@ class TrainerParameters(TrainedParameters):
         scaler = self._loss_scaler()
         if scaler is not None:
             vars(scaler).update((shared or {}).get("loss scale", {}))
-
-    def _loss_scaler(self) -> Any:
-        """That of MXNet's AMP; None without it."""
-        return getattr(self._owner(), "_amp_loss_scaler", None)
 
     def _give_to_store(self) -> None:
         trainer = self._owner()

@@ -4,6 +4,7 @@ What this room promises: parameters come out as from one process that updates wh
 the servers slice by slice or on the workers. In reading order:
 
     updates_slices.py   whether updating slices comes to the same as updating whole parameters
+    kernel_updates.py   by loops of the core where it has them
     slice_optimizer.py  updates parameters on a server, slice by slice
     settings.py         what servers hear of an optimizer that a script changes
     commands.py         how a server gets its optimizers

@@ -92,6 +92,29 @@ class Replica(NamedTuple):
         vars(optimizer).update(numbers)
 
 
+class Counted(NamedTuple):
+    """Numbers that count on alike on all workers, which nothing is updated by.
+
+    Attributes
+    ----------
+    numbers
+        By name; they change as the worker counts on.
+    items
+        None, as a replica has them.
+    """
+
+    numbers: Dict[str, Any]
+    items: Tuple[Item, ...] = ()
+
+    def progress(self) -> Any:
+        """The numbers, for json."""
+        return dict(self.numbers)
+
+    def follow(self, progress: Any) -> None:
+        """Goes on from what another worker's `progress` returned."""
+        self.numbers.update(progress)
+
+
 def _numbers(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
     """Those among its attributes: its rates, and what some multiply up from update to update."""
     found = {

@@ -64,6 +64,7 @@ def _same(changes: np.ndarray, others: np.ndarray) -> bool:
 def _on_trial(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
     copied = copy_optimizer(optimizer)
     copied.lr = 0.1  # a script's may be 0 at first
+    copied.rescale_grad = 1.0  # and that so small that nothing would be seen to change
     # The trial's parameter is none of the script's: optimizers treat some by name, and it has not
     # been updated yet.
     copied.idx2name, copied.lr_mult, copied.wd_mult = {}, {}, {}

@@ -55,7 +55,10 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
             "predicted as of half as many numbers, and so is too little"
         )
     worker = job.workers[0]
-    steps = np.sort(worker.of_kind(Kind.STEP)["begin"])
+    recorded = worker.of_kind(Kind.STEP)
+    steps = np.sort(recorded["begin"])
+    if len(recorded):  # a step is recorded when the next one begins, and the last one never
+        steps = np.append(steps, recorded["end"].max())
     passes = {
         kind: _by_layer(worker.passes(kind), steps) for kind in (Kind.FORWARD, Kind.BACKWARD)
     }

@@ -9,7 +9,6 @@ from typing import List, Tuple
 from .cluster import Cluster
 from .network import FRAMES, Network
 from .simulation import Prediction
-from .stores import REACHED
 
 _FLOAT = 4
 
@@ -57,7 +56,7 @@ class EcDnn:
             passes.append(min(self.tau, epoch))  # as many of its examples as tau steps see
         compression = math.ceil(self.p * self.tau - 1e-9)  # steps, as `ec_dnn.Method` has
         training = (self.tau + compression) * cluster.slowest * network.compute
-        turns = _Turns(_FLOAT * network.elements * FRAMES, cluster.reached(REACHED))
+        turns = _Turns(_FLOAT * network.elements * FRAMES, cluster)
         whole = training + sum(turns.seconds(forward * batches) for batches in passes)
         computing = training + cluster.workers * forward * sum(passes)
         wire, server_wire = (len(passes) * busy / whole for busy in turns.busy())

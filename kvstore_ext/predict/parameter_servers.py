@@ -62,9 +62,6 @@ class Rules:
     unlike : float
         Without a window of the store's own, connections do not get equal shares of a wire: by how
         much the logarithms of the shares deviate.
-    of_hosts : float
-        The part of that variance which all connections that leave a host have in common. Where one
-        host stands for all that are alike, there is none.
     draw : int
         Which of many such shares they get.
     """
@@ -81,7 +78,6 @@ class Rules:
     wake: float = 0.0
     answers: int = 0
     unlike: float = 0.0
-    of_hosts: float = 0.0
     draw: int = 0
 
 
@@ -204,15 +200,8 @@ class ParameterServers:
 
     def _shares(self, number: int, rank: int) -> List[Share]:
         """Of a class of workers' connection to a server, and of that back."""
-        rules, topology = self._rules, self._topology
-        of_hosts = 0.0 if topology.alike else rules.of_hosts
-        return [
-            Share(
-                rules.unlike, rules.draw, number, rank, way,
-                of_hosts=of_hosts, host=(rules.draw, place.host),
-            )
-            for way, place in enumerate((topology.workers[number], topology.servers[rank]))
-        ]  # fmt: skip
+        rules = self._rules
+        return [Share(rules.unlike, rules.draw, number, rank, way) for way in range(2)]
 
     def _queues(self) -> Any:
         rules = self._rules

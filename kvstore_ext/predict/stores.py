@@ -16,12 +16,11 @@ from .windows import settled
 
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
 # How far the shares that TCP's connections get of a wire lie apart where no window of the store's
-# own bounds them: the deviation of their logarithms, and the part of their variance that all of a
-# host's have in common. Fitted to what `python -m benchmarks.prediction.bursts` has measured with 4
-# to 16 hosts; no replay was looked at.
-UNLIKE, OF_HOSTS = 0.55, 0.3
-# Of a link's rate, what the lane and rings get; streams without a window fill it. Fitted to the
-# runs of p3 and Horovod with ResNet-50, 4 hosts and 1 Gbit/s in docs/figures/p3-bandwidth.jsonl.
+# own bounds them: the deviation of their logarithms. Fitted to what `python -m
+# benchmarks.prediction.bursts` has measured over CUBIC with 4 and 8 hosts; no replay was looked at.
+UNLIKE = 0.1
+# Of a link's rate, what rings get; others fill it. Fitted to the run of Horovod with ResNet-50, 4
+# hosts and 1 Gbit/s in docs/figures/readme.jsonl.
 REACHED = 0.975
 _DRAWS = 4  # of all connections' shares: a prediction is their mean
 
@@ -54,7 +53,7 @@ class LaneStore:
     shares: float = 1.0
     indices: float = 0.0
     slice_bytes: int = SLICE_BYTES
-    reached: ClassVar[float] = REACHED
+    reached: ClassVar[float] = 1.0
 
     def make(
         self, events: Events, topology: Topology, cluster: Cluster, sizes: Sequence[int]
@@ -89,8 +88,6 @@ class StockStore:
     p3 : bool
     unlike : float
         How far shares of wires lie apart.
-    of_hosts : float
-        The part of that which a host's connections have in common.
     draw : int
         Which of many shares of wires connections get.
     """
@@ -98,7 +95,6 @@ class StockStore:
     speeds: Speeds
     p3: bool = False
     unlike: float = UNLIKE
-    of_hosts: float = OF_HOSTS
     draw: int = 0
     reached: ClassVar[float] = 1.0
 
@@ -120,7 +116,6 @@ class StockStore:
             costs=self.speeds.stock(),
             wake=self.speeds.wake,
             unlike=self.unlike,
-            of_hosts=self.of_hosts,
             draw=self.draw,
         )
         return ParameterServers(topology, rules)

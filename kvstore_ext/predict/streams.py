@@ -1,4 +1,4 @@
-"""A connection as MXNet's own stores use it: what TCP has under way is little, and not alike."""
+"""A connection as MXNet's own stores use it: what TCP has under way is not quite alike."""
 from __future__ import annotations
 
 from collections import deque
@@ -8,7 +8,7 @@ from .shares import Share
 from .wires import Connection
 
 Then = Callable[[Any], None]
-_PART = 32768  # bytes, two of which are under way: between the 20 and 62 packets that BBR had
+_PART = 32768  # bytes, two of which are under way: all share a wire, part by part
 _ALIKE = Share(0.0, 0)
 
 
@@ -53,7 +53,7 @@ class Stream:
         messages = self._messages
         if not messages:
             return
-        share = self._share.at(self._events.now, self._connection.sender.fair)
+        share = self._share.at(self._events.now)
         part = max(2000, int(_PART * share))
         while messages and self._under_way + min(part, self._left) <= 2 * part:
             own = min(part, self._left)

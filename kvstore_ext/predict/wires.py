@@ -7,7 +7,7 @@ busy with it as long again, and has it at the earliest when it has left.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Tuple
+from typing import Any, Callable, Deque, Tuple
 
 from .beside import ALONE, Beside
 from .events import Events
@@ -91,8 +91,6 @@ class Connection:
         self.sender, self.wire, self.delay = sender, wire, delay
         self.receiver, self.back = receiver, back
         self.sent, self.received = sent, received
-        if sent:
-            sender.reaches(wire, sent)
         self.parts: Deque[Tuple[int, Then, Any]] = deque()
         self.waits = False  # in the sender's turns
 
@@ -122,14 +120,7 @@ class Sender:
         self.events, self.wire = events, wire
         self._turns: Deque[Connection] = deque()
         self._sends = False
-        self._peers: Dict[Wire, float] = {}  # other hosts, each as often as it is there
-        self.fair = wire.rate  # bytes a second to each of them, where all get as many
         self._waiting = 0.0  # bytes
-
-    def reaches(self, wire: Wire, count: float) -> None:
-        """A connection leads to another host, which stands for so many."""
-        self._peers[wire] = count
-        self.fair = self.wire.rate / sum(self._peers.values())
 
     def cleared(self) -> float:
         """When all that is to leave now has."""

@@ -7,6 +7,8 @@ from typing import Any, Dict, NamedTuple, Tuple
 from .. import _core
 from ..errors import ClusterError, KVStoreError
 
+TRACE = "trace"  # asked by lane/tracer.py of server/tracing.py
+
 
 class Question(NamedTuple):
     """One that is on its way: the core's number of it, and who is asked on the server."""

@@ -1,6 +1,7 @@
 """What each way to send gradients cost, and how many bytes it saved."""
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, List, Set, Tuple
 
@@ -29,6 +30,9 @@ class MethodCost:
         Bytes that its gradients have as numbers; its results have as many.
     pushed_bytes, result_bytes
         Bytes that travelled each way.
+    spared_bytes
+        By how many fewer a host's link has carried, of the host and the way that were spared most;
+        of one host alone, what a worker's link would have been.
     encoding, decoding
         Seconds of workers' processors.
     agreeing
@@ -42,6 +46,7 @@ class MethodCost:
     plain_bytes: float
     pushed_bytes: float
     result_bytes: float
+    spared_bytes: float
     encoding: float
     decoding: float
     agreeing: float
@@ -63,10 +68,9 @@ class MethodCost:
         return self.encoding + self.decoding
 
     def saved_seconds(self, gigabits: float) -> float:
-        """Seconds that the bytes which did not travel would have taken in a step, of the way that
-        saved more: both ways carry at the same time. nan where nobody knows what a link carries."""
-        most = self.plain_bytes - min(self.pushed_bytes, self.result_bytes)
-        return 8e-9 * most / gigabits if gigabits else float("nan")
+        """Seconds that the bytes which did not travel would have taken in a step: all links carry
+        at the same time, both ways. nan where nobody knows what a link carries."""
+        return 8e-9 * self.spared_bytes / gigabits if gigabits else float("nan")
 
 
 def costs_of(
@@ -115,10 +119,27 @@ def _cost(
     counted_steps = [len(mine.numbers) for mine in steps]
     count = sum(counted_steps)
     a_step = count / max(1, sum(own > 0 for own in counted_steps))
+    spared = _spared(job, (plain - pushed) / count, (plain - results) / count)
     return MethodCost(
-        method, len(keys), plain / count, pushed / count, results / count,
+        method, len(keys), plain / count, pushed / count, results / count, spared,
         encoding / count, decoding / count, agreeing / count, serving / a_step,
     )  # fmt: skip
+
+
+def _spared(job: JobTrace, there: float, back: float) -> float:
+    """The bytes that the busiest way of a host's link is spared, where each worker's pushes are
+    fewer by so many, and so are its results. A host's processes share its link, and what they send
+    each other does not travel."""
+    workers = Counter(worker.host for worker in job.workers)
+    servers = Counter(server.host for server in job.servers)
+    if not servers or len(set(workers) | set(servers)) == 1:
+        return max(there, back)
+    ways: List[float] = []
+    for host in set(workers) | set(servers):
+        beside, share = workers[host], servers[host] / len(job.servers)
+        ours, theirs = beside * (1 - share), (len(job.workers) - beside) * share
+        ways += [ours * there + theirs * back, ours * back + theirs * there]
+    return max(ways)
 
 
 def _prepared(names: Names, own: np.ndarray, events: np.ndarray) -> Tuple[float, float]:

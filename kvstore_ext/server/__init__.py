@@ -8,7 +8,9 @@ ends with the job, whatever happens to the others. In reading order:
     entering.py   how that enters the job
     ending.py     how it ends, whoever else is gone
     scheduler.py  the scheduler's process
+    tracing.py    a server's part in a trace
 
-It imports errors, notes, config, stock_store, keys, protocol, compression, optimizer and _core.
+It imports errors, notes, config, descriptors, launch_reports, status_reports, stock_store,
+security, trace, protocol, compression, optimizer and _core.
 What the scheduler's imports does without most of MXNet (mxnet_hooks/before_import.py).
 """

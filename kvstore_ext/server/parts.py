@@ -10,7 +10,7 @@ from ..optimizer.state_answers import answers_of
 from ..protocol import digest_board, end_board
 from ..protocol.handover import HANDOVER, Shelf
 from ..protocol.question_desk import QuestionDesk, server_halves
-from . import tracing
+from ..protocol.questions import TRACE
 from .tracing import ServerTracing
 
 
@@ -68,7 +68,7 @@ class ServerParts:
         self._desk.register(digest_board.QUESTION, digests.answer)
         self._desk.register(HANDOVER, Shelf().answer)
         self.tracing = ServerTracing(self.core, options)
-        self._desk.register(tracing.QUESTION, self.tracing.answer)
+        self._desk.register(TRACE, self.tracing.answer)
         for half in halves:
             half.answer_on(self.core, self._desk)
         self._desk.open()

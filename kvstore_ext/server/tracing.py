@@ -11,8 +11,6 @@ from ..protocol.question_desk import Answer
 from ..trace.recording import Recording
 from ..trace.steps import Steps
 
-QUESTION = "trace"
-
 
 class ServerTracing:
     """Begins and ends a server's recording. `rank` is set before anybody asks."""

@@ -27,5 +27,6 @@ core, or says so. In reading order:
     exit_status.py     whether its script has failed
     forks.py           what it does when it forks, and its child
 
-It imports errors, notes, config, keys, protocol, snapshots, compression, optimizer, lane and _core.
+It imports errors, notes, config, copies, launch_reports, trace, keys, protocol, snapshots,
+compression, optimizer, lane and _core.
 """

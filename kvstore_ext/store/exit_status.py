@@ -38,7 +38,13 @@ class ExitStatus:
 
     def __call__(self) -> int:
         """The status of the process, for a handler at exit."""
-        return 1 if getattr(sys, "last_value", None) is not None else self.of_exit()
+        return 1 if uncaught() is not None else self.of_exit()
+
+
+def uncaught() -> Optional[BaseException]:
+    """What the script has ended by. An interactive interpreter, or a notebook, has gone on after
+    what was raised last."""
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
 def _outermost_frame() -> Optional[FrameType]:

@@ -46,7 +46,7 @@ def prepare_for_forks(
     def forget() -> None:
         lanes = {store._lane for store in stores if not store.closed}
         for lane in lanes:
-            lane.worker.recorder().forget()
+            lane.forget_stores()
         left_behind.extend(lanes)
         for store in stores:
             store.closed = True

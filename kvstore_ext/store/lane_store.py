@@ -19,6 +19,7 @@ from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
 from ..notes import say
+from ..protocol.end_signal import exit_as_told, was_told
 from ..trace.steps import Steps
 from .shutdown import close_alone, failures, get_over_failures, left_behind, take_care_of
 
@@ -70,7 +71,10 @@ class LaneStore(KVStore):
         with contextlib.suppress(Exception):  # of an interpreter half gone
             if threading.current_thread().daemon:
                 # Closing waits for the lane's own threads, of which this may be one.
-                threading.Thread(target=close_alone, args=[self], name="close store").start()
+                # And an interpreter that is wound down waits for one that is no daemon.
+                threading.Thread(
+                    target=close_alone, args=[self], name="close store", daemon=False
+                ).start()
             else:
                 close_alone(self)
 
@@ -120,6 +124,9 @@ class LaneStore(KVStore):
             return
         self.closed = True
         self._failure = self._worker.failure()
+        told, was_told_before = self._lane.told_to_end, was_told()
+        if told is not None:
+            told.closing = True
         try:
             self._finish()
             if not self._failure:
@@ -129,14 +136,20 @@ class LaneStore(KVStore):
         except KVStoreError as error:
             # Here, not at exit, where a store that is closed has nothing more to say.
             report(failed=str(error))
+            if was_told():
+                failures.append(error)  # the process is to end by that status, whatever follows
             raise
         except KeyboardInterrupt:
             # Nobody closes this store again, so that the others would wait for it.
             self.fail("was interrupted while it closed its store")
             raise
         finally:
+            if told is not None:
+                told.closing = False
             if self._lane.stuck:
                 left_behind.append(self._lane)
+        if was_told() and not was_told_before:
+            exit_as_told()  # which had to wait
 
     def _finish(self) -> None:
         """Waits for what goes on beside the operations; called once, by `close`."""

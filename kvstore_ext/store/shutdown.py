@@ -13,12 +13,12 @@ from typing import Any, List
 import mxnet as mx
 
 from ..config import launch_rank, role_of_process
-from ..errors import KVStoreError
+from ..errors import ClusterError, KVStoreError
 from ..launch_reports import report
 from ..notes import say
 from ..protocol.end_signal import STATUS, TOLD, was_told
 from ..snapshots.part import RefusedByRank0Error
-from .exit_status import ExitStatus
+from .exit_status import ExitStatus, uncaught
 from .forks import prepare_for_forks
 
 open_stores: weakref.WeakSet = weakref.WeakSet()
@@ -91,7 +91,7 @@ def get_over_failures() -> None:
 def _close_at_exit() -> None:
     """Leaves the job in order; a script that failed tells the others, lest they wait for it."""
     status = _exit_status()
-    crash = getattr(sys, "last_value", None)
+    crash = uncaught()
     for store in list(open_stores):
         if crash is None:
             close_alone(store)
@@ -127,6 +127,8 @@ def _close(store: Any, crash: str) -> None:
         store.fail(crash)
     try:
         store.close()
+    except SystemExit:  # of who was told to end meanwhile; a handler at exit cannot raise it
+        failures.append(ClusterError(TOLD))
     except KVStoreError as error:
         failures.append(error)
         if not crash:

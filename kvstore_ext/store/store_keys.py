@@ -83,11 +83,12 @@ class StoreKeys:
     def progress(self) -> Any:
         """What this worker counts of its steps, for json."""
         pushes = [self._pushes.count(name) for name in self.keys]
-        return {"pushes": pushes, "method": self.method.progress()}
+        return {"steps": self.steps, "pushes": pushes, "method": self.method.progress()}
 
     def follow(self, progress: Any) -> None:
         """Counts as the worker does whose progress this is."""
         self._pushes.take_counts(dict(zip(self.keys, progress["pushes"])))
+        self._pushes.steps = progress["steps"]
         self.method.follow(progress["method"])
 
     def replica(self) -> Optional[Replica]:

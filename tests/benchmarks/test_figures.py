@@ -229,7 +229,7 @@ def test_what_a_compression_needs_and_what_hides(tmp_path: Path) -> None:
     twice, once = f"{2 * compute:.3f} s", f"{compute:.3f} s"
     assert hides["1 Gbit/s"] == [twice, twice, "50 %", "50 %"]
     assert hides["10 Gbit/s"] == [twice, once, "100 %", "50 %"]
-    assert "`2bit` is ahead of every peer at every point." in text
+    assert "No peer that was measured is ahead of `2bit` at any point." in text
 
 
 def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:
@@ -273,4 +273,4 @@ def test_the_papers_speedups_stand_beside_the_models(
     found = rows((tmp_path / "terngrad-scaling.md").read_text(), "AlexNet")
     assert [row[5] for row in found] == ["", "3.04 times", "", ""]
     # By events: on Ethernet much is gained, and nothing where all is hidden, or within a machine.
-    assert [float(row[9]) for row in found] == [1, pytest.approx(12.37), 1, 1]
+    assert [float(row[9]) for row in found] == [1, pytest.approx(11.85), 1, 1]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kvstore_ext.predict.network import load
+from kvstore_ext.predict.network import digest, load
 from kvstore_ext.predict.speeds import Speeds
 from kvstore_ext.predict.stores import stores
 
@@ -20,7 +20,8 @@ from benchmarks.replay.arms import ARMS
 
 def line(arm: str, gigabits: float, seconds: float, earlier: int = 0, **others) -> str:
     values = {
-        "key": json.dumps([arm, ARMS[arm].version - earlier]),
+        "key": json.dumps([arm, "", digest(others.get("trace", "alexnet")), 0,
+                           ARMS[arm].version - earlier]),
         "arm": arm, "trace": "alexnet", "hosts": 2, "gigabits": gigabits, "dilation": 2.0,
         "by_name": False, "seconds": seconds, **others,
     }  # fmt: skip
@@ -43,7 +44,7 @@ def results(tmp_path: Path) -> Path:
 
 def test_every_setting_stands_beside_its_prediction(results, monkeypatch, capsys):
     # ResNet-50, of which the constants are, takes far longer to predict.
-    googlenets = replace(FITS[0], settings=(("googlenet", 1.0),))
+    googlenets = replace(FITS[0], arms=("p3",), settings=(("googlenet", 1.0),))
     monkeypatch.setattr("benchmarks.prediction.fitted.FITS", (googlenets,))
     written = results / "prediction.md"
     monkeypatch.setattr(sys, "argv", [
@@ -63,7 +64,7 @@ def test_every_setting_stands_beside_its_prediction(results, monkeypatch, capsys
 
 
 def test_runs_that_a_constant_comes_from_do_not_count():
-    known = Setting("some", "p3", "resnet50", 4, 1.0, 2.0, 0, True, False)
+    known = Setting("some", "horovod", "resnet50", 4, 1.0, 2.0, 0, True, False)
     for fit in FITS:
         for arm in fit.arms:
             for trace, rate in fit.settings:

@@ -58,6 +58,14 @@ def settings(trace: str) -> Settings:
 
 
 @needs_root
+def test_a_line_that_was_not_written_to_its_end_does_not_count(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text('{"key": "whole"}\n{"key": "to')
+    assert measurement.read(file) == [{"key": "whole"}]
+    assert list(measurement.measure([], file, 0)) == []
+    assert file.read_text() == '{"key": "whole"}\n'
+
+
 def test_an_arm_exchanges_what_it_has_to(name: str, toy: str, interpreters: Interpreters) -> None:
     need("tc")
     # So many that what crosses the ends of an iteration is little beside all of it.

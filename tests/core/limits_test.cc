@@ -165,7 +165,7 @@ TEST(Limits, ItIsSaidAgainAsLongAsSomebodyWaits) {
     const std::string said = testing::internal::GetCapturedStderr();
     for (size_t at = 0; (at = said.find(notice, at)) != std::string::npos; ++at) ++notices;
   }
-  EXPECT_EQ(notices, 3);
+  EXPECT_GE(notices, 3);
 }
 
 TEST(Limits, OfWorkersThatWaitForEachOtherBothAreNamed) {

@@ -3,13 +3,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -236,6 +241,66 @@ TEST(MemoryDoor, DropsWhoHandsInNothing) {
   char answer = 0;
   EXPECT_LE(recv(empty, &answer, 1, 0), 0) << "as the door has closed the connection";
   close(empty);
+}
+
+constexpr uid_t kNobody = 65534;
+
+// What a child process finds, 0 or 1, while this one goes on with `meanwhile`.
+int InAChild(const std::function<bool()>& find, const std::function<void()>& meanwhile = [] {}) {
+  const pid_t child = fork();
+  if (child == 0) _exit(find() ? 1 : 0);
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    meanwhile();
+    usleep(1000);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Whether the door keeps a visitor's connection, who hands nothing in yet.
+bool IsLetIn(const MemoryDoor& door) {
+  const int visitor = Visit(door);
+  const timeval limit = {1, 0};
+  setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  char answer = 0;
+  return recv(visitor, &answer, 1, 0) < 0 && errno == EAGAIN;
+}
+
+TEST(MemoryDoor, LetsInNobodyOfAnotherUserOrNetwork) {
+  if (geteuid() != 0) GTEST_SKIP() << "root alone becomes somebody else";
+  MemoryDoor door;
+  const auto look = [&door] { door.Take(0, 1); };
+  const auto is_let_in = [&door] { return IsLetIn(door); };
+  EXPECT_EQ(InAChild(is_let_in, look), 1);
+  EXPECT_EQ(InAChild([&] { return setuid(kNobody) != 0 || is_let_in(); }, look), 0);
+  const auto hands_in = [&door] { return MemoryDoor::HandIn(door.number(), 0) != nullptr; };
+  EXPECT_EQ(InAChild(hands_in, look), 1);
+  EXPECT_EQ(InAChild([&] { return unshare(CLONE_NEWNET) != 0 || hands_in(); }, look), 0);
+}
+
+TEST(MemoryDoor, HandsInNothingToAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "root alone becomes somebody else";
+  int told[2] = {}, over[2] = {};
+  ASSERT_EQ(pipe(told) + pipe(over), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(over[1]);
+    const bool other = setuid(kNobody) == 0;
+    const MemoryDoor door;
+    const uint64_t number = other ? door.number() : 0;
+    char end = 0;
+    const bool is_told = write(told[1], &number, sizeof number) == sizeof number;
+    _exit(is_told && read(over[0], &end, 1) == 0 ? 0 : 1);
+  }
+  close(over[0]);
+  uint64_t number = 0;
+  ASSERT_EQ(read(told[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
+  EXPECT_NE(number, 0U);
+  EXPECT_EQ(MemoryDoor::HandIn(number, 0), nullptr);
+  for (const int end : {told[0], told[1], over[1]}) close(end);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(MemoryDoor, IsOutOfReachWhereThereIsNone) {

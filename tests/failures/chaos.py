@@ -215,6 +215,11 @@ def _launch(
     )
 
 
+def begins(directory: Path, name: str) -> list[int]:
+    """The step at which each attempt of a training began."""
+    return [int(line) for line in (directory / f"begins of {name}").read_text().split()]
+
+
 def main() -> int:
     """Returns 0 where both trainings come to the bits of the one that nobody disturbs."""
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-chaos-") as folder:
@@ -231,6 +236,7 @@ def main() -> int:
             print(*job.errors, *chaos.events, sep="\n")
             assert job.wait() == 0
             assert len(chaos.events) >= LEAST or not seed
+            assert begins(directory, "trained")[-1] > 0 or not seed
             for rank in range(settings.workers):
                 undisturbed = load(f"{folder}/0", "trained", rank)
                 assert_same_bits(load(directory, "trained", rank), undisturbed, f"of worker {rank}")

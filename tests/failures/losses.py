@@ -97,14 +97,26 @@ def _come_to(job: Job, cell: Cell) -> Process:
 def what_is_amiss(cell: Cell, loss: Loss) -> list[str]:
     """What the processes have done otherwise than is promised, a line each."""
     promise, amiss = expected(cell), []
+    words = _named(promise.words, loss.victim)
     for process in loss.survivors:
         status = process.wait(0)
-        is_right = status == 0 if promise.well else status is not None and status > 0
-        if not is_right:
+        if status != (0 if promise.well else 1):
             amiss.append(f"{process.name}: status {status}")
-        if not re.search(promise.words, process.output):
-            amiss.append(f"{process.name} does not say {promise.words!r}")
+        if not re.search(words, process.output):
+            amiss.append(f"{process.name} does not say {words!r}")
+        if not words and "Error" in process.output:
+            amiss.append(f"{process.name} says more than nothing")
     return amiss
+
+
+def _named(words: str, victim: Process) -> str:
+    """The words with the numbers of workers, where the one that is lost has got its own."""
+    found = re.search(r"is worker (\d)", victim.output)
+    if not found:
+        return words
+    first, second = (rank for rank in "012" if rank != found[1])
+    others = words.replace(r"workers \d and \d", f"workers {first} and {second}")
+    return others.replace(r"worker \d", f"worker {found[1]}")
 
 
 def main(names: list[str]) -> int:

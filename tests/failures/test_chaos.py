@@ -27,6 +27,7 @@ def test_a_disturbed_training_has_the_bits_of_an_undisturbed_one(
     alone.wait()
     assert [event.split(": ")[1] for event in found.events] == HAPPENS
     assert any(line.startswith("launch: restart 3 of") for line in job.errors), job.errors
+    assert chaos.begins(tmp_path, "disturbed")[-1] > 0
     for rank in range(SHORT.workers):
         after, whole = (load(tmp_path, name, rank) for name in ("disturbed", "undisturbed"))
         assert_same_bits(after, whole, f"of worker {rank}")

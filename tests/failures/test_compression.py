@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cluster import AT_ONCE, Cluster, Job
+from tests.support.cluster import AT_ONCE, Cluster, Job, await_failure
 
 
 def push_not_a_number(sharing: str) -> None:
@@ -118,3 +118,4 @@ def test_a_worker_that_others_wait_for_is_named(cluster: Cluster) -> None:
     waits.await_output(
         "Error: .*worker 1 has not sent the scaler of key 'key', round 2, which worker 0 did"
     )
+    await_failure(*left.servers, *waits.servers)

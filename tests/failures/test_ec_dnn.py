@@ -12,7 +12,7 @@ from kvstore_ext import KVStoreError, OptionError, ec_dnn
 from mxnet.gluon import HybridBlock, nn
 
 from tests.support.checks.ec_dnn import CHECKS
-from tests.support.cluster import AT_ONCE, Cluster, Job
+from tests.support.cluster import AT_ONCE, Cluster, Job, await_failure
 from tests.support.outcomes import assert_kept
 from tests.support.paths import SCRIPTS
 
@@ -295,6 +295,7 @@ def turns(mishap: str) -> None:
 def test_a_worker_that_does_not_come_is_named(cluster: Cluster) -> None:
     job = cluster.start(turns, "absent", workers=3, options={"silence": 5, "patience": 5})
     job.await_output(r"worker 1 has not pushed key 'model', round 5, which workers 0 and 2 did", 60)
+    await_failure(*job.servers)
 
 
 def test_workers_that_disagree_about_the_root_are_named(cluster: Cluster) -> None:

@@ -126,7 +126,9 @@ mx.nd.save(sys.argv[1], module.get_params()[0])
 BY_ITSELF = f"""{HEAD}{NETWORK}
 store = mx.kv.create("p3")
 trainer = gluon.Trainer(parameters, "sgd", options, kvstore=store)
-for step in range(store.restore("snapshots") or 0, 12):
+begin = store.restore("snapshots") or 0
+print("begins at", begin, file=sys.stderr)
+for step in range(begin, 12):
     batch = np.random.RandomState(step).standard_normal((4, 3))
     with autograd.record():
         loss = net(mx.nd.array(batch)).square().sum()
@@ -177,8 +179,10 @@ def test_a_script_that_goes_on_by_itself_repeats_nothing(tmp_path: Path) -> None
         (tmp_path / name).mkdir()
     run(tmp_path / "undisturbed", BY_ITSELF, "snapshots", "result", -1)
     run(tmp_path / "disturbed", BY_ITSELF, "snapshots", "killed", 9)
+    assert not (tmp_path / "disturbed" / "killed").exists()
     said = run(tmp_path / "disturbed", BY_ITSELF, "snapshots", "result", -1)
     assert "until the script has come there" not in said
+    assert re.search("^begins at [48]$", said, re.MULTILINE), said
     found, whole = (
         parameters_of(tmp_path / name / "result") for name in ("disturbed", "undisturbed")
     )

@@ -75,8 +75,10 @@ def test_a_host_that_others_miss_is_replaced(job: Job, tmp_path: Path) -> None:
     reason = '{\\"joining\\": true, \\"failed\\": \\"worker 0: no sign of life from worker 1\\"}'
     first = f"""
         if [ $KVSTORE_EXT_LAUNCH_RANK = 1 ]
-        then sleep 1; kill -9 $PPID; sleep 1000
-        else {REPORT} "{reason}"; sleep 2; exit 1
+        then touch there; kill -9 $PPID; sleep 1000
+        else
+            until [ -e there ]; do sleep 0.1; done
+            {REPORT} "{reason}"; sleep 2; exit 1
         fi
     """
     worker = f"{ATTEMPT} [ $KVSTORE_EXT_ATTEMPT = 1 ] || {{ {first} }}"

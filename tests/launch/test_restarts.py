@@ -216,7 +216,7 @@ def test_a_job_that_a_signal_has_ended_is_not_started_again(
 def test_a_job_of_scripts_that_open_no_store_is_not_started_again(job: Job) -> None:
     reason = "within 8 s not all of 1 workers and 1 servers have come to the scheduler at here:1"
     says = f"""{REPORT} '{{"joining": true}}' '{{"failed": "{reason}"}}'; exit 1"""
-    server = f"sh -c {shlex.quote(says)}"
+    server = f"sh -c {shlex.quote(f'until [ -e attempts ]; do sleep 0.1; done; {says}')}"
     arguments = ["-n", "1", "--server-command", server, "--restarts", "3"]
     assert job.run(*arguments, "sh", "-c", f"{ATTEMPT} exec sleep 1000") == 1
     assert attempts(job.directory) == ["0"]

@@ -206,25 +206,20 @@ def test_a_half_that_no_encoder_writes_is_refused(number: float) -> None:
         codec.decode_sum(100, halves.tobytes())
 
 
-@given(st.sampled_from(METHODS), st.sampled_from(["add_to", "decode_sum"]), st.data())
+@given(st.sampled_from(METHODS), st.data())
 def test_no_bytes_of_the_right_size_write_beside_the_slice(
-    method: Method, way: str, data: st.DataObject
+    method: Method, data: st.DataObject
 ) -> None:
+    """Of decode_sum, whose memory is its own, the sanitizers tell (tests/fuzz/codecs.cc)."""
     elements = data.draw(st.sampled_from([1, 31, 161, 700]))
-    known = dict(encodings(method, elements))
-    size = len(known.get(way, known["add_to"]))
+    size = len(dict(encodings(method, elements))["add_to"])
     damaged = data.draw(st.binary(min_size=size, max_size=size))
     codec = core_codec(method)
     for name in KERNELS:
         with kernels(name):
             beside = np.full(elements + 128, 7, np.float32)
-            try:
-                if way == "add_to":
-                    codec.add_to(beside[64:-64], damaged)
-                else:
-                    assert codec.decode_sum(elements, damaged).size == elements
-            except ValueError:
-                pass
+            with contextlib.suppress(ValueError):
+                codec.add_to(beside[64:-64], damaged)
             assert (beside[:64] == 7).all()
             assert (beside[-64:] == 7).all()
 

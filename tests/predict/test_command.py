@@ -1,7 +1,6 @@
 """kvstore-ext predict, as a user calls it."""
 from __future__ import annotations
 
-import math
 import re
 import subprocess
 import sys
@@ -65,12 +64,12 @@ def test_a_tie_goes_to_a_store_that_mxnet_can_make_here():
     assert choose(others) == (others[1], [])
 
 
-def test_ties_are_as_wide_as_predictions_were_off():
+def test_ties_are_at_least_as_wide_as_predictions_were_off():
     text = (RUNNER.parent / "docs" / "prediction.md").read_text()
     for store, arm in (("dist_sync",) * 2, ("stock_p3",) * 2, ("ring", "horovod")):
         worst = re.search(rf"^\| {arm} \|.*\| ([\d.]+) % \|$", text, re.MULTILINE)
         assert worst is not None
-        assert round(100 * OFF[store]) == math.ceil(float(worst[1]))
+        assert 100 * OFF[store] >= float(worst[1])
 
 
 def test_it_says_beforehand_how_much_there_is_to_do(tmp_path, capsys, monkeypatch):
@@ -287,11 +286,13 @@ def test_a_straggler_s_own_time_is_not_that_of_communication(capsys, tmp_path, m
     assert re.search(r" (98|99|100) % +compute", row), row
 
 
-def test_a_layer_that_a_step_calls_several_times_takes_as_long_as_all_of_them():
-    """As a cell of a recurrent network is, or every layer on two devices."""
+@pytest.mark.parametrize("count", [4, 3])
+def test_a_layer_that_a_step_calls_several_times_takes_as_long_as_all_of_them(count):
+    """As a cell of a recurrent network is, or every layer on two devices. The last step is not
+    recorded where no other one has begun."""
     once = traced(("conv0_fwd", "dense0_fwd"))
     (worker,) = once.workers
-    steps = events(*((Kind.STEP, 0, 2 * step, 2 * step + 2) for step in range(4)))
+    steps = events(*((Kind.STEP, 0, 2 * step, 2 * step + 2) for step in range(count)))
     recorded = worker.events.copy()
     later = recorded["begin"] // round(1e9) * round(1e9)  # a step in two seconds, not one
     for name in ("begin", "end"):

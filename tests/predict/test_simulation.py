@@ -17,7 +17,7 @@ from kvstore_ext.predict.parameter_servers import ParameterServers, Rules, Windo
 from kvstore_ext.predict.ring import Ring, RingRules
 from kvstore_ext.predict.simulation import Prediction, predict
 from kvstore_ext.predict.speeds import Speeds
-from kvstore_ext.predict.stores import REACHED, LaneStore, StockStore, stores
+from kvstore_ext.predict.stores import LaneStore, StockStore, stores
 from kvstore_ext.predict.topology import Topology
 
 from benchmarks.replay.bound import least_seconds
@@ -218,7 +218,7 @@ def test_ec_dnn_is_limited_by_what_takes_its_time(
 
 def models(count: float) -> float:
     """Seconds of so many of ONE_KEY's on a link."""
-    return count * wire(40_000) / REACHED
+    return count * wire(40_000)
 
 
 def one_draw(name: str) -> Any:
@@ -265,7 +265,8 @@ def test_a_stock_prediction_is_the_mean_of_what_connections_may_get(
 @pytest.mark.parametrize("store", ["p3", "dist_sync", "stock_p3"])
 def test_what_is_sent_is_what_the_others_need(store):
     payload = 2 * 3 / 4 * 4 * load("resnet50").elements * FRAMES
-    assert payload < of_resnet50(store).sent < 1.03 * payload
+    # Some of an iteration's bytes leave in the one before, or after.
+    assert 0.99 * payload < of_resnet50(store).sent < 1.03 * payload
 
 
 def test_priorities_hide_more_than_slices_alone():

@@ -69,21 +69,6 @@ def test_a_share_is_held_for_a_while():
     assert ALIKE.at(0) == ALIKE.at(5 * HELD) == 1
 
 
-def test_shares_are_the_more_alike_the_more_bytes_a_connection_has():
-    share = Share(0.5, 1, 2)
-    slow, between, fast = (abs(log(share.at(0, rate))) for rate in (12.5e6, 2e7, 6.72e7))
-    assert 0 == fast < between < slow == abs(log(share.at(0)))
-
-
-def test_connections_of_a_host_may_have_the_same_share():
-    hosts = [
-        [Share(0.5, host, number, of_hosts=0.99, host=(host,)).at(0) for number in range(50)]
-        for host in range(50)
-    ]
-    assert mean(stdev(map(log, shares)) for shares in hosts) == pytest.approx(0.05, abs=0.01)
-    assert stdev(mean(map(log, shares)) for shares in hosts) == pytest.approx(0.5, abs=0.1)
-
-
 def test_connections_that_are_unlike_leave_links_idle():
     alike, unlike = (
         mean(mean(simulate(3_000_000, 100, deviation, draw)[LOOKS.index(1.0)]) for draw in range(6))

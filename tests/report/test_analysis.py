@@ -209,6 +209,19 @@ def test_what_compression_costs_and_saves() -> None:
     assert cost.saved_seconds(8.0) == pytest.approx(0.00290625)
 
 
+@pytest.mark.parametrize(
+    ("hosts", "times"),
+    [
+        (("a", "b", "c"), 2),  # all pushes reach the server's host
+        (("a", "b", "a"), 1),  # one worker's pushes, and its results, leave b and come back
+        (("a", "a", "b"), 2),
+    ],
+)
+def test_what_it_saves_is_of_the_busiest_link(hosts: tuple[str, ...], times: int) -> None:
+    (cost,) = analyse(replace(jobs.COSTLY, hosts=hosts).trace()).methods
+    assert cost.spared_bytes == pytest.approx(times * (3e6 - 93_750))
+
+
 def test_agreeing_on_scalers_is_no_processor_s_time() -> None:
     job = jobs.COSTLY.trace()
     for worker in job.workers:

@@ -9,6 +9,8 @@ import socket
 import threading
 from typing import Sequence, TypeVar
 
+from kvstore_ext.security.curve_hello import ANSWER_BYTES
+
 from . import strangers
 
 # Of ps-lite's commands, as its meta.proto has them in a message's fixed part.
@@ -97,10 +99,24 @@ def say(port: int, frames: bytes, name: bytes) -> bytes:
     return answer
 
 
+def ends(port: int, what: str, name: bytes) -> bool:
+    """Whether a port ends the connection of who says one of FORGED, and would go on listening."""
+    own = strangers.greeting(b"NULL")
+    connection = socket.create_connection(("127.0.0.1", port), timeout=strangers.LIMIT)
+    with connection, contextlib.suppress(ConnectionError):
+        connection.sendall(own + strangers.ready(name) + FORGED[what])
+        try:
+            while connection.recv(1000):
+                pass
+        except socket.timeout:
+            return False
+    return True
+
+
 def takes_an_old_protocol(port: int) -> bool:
     """Whether a port goes on with who begins with ZeroMQ's first protocol, without a version: with
     an empty name. It has large messages of that written elsewhere."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=strangers.QUIET)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=strangers.LIMIT)
     with connection, contextlib.suppress(ConnectionError):
         connection.sendall(b"\x01\x00")
         try:
@@ -173,7 +189,7 @@ class SecondScheduler(_Listener):
         self.heard = connection.recv(1000)
         connection.sendall(strangers.greeting(self._mechanism))
         self.heard += connection.recv(1000)
-        connection.sendall(self.heard[-strangers.ANSWER_BYTES :])
+        connection.sendall(self.heard[-ANSWER_BYTES :])
 
 
 class HalfOpen:

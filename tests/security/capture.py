@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import Counter
 
 _ALL = 3  # ETH_P_ALL, of <linux/if_ether.h>
 _FORCED_BUFFER = 33  # SO_RCVBUFFORCE
+_PORT = slice(36, 38)  # behind a header of Ethernet, one of IPv4, and the port that it comes from
 
 
 class Capture:
     """From its start on, by root. `found` counts the packets with each pattern, `found_bytes` their
-    bytes, and `bytes` all bytes, those of others on this machine too."""
+    bytes, and `bytes_to` all bytes by the TCP port that they go to, those of others on this machine
+    too."""
 
     def __init__(self, *patterns: bytes) -> None:
         self.found = dict.fromkeys(patterns, 0)
         self.found_bytes = dict.fromkeys(patterns, 0)
-        self.bytes = 0
+        self.bytes_to: Counter[int] = Counter()
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
         self._socket.setsockopt(socket.SOL_SOCKET, _FORCED_BUFFER, 1 << 28)
         self._socket.bind(("lo", 0))
@@ -39,7 +42,7 @@ class Capture:
                 if self._ended.is_set():
                     return
                 continue
-            self.bytes += len(packet)
+            self.bytes_to[int.from_bytes(packet[_PORT], "big")] += len(packet)
             for pattern in self.found:
                 if pattern in packet:
                     self.found[pattern] += 1

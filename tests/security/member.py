@@ -86,6 +86,18 @@ class Member:
                 return True
         return False
 
+    def is_ended_by(self, message: bytes) -> bool:
+        """Whether the port ends the connection once this has been said."""
+        self._socket.settimeout(strangers.LIMIT)
+        with contextlib.suppress(ConnectionError):
+            self._socket.sendall(message)
+            try:
+                while self._socket.recv(1000):
+                    pass
+            except socket.timeout:
+                return False
+        return True
+
     @staticmethod
     def repeats(port: int, handshake: tuple[bytes, bytes, bytes]) -> bool:
         """Whether a port takes a handshake that another connection has begun with."""

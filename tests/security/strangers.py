@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Iterable
 
 from kvstore_ext.security.curve_hello import (
-    ANSWER_BYTES,
     GREETING,
     GREETING_BYTES,
     SIGNATURE_BYTES,
@@ -91,11 +90,12 @@ def hello(secret: bytes) -> bytes:
 def say(port: int, mechanism: bytes, words: bytes) -> bytes:
     """All that a port answers, behind its greeting, to one who says these words behind his own;
     returns when it has ended the connection."""
-    own = greeting(mechanism)
+    own, answer = greeting(mechanism), b""
     connection = socket.create_connection(("127.0.0.1", port), timeout=LIMIT)
     with connection, contextlib.suppress(ConnectionError):
         connection.sendall(own[:SIGNATURE_BYTES])
         receive(connection, GREETING_BYTES)
         connection.sendall(own[SIGNATURE_BYTES:] + words)
-        return receive(connection, ANSWER_BYTES)
-    return b""
+        while came := connection.recv(1000):
+            answer += came
+    return answer

@@ -92,6 +92,7 @@ class Trained(NamedTuple):
     capture: Any  # None without root
     answers: list
     cut: int  # connections, half-way
+    ports: list[int]  # of its processes
 
 
 Run = Callable[[str], Trained]
@@ -113,6 +114,7 @@ def run(module_cluster: Cluster) -> Run:
         )
         for worker in job.workers:
             worker.await_output("half-way")
+        ports = strangers.ports_of(process.pid for process in job.processes)
         answers = knock(job) if key else []
         cut = sum(strangers.cut_connections(process.pid) for process in job.processes)
         time.sleep(3.5)  # of heartbeats, on the next connections
@@ -120,7 +122,7 @@ def run(module_cluster: Cluster) -> Run:
         job.wait()
         if capture:
             capture.end()
-        return Trained(job, load_all(directory, prefix, 2), capture, answers, cut)
+        return Trained(job, load_all(directory, prefix, 2), capture, answers, cut, ports)
 
     return lru_cache(maxsize=None)(run)
 
@@ -173,7 +175,8 @@ def test_who_reads_the_network_sees_no_number_command_or_host(run: Run) -> None:
     assert open_to_all.found[GRADIENTS] >= 12  # of two workers, in six steps
     assert open_to_all.found[GREETED] >= 4  # by two workers, to two servers
     assert open_to_all.found[HOST] >= 2
-    assert secure.bytes > 0.9 * open_to_all.found_bytes[NUMBERS]
+    captured = sum(secure.bytes_to[port] for port in run(KEY).ports)
+    assert captured > 0.9 * open_to_all.found_bytes[NUMBERS], "of the job itself"
     assert secure.found == dict.fromkeys((NUMBERS, GRADIENTS, GREETED, HOST), 0)
 
 
@@ -181,7 +184,7 @@ def test_strangers_are_counted_and_named_once(run: Run) -> None:
     job = run(KEY).job
     refused = r"refused \d+ connections? from or to a process that does not know the job's key"
     for process in job.processes:
-        assert len(re.findall(refused, process.output)) == 1, process.name
+        assert 1 <= len(re.findall(refused, process.output)) <= 2, "it is told once a minute"
         assert "CURVE I" not in process.output
     for worker in job.workers:
         counted = re.search(r"strangers: (\d+)", worker.output)

@@ -9,7 +9,7 @@ from kvstore_ext import OptionError, _core, compression
 from kvstore_ext.methods import SlimDP
 
 from tests.support.checks.slim_dp import CHECKS
-from tests.support.cluster import Cluster, Job
+from tests.support.cluster import Cluster, Job, await_failure
 from tests.support.outcomes import assert_kept
 from tests.support.paths import SCRIPTS
 from tests.support.results import assert_same_bits, load
@@ -143,12 +143,14 @@ def a_key_that_is_never_pushed() -> None:
 def test_other_options_on_a_worker_end_the_job(cluster: Cluster) -> None:
     job = cluster.start(differing_options)
     job.await_output("workers initialised a key differently.*alpha=0.[56].*alpha=0.[56]")
+    await_failure(*job.workers, *job.servers)
 
 
 def test_a_key_that_is_never_pushed_is_named(cluster: Cluster) -> None:
     job = cluster.start(a_key_that_is_never_pushed, options={"silence": 2, "patience": 6})
     job.await_output(r"waits: a core cannot be selected: round 2 of key 1 .*, for \d s.*exclude")
     job.await_output("round 2 of key 1 is not complete within 6 s.*exclude")
+    await_failure(*job.workers, *job.servers)
 
 
 def begin_late() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from datetime import date
 from pathlib import Path, PurePath
 from typing import Iterable, Tuple
 
@@ -66,7 +67,7 @@ def table(files: Iterable[File]) -> str:
 def main() -> None:
     python, core = (json.loads(Path(path).read_text()) for path in sys.argv[1:])
     print(HEAD)
-    print("Python:\n")
+    print(f"Counted on {date.today().isoformat()}. Python:\n")
     print(table(python_files(python)))
     print("\nC++:\n")
     print(table(core_files(core)))

@@ -129,6 +129,9 @@ def a_key_without_elements_is_no_trouble(_: KVStore) -> None:
     values = trained({0: (100,), 1: (0,)})
     mx.nd.waitall()
     assert values[1].shape == (0,)
+    found = values[0].asnumpy()
+    assert (found == -8).sum() >= 15  # those of the core at least
+    assert (found <= 0).all()
 
 
 def a_key_of_one_column() -> KVStore:

@@ -170,6 +170,26 @@ def schedules_go_on_where_the_others_are(_: KVStore) -> None:
     store.close()
 
 
+class CountingScaler:
+    """As AMP's, which counts the steps since it has found an overflow."""
+
+    def __init__(self) -> None:
+        self.loss_scale, self.unskipped = 1.0, 0
+
+    def has_overflow(self, _: Any) -> bool:
+        self.unskipped += 1
+        return False
+
+
+def amps_loss_scale_is_that_of_who_has_missed_nothing(_: KVStore) -> None:
+    for on_servers in (True, False):
+        line = Line("sgd", mx.kv.create("p3"), update_on_kvstore=on_servers)
+        line.trainer._amp_loss_scaler = CountingScaler()
+        line.epochs()
+        assert line.trainer._amp_loss_scaler.unskipped == len(list(totals(line.store)))
+        line.store.close()
+
+
 def check_module(on_servers: bool) -> None:
     os.environ["MXNET_UPDATE_ON_KVSTORE"] = "01"[on_servers]
     store = mx.kv.create("p3")

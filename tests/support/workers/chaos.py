@@ -1,6 +1,7 @@
 """A worker of a training that goes on from its snapshots: chaos.py DIRECTORY NAME STEPS SECONDS.
 
-Between two steps it pauses for so many seconds. Worker 0 writes how far it has come.
+Between two steps it pauses for so many seconds. Worker 0 writes how far it has come, and at which
+step each attempt begins.
 """
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ def main(directory: str, name: str, steps: str, seconds: str) -> None:
     run = RUNS["servers"]()
     snapshots, progress = (Path(directory) / f"{what} of {name}" for what in ("snapshots", "steps"))
     attempt = os.environ.get("KVSTORE_EXT_ATTEMPT", "0")
-    for step in range(run.store.restore(snapshots) or 0, int(steps)):
+    begin = run.store.restore(snapshots) or 0
+    if rank == 0:
+        with (Path(directory) / f"begins of {name}").open("a") as begins:
+            begins.write(f"{begin}\n")
+    for step in range(begin, int(steps)):
         run.step()
         run.store.snapshot(snapshots, every=SNAPSHOT_EVERY)
         if rank == 0:
