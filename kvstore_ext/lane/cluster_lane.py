@@ -44,6 +44,7 @@ class ClusterLane(Lane):
 
     in_process = False
     _current: Optional[ClusterLane] = None
+    _is_parents = False  # this process is a forked child of the worker
 
     @classmethod
     def shared(cls, name: str, options: Options, job: Job) -> ClusterLane:
@@ -55,8 +56,15 @@ class ClusterLane(Lane):
             For a second store with other options.
         ClusterError
             Where the process has closed its last store, and so left the job.
+        KVStoreError
+            In a forked child of a worker.
         """
         current = cls._current
+        if current is not None and current._is_parents:
+            raise KVStoreError(
+                "a forked process has no part in the job of its parent, whose threads it has not "
+                "got: open stores before forking, and use them in the parent"
+            )
         if current is not None and current._opened > 0 and current._stores == 0:
             raise ClusterError(
                 f"worker {current.rank} has left its job, since its last store was closed: keep "
@@ -73,7 +81,7 @@ class ClusterLane(Lane):
 
     def forget_stores(self) -> None:
         super().forget_stores()
-        self._stores = 0  # so that nobody opens another one here, where its threads are not
+        self._is_parents = True
 
     def __init__(self, name: str, options: Options, job: Job) -> None:
         if job.role != "worker":

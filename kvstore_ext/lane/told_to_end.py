@@ -55,7 +55,7 @@ class ToldToEnd:
         self._steps = 0  # after which a snapshot could be taken, so far
         self._stop_at = 0  # the one beyond which the script may not go without knowing the next
         self._end_at = 0  # the one after which all end
-        EndSignal.listen(self._on_main)
+        EndSignal.listen(self.on_main)
         self._asking = threading.Thread(target=self._watch, daemon=True, name="told to end")
         self._asking.start()
 
@@ -92,8 +92,9 @@ class ToldToEnd:
             say(f"the job ends after step {step}, with a snapshot in {directory}")
         exit_as_told()
 
-    def _on_main(self) -> None:
-        """Ends the script, unless it is to come to a snapshot, or has ended with one."""
+    def on_main(self) -> None:
+        """Ends the script, once its process was told to, unless it is to come to a snapshot, has
+        ended with one, or is closing a store. To be called on the main thread."""
         waits = self._steps and not self._left.is_set() and not self._worker.failure()
         if not waits and not self.in_order and not self.closing:
             exit_as_told()

@@ -80,7 +80,7 @@ class JoiningStore(MethodStore):
         whole = min(set(range(self.num_workers)) - missed)  # who came last has missed none
         for store, begun in zip(stores, before):
             after = store._router.rounds()
-            store._router.skip({name: after[name] - rounds for name, rounds in begun.items()})
+            store._router.miss({name: after[name] - rounds for name, rounds in begun.items()})
         replicas: Replicas = {
             store._router.number: [found() for found in store._replicas] for store in stores
         }

@@ -19,7 +19,7 @@ from ..lane.lane import Lane
 from ..lane.local_lane import LocalLane
 from ..launch_reports import report
 from ..notes import say
-from ..protocol.end_signal import exit_as_told, was_told
+from ..protocol.end_signal import was_told
 from ..trace.steps import Steps
 from .shutdown import close_alone, failures, get_over_failures, left_behind, take_care_of
 
@@ -125,6 +125,9 @@ class LaneStore(KVStore):
         self.closed = True
         self._failure = self._worker.failure()
         told, was_told_before = self._lane.told_to_end, was_told()
+        # On another thread nobody would hear what the main one is told meanwhile.
+        if threading.current_thread() is not threading.main_thread():
+            told = None
         if told is not None:
             told.closing = True
         try:
@@ -148,8 +151,8 @@ class LaneStore(KVStore):
                 told.closing = False
             if self._lane.stuck:
                 left_behind.append(self._lane)
-        if was_told() and not was_told_before:
-            exit_as_told()  # which had to wait
+        if told is not None and was_told() and not was_told_before:
+            told.on_main()  # which had to wait
 
     def _finish(self) -> None:
         """Waits for what goes on beside the operations; called once, by `close`."""

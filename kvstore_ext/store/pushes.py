@@ -73,7 +73,7 @@ class Pushes:
         """The optimizer is the one that `states` has, now and later; the caller keeps them."""
         self._states = weakref.ref(states)
 
-    def skip(self, name: Key, rounds: int) -> None:
+    def miss(self, name: Key, rounds: int) -> None:
         """So many rounds of a key have gone without this worker."""
         self._counts[name] = self._counts.get(name, 0) + rounds
         self._come_to(max(self.step, self._counts[name]))

@@ -44,7 +44,7 @@ class SparseKey(KeyPolicy):
         self._value_stype = value.stype
         self._rounds = 0  # pushed
         self._rows = mx.nd.arange(value.shape[0], dtype="int64")
-        self._pulled: Any = None  # all rows, for a dense value; until `begin`
+        self._pulled: Any = None  # all rows, for dense arrays; nothing until `begin`
         most = max(self._bytes(self.shape[0]))
         if most > lane.servers.most_bytes:
             raise KVStoreError(
@@ -129,11 +129,12 @@ class SparseKey(KeyPolicy):
 
     def pull(self, outs: Values, priority: int) -> None:
         """Writes the value into dense arrays; row-sparse ones are left alone, as MXNet does."""
-        if self._value_stype != "default":
+        dense = [out for out in outs if out.stype == "default"]
+        if not dense:
             return
         self.pull_rows(self._pulled, self._rows, priority)
         value = mx.nd.cast_storage(self._pulled, stype="default")
-        for out in outs:
+        for out in dense:
             value.copyto(out)
 
     def pull_rows(self, out: Any, rows: Any, priority: int) -> None:
@@ -149,8 +150,8 @@ class SparseKey(KeyPolicy):
             self._check(array, "row_sparse")
 
     def check_pull(self, outs: Values) -> None:
-        if self._value_stype == "default":
-            for array in outs:
+        for array in outs:
+            if "default" in (self._value_stype, array.stype):
                 self._check(array, "default")
 
     def _check(self, array: mx.nd.NDArray, stype: str) -> None:

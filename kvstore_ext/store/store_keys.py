@@ -74,10 +74,10 @@ class StoreKeys:
         """How many rounds each dense key has begun."""
         return {name: self._lane.worker.rounds(key.identity) for name, key in self.keys.items()}
 
-    def skip(self, missed: Dict[Key, int]) -> None:
+    def miss(self, missed: Dict[Key, int]) -> None:
         """So many rounds of each dense key have gone without this worker."""
         for name, rounds in missed.items():
-            self._pushes.skip(name, rounds)
+            self._pushes.miss(name, rounds)
         self.method.end_idle(missed)
 
     def progress(self) -> Any:

@@ -37,7 +37,7 @@ def results(tmp_path: Path) -> Path:
         line("signsgd", 100, 10 * compute, earlier=1),
         line("p3", 1, 1.0, trace="googlenet", hosts=4),
         line("p3_snapshots", 1, 1.0), json.dumps({"key": "what the replay has not measured"}),
-    ]))  # fmt: skip
+    ]) + "\n")  # fmt: skip
     Speeds().save(tmp_path / "speeds.json")
     return tmp_path
 

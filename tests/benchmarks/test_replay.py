@@ -57,7 +57,6 @@ def settings(trace: str) -> Settings:
     return Settings(trace, hosts=2, gigabits=1.0, dilation=1.0, warm_up=1, iterations=3)
 
 
-@needs_root
 def test_a_line_that_was_not_written_to_its_end_does_not_count(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
     file.write_text('{"key": "whole"}\n{"key": "to')
@@ -66,6 +65,7 @@ def test_a_line_that_was_not_written_to_its_end_does_not_count(tmp_path: Path) -
     assert file.read_text() == '{"key": "whole"}\n'
 
 
+@needs_root
 def test_an_arm_exchanges_what_it_has_to(name: str, toy: str, interpreters: Interpreters) -> None:
     need("tc")
     # So many that what crosses the ends of an iteration is little beside all of it.

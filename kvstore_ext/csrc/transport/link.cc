@@ -34,7 +34,7 @@ constexpr int kMostUnheard = 500;
 
 constexpr double kSecondsBetweenPings = 0.05;
 // After which a ping, or its answer, counts as lost with a connection that has broken.
-constexpr double kLongestPing = 60;
+constexpr int64_t kLongestPing = 60'000'000'000;  // nanoseconds
 // The first ones find caches cold and connections new.
 constexpr int kFirstPings = 10;
 
@@ -309,10 +309,10 @@ void Link::Measure() {
 
 // One at a time, so that it is known which answer is to come.
 void Link::Ping() {
-  if (Now() - pinged_ > kLongestPing) ping_ = 0;
   const int64_t time = NowInNanoseconds();
-  int64_t none = 0;
-  if (!ping_.compare_exchange_strong(none, time)) return;
+  int64_t last = ping_;
+  if (last != 0 && time - last < kLongestPing) return;
+  if (!ping_.compare_exchange_strong(last, time)) return;
   pinged_ = Now();
   SendControl(PingMessage(time));
 }

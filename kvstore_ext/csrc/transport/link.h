@@ -40,9 +40,9 @@ struct Traffic {
 // the sender, a thread: what comes until that has its turn leaves with it. So there are fewer
 // messages where processors are behind, and one that is alone leaves at once.
 //
-// To a peer of which nothing has been heard since so many messages have left none leaves any more:
-// ZeroMQ keeps 1000 for who is cut off, and has whoever sends one more wait for ever. So who is
-// sent half as many in a row says something.
+// To a peer of which nothing has been heard since so many messages have left no data leaves any
+// more, and control messages are few: ZeroMQ keeps 1000 for who is cut off, and has whoever sends
+// one more wait for ever. So who is sent half as many in a row says something.
 //
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
 // open would deadlock: worker A's full of slices that wait for worker B, B's for A.

@@ -159,6 +159,10 @@ def sparse_gradients_of_several_devices_are_summed(_: KVStore) -> None:
     expected = np.full(SHAPE, -len(DEVICES) * store.num_workers)
     for found in (*(out.asnumpy() for out in dense), all_rows(store, "rows")):
         np.testing.assert_array_equal(found, expected)
+    whole = [mx.nd.zeros(SHAPE, ctx=device) for device in DEVICES]
+    store.pull("rows", out=whole)
+    for out in whole:
+        np.testing.assert_array_equal(out.asnumpy(), expected)
     outs = [mx.nd.sparse.zeros("row_sparse", SHAPE, ctx=device) for device in DEVICES]
     store.row_sparse_pull("rows", out=outs, row_ids=mx.nd.array([2, 7, 2], dtype="int64"))
     for out in outs:
