@@ -63,8 +63,8 @@ def test_steps_go_on_where_what_was_trained_is_frozen(tmp_path: Path) -> None:
         step_of(trainer, [other])
         assert store.steps == step
         assert store.snapshot(tmp_path, every=2) == (step % 2 == 0)
+    store.close()  # which waits for the last one
     assert names(tmp_path) == ["snapshot-000000-step-4", "snapshot-000001-step-6"]
-    store.close()
 
 
 def test_a_step_begins_with_a_key_that_the_last_one_had_or_when_a_script_says_so() -> None:
