@@ -1,9 +1,10 @@
 """A job of which a process was told to end: it does so in order, with snapshots if it takes any."""
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 from .. import _core
 from ..errors import KVStoreError
@@ -34,9 +35,6 @@ class ToldToEnd:
         By store and directory, what takes a snapshot of it at once.
     in_order
         Whether the job ends here and now, as it was told to.
-    closing
-        Whether a store of the process is being closed, by a call that ends with an error if the job
-        does.
     """
 
     def __init__(
@@ -44,7 +42,7 @@ class ToldToEnd:
     ) -> None:
         self.snapshots: Dict[Tuple[Any, str], Callable[[], object]] = {}
         self.in_order = False
-        self.closing = False
+        self._held_back = False  # the script is not to end where it is
         self._worker = worker
         self._rank = rank
         self._asked = range(servers if rank == 0 else 1)  # rank 0 takes their news to server 0
@@ -55,7 +53,7 @@ class ToldToEnd:
         self._steps = 0  # after which a snapshot could be taken, so far
         self._stop_at = 0  # the one beyond which the script may not go without knowing the next
         self._end_at = 0  # the one after which all end
-        EndSignal.listen(self.on_main)
+        EndSignal.listen(self._on_main)
         self._asking = threading.Thread(target=self._watch, daemon=True, name="told to end")
         self._asking.start()
 
@@ -92,11 +90,27 @@ class ToldToEnd:
             say(f"the job ends after step {step}, with a snapshot in {directory}")
         exit_as_told()
 
-    def on_main(self) -> None:
-        """Ends the script, once its process was told to, unless it is to come to a snapshot, has
-        ended with one, or is closing a store. To be called on the main thread."""
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Has the script end behind this block, where its process is told to meanwhile: for a call
+        that is not to be left half done, and that ends with an error if the job does."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # nobody here would hear what the main thread is told
+            return
+        before = was_told()
+        self._held_back = True
+        try:
+            yield
+        finally:
+            self._held_back = False
+        if was_told() and not before:
+            self._on_main()
+
+    def _on_main(self) -> None:
+        """Ends the script, unless it is to come to a snapshot, has ended with one, or is held back.
+        """
         waits = self._steps and not self._left.is_set() and not self._worker.failure()
-        if not waits and not self.in_order and not self.closing:
+        if not waits and not self.in_order and not self._held_back:
             exit_as_told()
 
     def _watch(self) -> None:

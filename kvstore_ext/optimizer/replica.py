@@ -2,7 +2,7 @@
 takes those of another over, with what the optimizer remembers and has counted."""
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -113,6 +113,9 @@ class Counted(NamedTuple):
     def follow(self, progress: Any) -> None:
         """Goes on from what another worker's `progress` returned."""
         self.numbers.update(progress)
+
+
+Followed = Union[Replica, Counted]
 
 
 def _numbers(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:

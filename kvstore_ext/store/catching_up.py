@@ -5,17 +5,17 @@ that has missed no round, and those that have missed some take it from there.
 """
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, Iterator, List, Tuple, Union
+from typing import AbstractSet, Dict, Iterator, List, Optional, Tuple
 
 import mxnet as mx
 
 from ..lane.lane import Lane
-from ..optimizer.replica import Counted, Replica
+from ..optimizer.replica import Followed
 from ..protocol.handover import Handover
 from .key_router import KeyRouter
 
 # By a store's number, its replicas: its own, and those of Trainers or Modules; and what they count.
-Replicas = Dict[int, List[Union[Replica, Counted, None]]]
+Replicas = Dict[int, List[Optional[Followed]]]
 
 
 def hand_over(
@@ -60,7 +60,7 @@ def hand_over(
         handover.clear()
 
 
-def _take(handover: Handover, name: str, replica: Union[Replica, Counted], values: bool) -> None:
+def _take(handover: Handover, name: str, replica: Followed, values: bool) -> None:
     progress = handover.take(name)
     if progress is None:
         return
@@ -71,7 +71,7 @@ def _take(handover: Handover, name: str, replica: Union[Replica, Counted], value
             item.take(left[0])
 
 
-def _named(replicas: Replicas) -> Iterator[Tuple[str, Union[Replica, Counted]]]:
+def _named(replicas: Replicas) -> Iterator[Tuple[str, Followed]]:
     for store, found in replicas.items():
         for place, replica in enumerate(found):
             if replica is not None:

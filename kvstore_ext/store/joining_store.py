@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Callable, Iterator, List, Optional, Set, Union
+from typing import Callable, Iterator, List, Optional, Set
 
 import mxnet as mx
 
 from ..config import Options
 from ..errors import ClusterError
-from ..optimizer.replica import Counted, Replica
+from ..optimizer.replica import Followed
 from .catching_up import Replicas, hand_over
 from .method_store import MethodStore
 from .shutdown import open_stores
@@ -25,7 +25,7 @@ class JoiningStore(MethodStore):
     def __init__(self, options: Optional[Options] = None) -> None:
         super().__init__(options)
         # Of who updates parameters on this worker beside the store: None once it is gone.
-        self._replicas: List[Callable[[], Union[Replica, Counted, None]]] = [self._router.replica]
+        self._replicas: List[Callable[[], Optional[Followed]]] = [self._router.replica]
         self._blocks = 0  # of `joined` that the script is in
         self._joined_push = 0.0  # the last one before a join, as pushed_last
 
@@ -112,7 +112,7 @@ class JoiningStore(MethodStore):
             self._blocks -= 1
         self.join(mean)
 
-    def replicate(self, replica: Callable[[], Union[Replica, Counted, None]]) -> None:
+    def replicate(self, replica: Callable[[], Optional[Followed]]) -> None:
         """Has `join` hand over what this function returns as well, parameters that each worker
         updates beside the store, or numbers that it counts: the same on all workers. It is asked at
         each `join`."""

@@ -124,18 +124,14 @@ class LaneStore(KVStore):
             return
         self.closed = True
         self._failure = self._worker.failure()
-        told, was_told_before = self._lane.told_to_end, was_told()
-        # On another thread nobody would hear what the main one is told meanwhile.
-        if threading.current_thread() is not threading.main_thread():
-            told = None
-        if told is not None:
-            told.closing = True
+        told = self._lane.told_to_end
         try:
-            self._finish()
-            if not self._failure:
-                with contextlib.suppress(MXNetError):  # of a computation: the script's to report
-                    self._lane.wait_for_all()
-            self._lane.close()
+            with told.held_back() if told is not None else contextlib.nullcontext():
+                self._finish()
+                if not self._failure:
+                    with contextlib.suppress(MXNetError):  # of a computation: the script's to tell
+                        self._lane.wait_for_all()
+                self._lane.close()
         except KVStoreError as error:
             # Here, not at exit, where a store that is closed has nothing more to say.
             report(failed=str(error))
@@ -147,12 +143,8 @@ class LaneStore(KVStore):
             self.fail("was interrupted while it closed its store")
             raise
         finally:
-            if told is not None:
-                told.closing = False
             if self._lane.stuck:
                 left_behind.append(self._lane)
-        if told is not None and was_told() and not was_told_before:
-            told.on_main()  # which had to wait
 
     def _finish(self) -> None:
         """Waits for what goes on beside the operations; called once, by `close`."""

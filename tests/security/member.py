@@ -88,14 +88,9 @@ class Member:
 
     def is_ended_by(self, message: bytes) -> bool:
         """Whether the port ends the connection once this has been said."""
-        self._socket.settimeout(strangers.LIMIT)
         with contextlib.suppress(ConnectionError):
             self._socket.sendall(message)
-            try:
-                while self._socket.recv(1000):
-                    pass
-            except socket.timeout:
-                return False
+            return strangers.is_ended(self._socket)
         return True
 
     @staticmethod

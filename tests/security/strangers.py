@@ -87,6 +87,18 @@ def hello(secret: bytes) -> bytes:
     return CurveHello(secret).frame
 
 
+def is_ended(connection: socket.socket) -> bool:
+    """Whether the other end ends a connection, whatever it says before."""
+    connection.settimeout(LIMIT)
+    with contextlib.suppress(ConnectionError):
+        try:
+            while connection.recv(1000):
+                pass
+        except socket.timeout:
+            return False
+    return True
+
+
 def say(port: int, mechanism: bytes, words: bytes) -> bytes:
     """All that a port answers, behind its greeting, to one who says these words behind his own;
     returns when it has ended the connection."""
