@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <stdexcept>
 
 #include "by_hand.h"
 #include "keys.h"
@@ -125,10 +126,14 @@ class Job {
     for (const Key& key : keys_) {
       if (key.busy) return;
     }
-    if (!worker_.failure().empty()) return;
-    worker_.BeginIdle(input_->Below(2) == 1);
-    worker_.AwaitDemand(0);
-    worker_.EndIdle();
+    try {
+      worker_.BeginIdle(input_->Below(2) == 1);
+      worker_.AwaitDemand(0);
+      worker_.EndIdle();
+    } catch (const std::runtime_error&) {
+      // The core's own threads may fail the job at any time.
+      if (worker_.failure().empty()) throw;
+    }
   }
 
   // What a server sends now, perhaps of what was asked of it last or first.
