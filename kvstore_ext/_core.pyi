@@ -92,6 +92,7 @@ class Worker:
         priorities: bool,
         checksum: bool,
         shared_memory: bool,
+        encode_threads: int,
         job: int,
         configuration: str,
     ) -> None: ...

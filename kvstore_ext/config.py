@@ -17,6 +17,7 @@ MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 MAX_SECONDS = 86400
 MAX_TRACE_EVENTS = 1 << 30
+MAX_THREADS = 64
 _MOST_NUMBER = (1 << 28) - 1  # so that it takes ps-lite, which puts 7 bits in a byte, four bytes
 NON_FINITE = ("keep", "skip", "raise")
 FOR_EVER = 1e9  # seconds, as the core has it (csrc/support/limits.h)
@@ -84,6 +85,9 @@ class Options:
     shared_memory
         Exchange slices with a server of the worker's own host through memory that both have, and
         not through the network.
+    encode_threads
+        Threads of a worker that encode and decode, beside those that compute. 0: as many as there
+        are processors that MXNet leaves, 4 at most (lane/threads_left.py).
     trace_events
         For how many events a process that is traced has room, 48 bytes each.
     """
@@ -99,6 +103,7 @@ class Options:
     checksum: bool = False
     verify_every: int = 0
     shared_memory: bool = True
+    encode_threads: int = 0
     trace_events: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -127,7 +132,11 @@ class Options:
                 f"option patience is {self.patience}; it must be 0, which sets no limit, or "
                 f"silence, {self.silence}, to {MAX_SECONDS} seconds"
             )
-
+        if not 0 <= self.encode_threads <= MAX_THREADS:
+            raise OptionError(
+                f"option encode_threads is {self.encode_threads}; it must be 1 to {MAX_THREADS}, "
+                "or 0, which takes what MXNet leaves"
+            )
         if not 1 <= self.trace_events <= MAX_TRACE_EVENTS:
             raise OptionError(
                 f"option trace_events is {self.trace_events}; it must be 1 to {MAX_TRACE_EVENTS}"

@@ -14,6 +14,7 @@ from ..config import Options, trace_asked_for
 from ..errors import KVStoreError
 from ..keys.sparse_rows import Servers
 from ..trace.steps import Steps
+from .threads_left import threads_left
 from .told_to_end import ToldToEnd
 from .tracer import Tracer
 
@@ -183,6 +184,7 @@ def make_worker(
         priorities=options.priorities,
         checksum=options.checksum,
         shared_memory=options.shared_memory,
+        encode_threads=options.encode_threads or threads_left(),
         job=job,
         configuration=json.dumps({"store": name, **options.shared()}),
     )

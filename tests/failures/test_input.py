@@ -210,6 +210,8 @@ def test_a_closed_store_says_so(store: kvstore_ext.P3Worker) -> None:
         ({"patience": -1}, ["patience", "-1", "0, which sets no limit", "30.0", "86400"]),
         ({"silence": 60, "patience": 59}, ["patience", "59", "silence, 60"]),
         ({"deterministic": 1}, ["deterministic", "1", "bool"]),
+        ({"encode_threads": -1}, ["encode_threads", "-1", "1 to 64"]),
+        ({"encode_threads": 65}, ["encode_threads", "65", "1 to 64"]),
         ({"slicebytes": 1}, ["slicebytes", "slice_bytes"]),
     ],
 )

@@ -36,7 +36,7 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
                                    int servers, size_t slice_bytes, size_t window_bytes,
                                    double timeout, double silence, double patience,
                                    bool deterministic, bool priorities, bool checksum,
-                                   bool shared_memory, uint32_t job,
+                                   bool shared_memory, int encode_threads, uint32_t job,
                                    const std::string& configuration) {
   WorkerOptions options;
   options.rank = rank;
@@ -49,6 +49,7 @@ std::shared_ptr<Worker> MakeWorker(std::shared_ptr<Transport> transport, int ran
   options.priorities = priorities;
   options.checksum = checksum;
   options.shared_memory = shared_memory;
+  options.encode_threads = encode_threads;
   options.job = job;
   options.configuration = configuration;
   return std::make_shared<Worker>(options, std::move(transport));
@@ -206,8 +207,8 @@ void BindWorker(py::module_* module) {
       .def(py::init(&MakeWorker), py::arg("transport"), py::kw_only(), py::arg("rank"),
            py::arg("workers"), py::arg("servers"), py::arg("slice_bytes"), py::arg("window_bytes"),
            py::arg("timeout"), py::arg("silence"), py::arg("patience"), py::arg("deterministic"),
-           py::arg("priorities"), py::arg("checksum"), py::arg("shared_memory"), py::arg("job"),
-           py::arg("configuration"))
+           py::arg("priorities"), py::arg("checksum"), py::arg("shared_memory"),
+           py::arg("encode_threads"), py::arg("job"), py::arg("configuration"))
       .def("await_servers", &Worker::AwaitServers, WithoutGil())
       .def("join", &Worker::Join, WithoutGil())
       .def("declare", &Declare, WithoutGil())

@@ -10,12 +10,6 @@
 #include "worker/worker_key.h"
 
 namespace kvstore_ext {
-namespace {
-
-// Encoding is to keep up with a fast link, and to leave processors to the computation.
-int Encoders() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 4); }
-
-}  // namespace
 
 Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transport)
     : options_(options),
@@ -28,7 +22,7 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       scheduler_(transport_, options.limits.silence / 2, options.job),
       learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
       awake_(options.limits.silence / 2),
-      tasks_(Encoders()) {
+      tasks_(options.encode_threads) {
   std::shared_ptr<WindowEstimator> estimator;
   if (options_.rank == 0 && options_.window_bytes == 0) {
     estimator =
