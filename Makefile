@@ -60,7 +60,7 @@ demo: $(STAMPS)/demo $(STAMPS)/package
 test: $(STAMPS)/test $(STAMPS)/package packages-test
 	$(strip $(PYTEST) $(PYTEST_FLAGS))
 
-test-all: $(STAMPS)/test $(STAMPS)/docs $(STAMPS)/package packages-test packages-test-all
+test-all: $(STAMPS)/test $(STAMPS)/docs $(STAMPS)/package $(STAMPS)/peers packages-test packages-test-all
 	$(strip $(PYTEST) --all $(PYTEST_FLAGS))
 
 soak: $(STAMPS)/test $(STAMPS)/package

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from typing import Any, Dict, List
 
 from benchmarks.figures import (
@@ -51,14 +52,15 @@ def main() -> None:
             print(f"{name:20} {_what(figure)}")
         return
     names = list(FIGURES) if ALL in arguments.names else arguments.names
+    latest = time.monotonic() + 60 * arguments.minutes
     with in_one_line(FileNotFoundError):
-        failures = [line for name in names for line in make(name, arguments)]
+        failures = [line for name in names for line in make(name, arguments, latest)]
     if failures:
         sys.exit("\n".join(failures))
 
 
-def make(name: str, arguments: argparse.Namespace) -> List[str]:
-    """Makes a figure; returns a line for each run that failed."""
+def make(name: str, arguments: argparse.Namespace, latest: float) -> List[str]:
+    """Makes a figure, by a time of `time.monotonic`; returns a line for each run that failed."""
     directory = QUICK_DIRECTORY if arguments.quick else DIRECTORY
     figure, results = FIGURES[name], directory / f"{name}.jsonl"
     runs, failures = _runs(figure, arguments), []
@@ -69,7 +71,7 @@ def make(name: str, arguments: argparse.Namespace) -> List[str]:
         return []
     directory.mkdir(parents=True, exist_ok=True)
     if runs and not arguments.draw_only:
-        failures = list(measurement.measure(runs, results, 60 * arguments.minutes))
+        failures = list(measurement.measure(runs, results, latest - time.monotonic()))
     shown = figure.shown(arguments.quick) if _reads_files(figure) else runs
     lines = [line for line in measurement.lines_of(shown, results) if "seconds" in line]
     if runs and not lines:
@@ -101,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
                       help=f"{', '.join(FIGURES)}, or {ALL}")
     what.add_argument("--list", action="store_true", help="say what each figure shows")
     parser.add_argument("--minutes", type=float, default=600,
-                        help="no run begins that would end later; default: 600")
+                        help="no run ends later; for all figures together; default: 600")
     parser.add_argument("--dry-run", action="store_true", help="say how long each takes, and end")
     parser.add_argument("--draw-only", action="store_true", help="measure nothing")
     parser.add_argument("--data-dir", help="where CIFAR-10's files lie, for p3-accuracy")

@@ -36,6 +36,11 @@ class GrowthRun:
         return 4 + 0.4 * self.hosts
 
     @property
+    def limit(self) -> float:
+        """Seconds after which it is given up."""
+        return 120 + 10 * self.expected
+
+    @property
     def fields(self) -> Dict[str, Any]:
         """What the line of its result begins with."""
         return {"arm": self.arm, "hosts": self.hosts, "repeat": self.repeat}
@@ -44,7 +49,7 @@ class GrowthRun:
         """Why it cannot run here; empty where it can."""
         return ARMS[self.arm].missing()
 
-    def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
+    def measure(self, interpreters: Interpreters, limit: float) -> Dict[str, Any]:
         """Runs; returns what it measured. Raises JobError.
 
         `startup` is from the first worker's beginning, before which the scheduler and all servers
@@ -55,7 +60,7 @@ class GrowthRun:
         """
         found = processes.run(
             ARMS[self.arm], self.hosts, Link(send=_MEGABITS, receive=_MEGABITS),
-            "benchmarks.growth.worker:work", {}, interpreters, 120 + 10 * self.expected,
+            "benchmarks.growth.worker:work", {}, interpreters, limit,
         )
         opened = max(worker["opened"] for worker in found)
         return {

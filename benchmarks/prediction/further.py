@@ -51,7 +51,7 @@ def runs() -> List[measurement.Run]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction.further")
     parser.add_argument("--minutes", type=float, default=600,
-                        help="no run begins that would end later; default: 600")
+                        help="no run ends later; default: 600")
     parser.add_argument("--dry-run", action="store_true", help="say how long it takes, and end")
     arguments = parser.parse_args()
     wanted = runs()

@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--by-name", action="store_true",
                      help="number keys by sorted names, as gluon.Trainer does, not by layers")
     one.add_argument("--minutes", type=float, default=600,
-                     help="no run begins that would end later; default: 600")
+                     help="no run ends later; default: 600")
     one.add_argument("--dry-run", action="store_true", help="say how long it takes, and end")
     one.add_argument("--quick", action="store_true",
                      help="two arms at one rate, once; the default takes hours")

@@ -41,6 +41,7 @@ _ALONE = 10.0
 _LONG = 1.0
 _STARTING = 6.0  # seconds until the first iteration, the initial weights not counted
 _SLOWER = 1.25  # than the wire: what most arms take
+_BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, about {left_over} left"
 
 
 class ResultsError(Exception):
@@ -65,8 +66,13 @@ class Measurable(Protocol):
     def missing(self) -> str:
         """Why it cannot run here; empty where it can."""
 
-    def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
-        """Runs; returns what its line ends with, `seconds` among it. Raises JobError."""
+    @property
+    def limit(self) -> float:
+        """Seconds after which it is given up."""
+
+    def measure(self, interpreters: Interpreters, limit: float) -> Dict[str, Any]:
+        """Runs for so many seconds at most; returns what its line ends with, `seconds` among it.
+        Raises JobError."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +125,9 @@ class Run:
         """Why it cannot run here; empty where it can."""
         return ARMS[self.arm].missing()
 
-    def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
+    def measure(self, interpreters: Interpreters, limit: float) -> Dict[str, Any]:
         """Runs; returns what it measured. Raises JobError."""
-        return job.run(ARMS[self.arm], self.settings, interpreters, self.limit)
+        return job.run(ARMS[self.arm], self.settings, interpreters, limit)
 
     def __str__(self) -> str:
         return f"{self.arm} at {self.settings.gigabits:g} Gbit/s"
@@ -189,7 +195,7 @@ def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[
     Parameters
     ----------
     seconds : float
-        No run begins that would not end within them.
+        No run begins that would not end within them, and one that takes longer is given up.
 
     Raises
     ------
@@ -203,18 +209,20 @@ def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[
     waiting = left(runs, file)
     latest = time.monotonic() + seconds
     total = sum(run.expected for run in waiting)
-    form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} of about {elapsed_and_left}"
-    with Interpreters() as interpreters, _Bar(total=total, bar_format=form, delay=0.1) as bar:
+    with Interpreters() as interpreters, _Bar(total=total, bar_format=_BAR, delay=0.1) as bar:
         for number, run in enumerate(waiting):
             if time.monotonic() + run.expected > latest:
                 yield f"time is up: {len(waiting) - number} runs are left; run it again to go on"
                 return
             bar.set_description_str(str(run))
-            yield from _one(run, file, interpreters)
+            left_over = latest - time.monotonic()
+            yield from _one(run, file, interpreters, min(run.limit, left_over))
             bar.update(run.expected)
 
 
-def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[str]:
+def _one(
+    run: Measurable, file: Path, interpreters: Interpreters, limit: float
+) -> Iterator[str]:
     missing = run.missing()
     if missing:
         yield missing
@@ -228,7 +236,7 @@ def _one(run: Measurable, file: Path, interpreters: Interpreters) -> Iterator[st
     }
     begun = time.monotonic()
     try:
-        line.update(run.measure(interpreters))
+        line.update(run.measure(interpreters, limit))
     except JobError as error:
         line["failed"] = str(error)
         yield f"{run} failed: {error}"
@@ -264,5 +272,5 @@ class _Bar(tqdm):
         values = super().format_dict
         done, elapsed = values["n"], values["elapsed"]
         pace = elapsed / done if done else 1.0
-        whole = elapsed + pace * (values["total"] - done)
-        return {**values, "elapsed_and_left": self.format_interval(whole)}
+        left_over = self.format_interval(pace * (values["total"] - done))
+        return {**values, "left_over": left_over}

@@ -64,9 +64,9 @@ class Run:
         """Why it cannot run here; empty where it can."""
         return ARMS[self.arm].missing()
 
-    def measure(self, interpreters: Interpreters) -> Dict[str, Any]:
+    def measure(self, interpreters: Interpreters, limit: float) -> Dict[str, Any]:
         """Trains; returns what it came to. Raises JobError."""
-        return job.run(self.arm, self.settings, interpreters, self.limit)
+        return job.run(self.arm, self.settings, interpreters, limit)
 
     def __str__(self) -> str:
         return f"{self.arm}, {self.settings.recipe.task}, seed {self.settings.seed}"

@@ -92,6 +92,20 @@ def test_two_clusters_stand_side_by_side_and_each_has_its_links() -> None:
     assert not made & set(namespaces.names())
 
 
+def test_a_link_receives_as_slowly_as_it_says() -> None:
+    with Cluster(2, [Link(), Link(receive=0.5)]) as cluster:
+        start_sending(cluster)
+        assert [queues(host) for host in cluster.hosts] == [[], []]
+        latest = time.monotonic() + LIMIT
+        while not (bucket := queues(cluster.switch)[0])["overlimits"]:
+            assert time.monotonic() < latest
+            time.sleep(0.05)
+        assert bucket["kind"] == "tbf"
+        assert bucket["options"]["rate"] == 0.5e6 / 8  # bytes
+        assert len(queues(cluster.switch)) == 1
+        assert cluster.counters(cluster.hosts[1])[1] < BYTES  # for which it needs 67 s
+
+
 def test_no_host_has_to_ask_for_another() -> None:
     with Cluster(hosts=3) as cluster:
         for host in (*cluster.hosts, cluster.switch):
@@ -109,10 +123,10 @@ def test_tcp_is_that_of_a_network() -> None:
             assert routes.count("\n") == 1
             assert " congctl cubic" in routes
             settings = [f"/proc/sys/net/ipv4/tcp_{name}"
-                        for name in ("reordering", "slow_start_after_idle")]
+                        for name in ("reordering", "recovery", "slow_start_after_idle")]
             read = [*host.within, "cat", *settings]
             assert subprocess.run(read, capture_output=True, check=True).stdout.split() == [
-                b"300", b"0"]
+                b"300", b"0", b"0"]
 
 
 def test_a_host_is_cut_off_and_brought_back() -> None:

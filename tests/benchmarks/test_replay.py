@@ -1,8 +1,10 @@
 """The replay: that traces are what their networks cost, and that a run sends what it has to."""
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -35,9 +37,8 @@ TOY = Trace("toy", 8, "none", "by hand", [
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" in metafunc.fixturenames:
         everything = metafunc.config.getoption("--all")
-        built = [name for name, arm in ARMS.items() if not arm.missing()]
         # MXNet's own P3 stands still in one of some thirty runs on busy processors.
-        metafunc.parametrize("name", built if everything else ["p3", "dist_sync", "ec_dnn"])
+        metafunc.parametrize("name", ARMS if everything else ["p3", "dist_sync", "ec_dnn"])
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,7 @@ def test_a_line_that_was_not_written_to_its_end_does_not_count(tmp_path: Path) -
 @needs_root
 def test_an_arm_exchanges_what_it_has_to(name: str, toy: str, interpreters: Interpreters) -> None:
     need("tc")
+    assert not ARMS[name].missing(), ARMS[name].missing()
     # So many that what crosses the ends of an iteration is little beside all of it.
     many = replace(settings(toy), iterations=30)
     found = job.run(ARMS[name], many, interpreters, limit=120)
@@ -162,8 +164,10 @@ def test_a_measurement_goes_on_where_it_ended(
     toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began: list[str] = []
+    limits: list[float] = []
 
-    def run(arm: Arm, settings: Settings, *_: Any) -> dict[str, Any]:
+    def run(arm: Arm, settings: Settings, _: Any, limit: float) -> dict[str, Any]:
+        limits.append(limit)
         began.append(f"{arm.store} {settings.gigabits:g}")
         if len(began) == 4:
             raise JobError("it fell over")
@@ -177,9 +181,13 @@ def test_a_measurement_goes_on_where_it_ended(
     assert failures == ["dist_sync at 4 Gbit/s failed: it fell over"]
     assert list(measurement.measure(runs, file, 1000)) == []
     assert list(measurement.measure(runs, file, 1000)) == []
+    [brief] = measurement.plan(settings(toy), [3.0], ["p3"], repeats=1)
+    assert list(measurement.measure([brief], file, brief.limit / 2)) == []
+    assert limits[0] == runs[0].limit
+    assert 0 < limits[-1] <= brief.limit / 2
     in_turn = ["p3 1", "dist_sync 1", "p3 4", "dist_sync 4"]
     assert measurement.lines_of(runs, tmp_path / "another.jsonl") == []
-    assert began == [*in_turn, *in_turn, "dist_sync 4"]
+    assert began == [*in_turn, *in_turn, "dist_sync 4", "p3 3"]
     late = measurement.plan(settings(toy), [2.0], ["p3"], repeats=2)
     assert list(measurement.measure(late, file, 1)) == [
         "time is up: 2 runs are left; run it again to go on"]
@@ -189,6 +197,15 @@ def test_a_measurement_goes_on_where_it_ended(
     table = list(summary.table(measurement.lines_of(runs, file)))
     assert table[0] == "| samples/s | 1 Gbit/s | 4 Gbit/s |"
     assert "| p3 | 19 (6 to 32) |" in table[2]
+
+
+def test_a_progress_bar_says_how_much_time_is_left() -> None:
+    with measurement._Bar(
+        total=100, bar_format=measurement._BAR, file=io.StringIO(), desc="p3"
+    ) as bar:
+        bar.start_t -= 30  # seconds ago
+        bar.n = 25
+        assert re.fullmatch(r"p3:  25%\|.*\| 00:3\d, about 01:3\d left", str(bar))
 
 
 def test_how_busy_processors_were_is_said_where_it_is_known() -> None:

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.figures import ec_dnn_time, p3_accuracy, slim_time, time_to_accuracy
 from benchmarks.replay.processes import Interpreters
 from benchmarks.replay.summary import Spread
-from benchmarks.training import job, summary
+from benchmarks.training import job, summary, tasks
 from benchmarks.training.arms import ARMS, ENSEMBLES, arm_of, recipe_of
 from benchmarks.training.images import Images
 from benchmarks.training.recipe import EnsembleRecipe, Recipe, Settings
@@ -34,7 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.config.getoption("--all"):
             arms = [name for panel in time_to_accuracy.PANELS for name in panel.names]
             arms += ENSEMBLES
-            arms = [name for name in dict.fromkeys(arms) if not ARMS[name].missing()]
+            arms = list(dict.fromkeys(arms))
         metafunc.parametrize("arm", arms)
 
 
@@ -55,6 +55,7 @@ def curve(interpreters: Interpreters) -> list[list[float]]:
 def test_every_arm_trains_the_same(
     arm: str, curve: list[list[float]], interpreters: Interpreters
 ) -> None:
+    assert not ARMS[arm].missing(), ARMS[arm].missing()
     found = job.run(arm, Settings(DIGITS, 2, 100, seed=1), interpreters, limit=120)
     if arm in ENSEMBLES:  # which are tested before they are compressed
         assert_tested_once_a_round(arm, found)
@@ -82,7 +83,18 @@ def assert_tested_once_a_round(arm: str, found: dict[str, Any]) -> None:
 def test_sentences_are_translated_by_all_workers(interpreters: Interpreters) -> None:
     need("tc")
     found = job.run("p3", Settings(TRANSLATION, 2, 0, seed=1), interpreters, limit=300)
+    assert [steps for steps, _, _ in found["curve"]] == [2, 3]
     assert all(0 <= score <= 100 for _, _, score in found["curve"])
+
+
+def test_sentences_of_all_workers_are_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["one is the first of them", "two follows it at once", "three is next, as it has to be",
+            "four comes after all that", "five is the last one of all"]
+    monkeypatch.setattr(tasks, "_text", lambda: {"references": said})
+    of_workers = [said[0::3], said[1::3], said[2::3]]
+    assert tasks.TASKS["translation"].score(of_workers) == pytest.approx(100)
+    of_workers[:2] = of_workers[1::-1]
+    assert tasks.TASKS["translation"].score(of_workers) < 50
 
 
 def test_workers_share_out_the_test(tmp_path: Path) -> None:
