@@ -11,12 +11,15 @@ from .errors import ClusterError
 # socket by. `make figure-growth` counts them.
 _A_PEER = 3
 _OTHERS = 512  # that scripts, their data loaders and libraries may have open beside
+# That strangers' connections may take as well. Not all that a system may allow, which can be a
+# thousand million: some programs that a script starts close as many files as there might be.
+_STRANGERS = 1 << 16
 
 
 def make_room(job: Job) -> None:
-    """Raises this process's own limit as far as the job's connections need it and the system's
-    allows it. 1024, as it mostly is, are enough for the scheduler of 168 hosts, each with a worker
-    and a server (`make figure-growth`).
+    """Raises this process's own limit for the job's connections, and those of strangers. 1024, as
+    it mostly is, are enough for the scheduler of 168 hosts, each with a worker and a server
+    (`make figure-growth`), but not beside strangers.
 
     Parameters
     ----------
@@ -34,21 +37,27 @@ def make_room(job: Job) -> None:
         "scheduler": job.workers + job.servers,
     }[job.role]
     least = len(os.listdir("/proc/self/fd")) + _A_PEER * peers
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < least:
         raise ClusterError(
             f"this {job.role} needs {least} open files for {peers} connections, and may have "
             f"{most}: raise the limit (ulimit -Hn, nofile in /etc/security/limits.conf, or "
             "systemd's LimitNOFILE)"
         )
-    wanted = least + _OTHERS if most == resource.RLIM_INFINITY else min(least + _OTHERS, most)
+    _raise_limit(least + _OTHERS)
+
+
+def make_room_for_strangers() -> None:
+    """Raises this process's own limit where it is not known what else needs it: each connection of
+    a stranger takes a descriptor, and what is left over is the script's."""
+    _raise_limit()
+
+
+def _raise_limit(files: int = 0) -> None:
+    """To so many, and to those of strangers, as far as the system's limit allows it."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(files, _STRANGERS)
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
-def make_all_room() -> None:
-    """Raises this process's own limit to the system's: where strangers may reach its ports, each of
-    their connections takes a descriptor, and what is left over is the script's."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now != most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

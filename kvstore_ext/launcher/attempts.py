@@ -14,6 +14,7 @@ from .failure import JobError, say_failure
 from .hosts import Host
 from .job import Job
 from .options import Options
+from .output import make_log_directory
 
 NAME = "KVSTORE_EXT_ATTEMPT"  # of the variable that counts the starts of a job, from 0
 _SHORTEST_BREAK, _LONGEST_BREAK = 1.0, 60.0  # seconds
@@ -88,7 +89,7 @@ class Attempts:
         if TRACE in environment:  # files below another attempt's would count as that one's
             environment[TRACE] = os.path.join(environment[TRACE], f"attempt-{attempt}")
         logs = os.path.join(options.log_dir, f"attempt-{attempt}") if attempt else options.log_dir
-        os.makedirs(logs, exist_ok=True)
+        make_log_directory(logs)
         first = options.log_dir
         return replace(options, environment=environment, log_dir=logs, first_log_dir=first)
 

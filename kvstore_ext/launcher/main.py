@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import resource
 import shutil
@@ -20,7 +19,7 @@ from .hosts import Host
 from .job import Job, Starter
 from .metrics import MetricsError, serve
 from .options import Options, parse
-from .output import Sink, note, show
+from .output import Sink, make_log_directory, note, show
 from .processes import hosts_of, plan
 from .rsync import CopyingStarter
 from .ssh import SILENCE, ssh_command
@@ -68,13 +67,6 @@ def main(arguments: list[str]) -> int:
             note(str(error))
             return 2
     return asyncio.run(run(options, watching))
-
-
-def make_log_directory(path: str) -> None:
-    """Makes it where it is not there; raises OSError, also for another user's link to one."""
-    os.makedirs(path, exist_ok=True)
-    if os.lstat(path).st_uid != os.geteuid() and os.path.islink(path):
-        raise PermissionError(errno.EPERM, "it is a link that another user has put there", path)
 
 
 def check_program(name: str, python: str = sys.executable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -38,6 +39,13 @@ def show(text: str) -> None:
 
 class LogError(Exception):
     """A log takes nothing more, as on a full disk of the launcher's host."""
+
+
+def make_log_directory(path: str) -> None:
+    """Makes it where it is not there; raises OSError, also for another user's link to one."""
+    os.makedirs(path, exist_ok=True)
+    if os.lstat(path).st_uid != os.geteuid() and os.path.islink(path):
+        raise PermissionError(errno.EPERM, "it is a link that another user has put there", path)
 
 
 class Sink:

@@ -7,7 +7,7 @@ import mxnet as mx
 
 from .. import _core
 from ..config import role_of_process
-from ..descriptors import make_all_room
+from ..descriptors import make_room_for_strangers
 from ..errors import ClusterError
 from ..notes import say
 from .job_key import NAME, JobKey
@@ -38,7 +38,7 @@ def encrypt_process(key: JobKey, role: str) -> None:
             f"{NAME} is set, but this {role} cannot encrypt: {error}; or start the job without a "
             "key (kvstore-launch --no-secure)"
         ) from None
-    make_all_room()
+    make_room_for_strangers()
     say(
         f"this {role} encrypts with the job's key {key.fingerprint} (a fingerprint), "
         f"by AES-256-GCM of {cipher}"

@@ -16,13 +16,20 @@ from .jobs import PULLED, TRAIN, Job
 FEW = 20
 ROOM = """
 import os, resource
+from kvstore_ext import descriptors
 from kvstore_ext.config import Job
-from kvstore_ext.descriptors import make_all_room, make_room
+from kvstore_ext.descriptors import make_room, make_room_for_strangers
 from kvstore_ext.errors import ClusterError
 
 job = Job("scheduler", 300, 200, "", 0, 0, None)
 opened = len(os.listdir("/proc/self/fd"))
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4000))
+make_room_for_strangers()
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
+descriptors._STRANGERS = 1000
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4000))
+make_room_for_strangers()
+print(resource.getrlimit(resource.RLIMIT_NOFILE))
 make_room(job)
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - opened)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 1000))
@@ -30,8 +37,6 @@ try:
     make_room(job)
 except ClusterError as error:
     print(str(error).replace(str(opened + 1500), "OPENED + 1500"))
-print(resource.getrlimit(resource.RLIMIT_NOFILE))
-make_all_room()
 print(resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
@@ -69,7 +74,9 @@ def test_every_process_of_a_store_raises_its_limit(job: Job) -> None:
 
 
 def test_a_limit_of_the_system_that_is_too_low_is_named() -> None:
-    raised, refused, left, all_room = run_python("-c", ROOM).stdout.splitlines()
+    most, of_strangers, raised, refused, left = run_python("-c", ROOM).stdout.splitlines()
+    assert most == "(4000, 4000)"
+    assert of_strangers == "(1000, 4000)"
     assert int(raised) == 3 * 500 + 512
     assert refused == (
         "this scheduler needs OPENED + 1500 open files for 500 connections, and may have 1000: "
@@ -77,4 +84,3 @@ def test_a_limit_of_the_system_that_is_too_low_is_named() -> None:
         "LimitNOFILE)"
     )
     assert left == "(64, 1000)"
-    assert all_room == "(1000, 1000)"

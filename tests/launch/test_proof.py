@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
-from kvstore_ext.launcher import far_ends, main, network, orders, proof
+from kvstore_ext.launcher import far_ends, network, orders, output, proof
 from kvstore_ext.launcher.agent import connect
 from kvstore_ext.launcher.protocol import encode
 
@@ -178,10 +178,10 @@ def test_another_users_link_is_no_log_directory(
 ) -> None:
     link = tmp_path / "logs"
     link.symlink_to(tmp_path)
-    main.make_log_directory(str(link))
+    output.make_log_directory(str(link))
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(PermissionError, match="another user"):
-        main.make_log_directory(str(link))
+        output.make_log_directory(str(link))
 
 
 def test_both_ends_agree_on_the_key_of_orders() -> None:
