@@ -244,5 +244,19 @@ TEST(Declarations, AKeyIsDeclaredOnceAndTheSecondCodecStaysWithoutOne) {
   }
 }
 
+TEST(Operations, AnEarlierOrderDoesNotTakeALaterOnesPlace) {
+  Cluster cluster;
+  cluster.Join({10, 10});
+  const auto tell = [&cluster](const std::vector<uint64_t>& keys, uint64_t number) {
+    const std::string text(reinterpret_cast<const char*>(keys.data()), 8 * keys.size());
+    cluster.ForgeFromServer(0, 1, OrderMessage(text, number));
+  };
+  tell({1, 0}, 2);
+  tell({0, 1}, 1);
+  cluster.ForgeFromServer(0, 1, ControlMessage(MessageType::kMet, "come to barrier 1"));
+  ASSERT_TRUE(cluster.worker(1).AwaitMeeting("come to barrier 1", 20)) << "after both";
+  EXPECT_EQ(cluster.worker(1).order(), std::vector<uint64_t>({1, 0}));
+}
+
 }  // namespace
 }  // namespace kvstore_ext

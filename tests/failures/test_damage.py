@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -85,4 +86,4 @@ def test_a_bit_that_changes_on_its_way(
     for process in job.processes:
         assert "server 0: a push of key " in process.output
         assert ", was damaged on its way: its checksum is not that of its bytes" in process.output
-        assert "; it came from worker 1 on " in process.output
+        assert f"; it came from worker 1 on {socket.gethostname()}" in process.output

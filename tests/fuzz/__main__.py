@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Set
@@ -70,12 +71,15 @@ def _sources(name: str) -> Set[Path]:
         if code.co_filename.startswith(str(Path(package).parent)) and code.co_name != "<module>":
             found.add(code.co_filename)
 
+    # Threads that a target begins as well.
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
         for data in seeds_of(name):
             TARGETS[name](data)
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return {Path(path) for path in found}
 
 
