@@ -30,14 +30,16 @@ def measured(
     Parameters
     ----------
     options : of the launcher.
-    worker : the command of a worker, after the interpreter.
+    worker : the script of a worker, and its arguments.
     python : the interpreter of all processes.
     variables : of all processes, beside those of this one.
     """
+    script, *arguments = worker
     with tempfile.TemporaryDirectory() as logs:
         launch = [python, str(LAUNCH), "--log-dir", logs, *options]
         done = subprocess.run(
-            [*launch, python, *worker],
+            [*launch, python, str(Path(script).resolve()), *arguments],
+            cwd=logs,  # a server would take the package of a checkout, and not its interpreter's
             env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
             capture_output=True,
             text=True,

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
-from launched import STOCK_SERVERS, job_processes, measured
+from launched import STOCK_SERVERS, job_processes, measured, told
 from unshaped import sizes
 
 ARMS = ("p3", "dist_sync")
@@ -113,13 +113,18 @@ def main() -> None:
     parser.add_argument("--optimizer", type=float, metavar="MOMENTUM")
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--repeats", type=int, default=3, help="jobs of each store, in turns")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments.work, arguments)
-    for arm in ARMS:
-        server, worker = job(arm, arguments)
-        print(f"{arm:9} a server {server:.2f} shares, a worker {worker:.2f} gradients")
+    found: Dict[str, List[Tuple[float, float]]] = {arm: [] for arm in ARMS}
+    for _ in range(arguments.repeats):
+        for arm in ARMS:
+            found[arm].append(job(arm, arguments))
+    for arm, grown in found.items():
+        servers, workers = zip(*grown)
+        print(f"{arm:9} a server {told(servers, 'shares')}, a worker {told(workers, 'gradients')}")
     return None
 
 

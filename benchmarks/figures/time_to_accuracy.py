@@ -114,9 +114,9 @@ def _text(panels: Sequence[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]
     yield ""
     yield (f"Real trainings on {HOSTS} hosts, each with a worker and a server, on links of network "
            "namespaces. Made by `python -m benchmarks.figures time-to-accuracy`. Medians of the "
-           "seeds, and their range; every arm has the same network, first weights but for "
-           "`ec_dnn_s`, batches, "
-           "optimizer and learning rates. Tests are not in the time.")
+           "seeds, and their range; every arm has the same network, optimizer and learning "
+           "rates, and all but `ec_dnn_s` the same first weights and batches. Tests are not in the "
+           "time.")
     yield ""
     yield ("All workers share the processors of one machine, so that computing takes longer than "
            "on hosts of their own, and what compression computes is in the time as well. Links are "
