@@ -36,6 +36,7 @@ def measured(
     """
     script, *arguments = worker
     with tempfile.TemporaryDirectory() as logs:
+        python = os.path.abspath(python)  # and not where a link leads, out of its environment
         launch = [python, str(LAUNCH), "--log-dir", logs, *options]
         done = subprocess.run(
             [*launch, python, str(Path(script).resolve()), *arguments],

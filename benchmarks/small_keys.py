@@ -8,8 +8,7 @@ with the optimizer on the servers and without one; with --sparse it is 20 row-sp
 which p3 hands to MXNet's own store. Prints medians of the jobs, with those of each: a step's time,
 also a median, and the processor time of all processes together. Of p3 it has the messages that a
 worker and the servers exchange in a step, both ways. --against names an interpreter that has
-another version of kvstore_ext, whose p3 then takes the place of dist_sync; a checkout in the
-current directory would go before it.
+another version of kvstore_ext, whose p3 then takes the place of dist_sync.
 """
 from __future__ import annotations
 

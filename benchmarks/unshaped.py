@@ -9,8 +9,8 @@ gluon.Trainer; nothing is computed. The stores are p3, MXNet's own dist_sync and
 whose servers take no optimizer. Prints medians of the jobs, with those of each: a step's time, the
 processor time of all processes together, and that time for each gigabyte (10**9 bytes) which a
 worker pushes and pulls. --against names an interpreter that has another version of kvstore_ext,
-whose p3 then takes the place of MXNet's stores; a checkout in the current directory would go before
-it. --arms p3 runs that alone, and --options gives its store options, as KVSTORE_EXT_OPTIONS does.
+whose p3 then takes the place of MXNet's stores. --arms p3 runs that alone, and --options gives its
+store options, as KVSTORE_EXT_OPTIONS does.
 """
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class Options:
         Exchange slices with a server of the worker's own host through memory that both have, and
         not through the network.
     encode_threads
-        Threads of a worker that encode and decode, beside those that compute. 0: as many as there
-        are processors that MXNet leaves, 4 at most (lane/threads_left.py).
+        Threads of a worker that encode, and with slim_dp decode, beside those that compute. 0: as
+        many as there are processors that MXNet leaves, 4 at most (lane/threads_left.py).
     trace_events
         For how many events a process that is traced has room, 48 bytes each.
     """

@@ -153,7 +153,7 @@ def _saved(network: Network, hosts: int, times: Times, row: int) -> Iterator[str
     compute = load(network.trace).compute
     saved = 1 - own / plump
     is_plump, is_slim = row == 0, row >= ROWS.index("Slim-DP")
-    yield "" if is_plump else f"{100 * saved:.0f} %"
+    yield "" if is_plump else f"{100 * saved:.1f} %"
     yield f"{100 * (1 - paper[row] / paper[0]):.0f} %" if 0 < row < len(paper) else ""
     reached = "yes" if saved >= network.goal else "no"
     yield f"{100 * network.goal:.0f} %: {reached}" if is_slim else ""

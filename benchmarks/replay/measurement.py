@@ -238,6 +238,9 @@ def _one(
     try:
         line.update(run.measure(interpreters, limit))
     except JobError as error:
+        if time.monotonic() - begun >= limit < run.limit:
+            yield f"time is up: {run} was given up; run it again to go on"
+            return
         line["failed"] = str(error)
         yield f"{run} failed: {error}"
     line["took"] = round(time.monotonic() - begun, 1)

@@ -33,6 +33,18 @@ def test_it_is_what_mxnet_leaves(
     assert threads_left() == expected
 
 
+def test_without_a_driver_for_a_gpu_mxnet_computes_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> int:
+        raise mx.base.MXNetError("no device that can be used")
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(mx.context, "num_gpus", fail)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert threads_left() == 1
+
+
 def test_a_worker_has_as_many_as_the_option_says() -> None:
     def threads(count: int) -> int:
         store = kvstore_ext.P3Worker(kvstore_ext.Options(encode_threads=count))

@@ -46,7 +46,7 @@ struct WorkerOptions {
   bool priorities = true;     // without: all slices are equals, and no order is learned
   bool checksum = false;      // of all that is sent, servers' answers too
   bool shared_memory = true;  // with a server of this host, for payloads
-  int encode_threads = 2;     // that encode and decode, of methods that do not so at once
+  int encode_threads = 2;     // that encode, and write results that are not written at once
   uint32_t job = 0;           // the number that a launcher has given the job, or 0
   std::string configuration;  // what must be equal on all workers, as text that an error can show
 };
