@@ -199,6 +199,24 @@ def test_a_measurement_goes_on_where_it_ended(
     assert "| p3 | 19 (6 to 32) |" in table[2]
 
 
+def test_a_run_that_the_given_time_ends_has_not_failed(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(arm: Arm, settings: Settings, _: Any, limit: float) -> dict[str, Any]:
+        assert limit <= 0.05
+        time.sleep(0.06)
+        raise JobError("there still run: all")
+
+    monkeypatch.setattr(job, "run", run)
+    monkeypatch.setattr(measurement.Run, "expected", 0.0)
+    runs = measurement.plan(settings(toy), [1.0], ["p3"], repeats=1)
+    file = tmp_path / "results.jsonl"
+    assert list(measurement.measure(runs, file, 0.05)) == [
+        "time is up: p3 at 1 Gbit/s was given up; run it again to go on"
+    ]
+    assert file.read_text() == ""
+
+
 def test_a_progress_bar_says_how_much_time_is_left() -> None:
     with measurement._Bar(
         total=100, bar_format=measurement._BAR, file=io.StringIO(), desc="p3"
