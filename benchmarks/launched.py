@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
 # Of a job of MXNet's own servers: importing mxnet there does all their work.
 STOCK_SERVERS = ("--server-command", f"{sys.executable} -c 'import mxnet'")
@@ -49,6 +49,18 @@ def measured(
     if done.returncode != 0 or len(lines) != 1:
         sys.exit(f"the job failed:\n{done.stdout}{done.stderr}")
     return [float(number) for number in lines[0].partition(f"{word} ")[2].split()]
+
+
+def in_turns(
+    arms: Iterable[str], repeats: int, job: Callable[[str], Sequence[float]]
+) -> dict[str, list[Sequence[float]]]:
+    """What so many jobs of each arm have found; the first of all before the second ones, so that
+    whatever changes on the machine meets all alike."""
+    found: dict[str, list[Sequence[float]]] = {arm: [] for arm in arms}
+    for _ in range(repeats):
+        for arm, jobs in found.items():
+            jobs.append(job(arm))
+    return found
 
 
 def processor_seconds() -> float:

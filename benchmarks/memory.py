@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
-from launched import STOCK_SERVERS, job_processes, measured, told
+from launched import STOCK_SERVERS, in_turns, job_processes, measured, told
 from unshaped import sizes
 
 ARMS = ("p3", "dist_sync")
@@ -118,10 +118,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments.work, arguments)
-    found: Dict[str, List[Tuple[float, float]]] = {arm: [] for arm in ARMS}
-    for _ in range(arguments.repeats):
-        for arm in ARMS:
-            found[arm].append(job(arm, arguments))
+    found = in_turns(ARMS, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, grown in found.items():
         servers, workers = zip(*grown)
         print(f"{arm:9} a server {told(servers, 'shares')}, a worker {told(workers, 'gradients')}")

@@ -13,9 +13,9 @@ import argparse
 import os
 import time
 from statistics import median
-from typing import Dict, List, Tuple
+from typing import Tuple
 
-from launched import measured, processor_seconds
+from launched import in_turns, measured, processor_seconds
 
 ELEMENTS, KEYS = 1_000_000, 4
 ARMS = ("open", "secure")
@@ -69,10 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments.steps)
-    found: Dict[str, List[Tuple[float, float]]] = {arm: [] for arm in ARMS}
-    for _ in range(arguments.repeats):
-        for arm in ARMS:
-            found[arm].append(cost(arm, arguments.steps))
+    found = in_turns(ARMS, arguments.repeats, lambda arm: cost(arm, arguments.steps))
     for arm, jobs in found.items():
         each = " ".join(f"{seconds:.2f}" for seconds, _ in jobs)
         speed = median(speed for _, speed in jobs)

@@ -15,10 +15,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from statistics import median
 from typing import Any, Callable, List, Sequence, Tuple
 
-from launched import STOCK_SERVERS, measured, processor_seconds
+from launched import STOCK_SERVERS, in_turns, measured, processor_seconds
 
 SPARSE_KEYS, SPARSE_SHAPE, ROWS = 20, (1000, 16), 50
 WARM_UP = 10  # steps
@@ -124,10 +125,8 @@ def main() -> None:
     sparse = "sparse" if arguments.sparse else "dense"
     arms = (arguments.against or "dist_sync", "p3")
     for optimizer in ("optimizer",) if arguments.sparse else ("optimizer", "sums"):
-        found: dict[str, List[Sequence[float]]] = {arm: [] for arm in arms}
-        for _ in range(arguments.repeats):
-            for arm in arms:
-                found[arm].append(job(arm, optimizer, sparse, arguments))
+        ask = partial(job, optimizer=optimizer, sparse=sparse, arguments=arguments)
+        found = in_turns(arms, arguments.repeats, ask)
         for arm, jobs in found.items():
             seconds, used, sent = zip(*jobs)
             name = "the other" if arm == arguments.against else arm

@@ -18,7 +18,7 @@ import sys
 import time
 from typing import List, Tuple
 
-from launched import STOCK_SERVERS, measured, told
+from launched import STOCK_SERVERS, in_turns, measured, told
 
 ARMS = ("p3", "dist_sync")
 
@@ -73,10 +73,7 @@ def main() -> None:
         return work(arguments.work)
     for module in ("mxnet", "kvstore_ext"):
         print(f"import {module:11} {told(imports(module, arguments.repeats), 's')}")
-    found: dict[str, List[Tuple[float, float]]] = {arm: [] for arm in ARMS}
-    for _ in range(arguments.repeats):
-        for arm in ARMS:
-            found[arm].append(job(arm, arguments))
+    found = in_turns(ARMS, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, jobs in found.items():
         first, end = zip(*jobs)
         print(f"{arm:18} {told(first, 's')} to the first step, {told(end, 's')} to the end")

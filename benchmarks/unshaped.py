@@ -18,11 +18,12 @@ import argparse
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import List, Tuple
 
-from launched import STOCK_SERVERS, measured, processor_seconds, told
+from launched import STOCK_SERVERS, in_turns, measured, processor_seconds, told
 
 WORKERS, WARM_UP = 2, 3
 ARMS = ("p3", "stock_p3", "dist_sync")
@@ -106,12 +107,8 @@ def main() -> None:
     arms = arguments.arms or (("p3", arguments.against) if arguments.against else ARMS)
     moved = WORKERS * 2 * BYTES * sum(sizes(arguments.network)) / 1e9
     for way in arguments.ways:
-        found: dict[str, List[Tuple[float, float]]] = {
-            arm: [] for arm in arms if (arm, way) != MISSING
-        }
-        for _ in range(arguments.repeats):
-            for arm, jobs in found.items():
-                jobs.append(job(arm, way, arguments))
+        known = [arm for arm in arms if (arm, way) != MISSING]
+        found = in_turns(known, arguments.repeats, partial(job, way=way, arguments=arguments))
         for arm, jobs in found.items():
             seconds, used = zip(*jobs)
             name = "the other" if arm == arguments.against else arm
