@@ -285,7 +285,8 @@ class P3Worker(VerifiedStore):
             came out as 0, from every sixteenth slice of a key; zero_counts: by key, how many did,
             of how many that were looked at; scalers: a key's last one; excluded: dense keys that a
             store with a method leaves uncompressed; non_finite: rounds of keys that did not count;
-            refused: messages, here and at the servers, that no process of the job sends;
+            refused: messages, here, at the servers and at the scheduler, that no process of the
+            job sends;
             strangers: connections that were refused here, in a job with a key; foreign: messages
             that were dropped here before ps-lite read them;
             encode, queue, wire, decode: seconds, added up over slices, which wait and travel at the

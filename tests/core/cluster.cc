@@ -146,6 +146,12 @@ void Cluster::ForgeFromServer(int rank, int worker, Message message) {
   server_nodes_[rank]->Send(message);
 }
 
+void Cluster::ForgeFromScheduler(int worker, const Message& message) {
+  Node scheduler(kScheduler);
+  scheduler.Connect({worker_nodes_[worker].get()});
+  scheduler.Send(message);
+}
+
 uint64_t Cluster::AwaitRefused(uint64_t expected) {
   for (int i = 0; i < 2000 && worker(0).refused() < expected; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -90,6 +90,7 @@ class Cluster {
   // Has a message come from one of them that has not sent it.
   void ForgeFromWorker(int rank, int server, Message message);
   void ForgeFromServer(int rank, int worker, Message message);
+  void ForgeFromScheduler(int worker, const Message& message);
   // How many messages worker 0 and all servers have refused, once it is so many or after a while.
   uint64_t AwaitRefused(uint64_t expected);
 

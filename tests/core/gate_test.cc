@@ -281,6 +281,39 @@ TEST(Gate, ASchedulerForgetsWhatWasLeftOverOfAnotherJob) {
   EXPECT_EQ(end.scheduler.AwaitFailure(0.2), "");
 }
 
+TEST(Gate, ASchedulerTellsHowMuchItHasRefused) {
+  SchedulerEnd end(0, 5, 0);
+  std::promise<uint64_t> told;
+  end.other.Start([&](const Message& answer) { told.set_value(RefusedAt(answer)); });
+  for (const MessageType type : {MessageType::kPush, MessageType::kJoin, MessageType::kCredit}) {
+    Message message = Of(type);
+    message.peer = 0;
+    end.other.Send(message);
+  }
+  std::future<uint64_t> answer = told.get_future();
+  ASSERT_EQ(answer.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(answer.get(), 2U);
+}
+
+TEST(Gate, AWorkerCountsWhatTheSchedulerHasRefused) {
+  Cluster cluster;
+  cluster.Join({kElements});
+  cluster.ForgeFromScheduler(0, SignOfLife(3));
+  cluster.ForgeFromScheduler(0, SignOfLife(2));  // which was earlier
+  cluster.ForgeFromServer(0, 0, SignOfLife(1));  // comes last
+  EXPECT_EQ(cluster.AwaitRefused(4), 4U);
+}
+
+TEST(Gate, WhatOthersSayReachesNoTerminalAsItIs) {
+  testing::internal::CaptureStderr();
+  Gate(Side::kWorker).Refuse("a \x1b[2Jmessage", "it is\r\xff");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("sends: a ?[2Jmessage: it is??;"), std::string::npos) << said;
+  Failure failure;
+  failure.Set("worker 1: \x1b]0;title\x07");
+  EXPECT_EQ(failure.reason(), "worker 1: ?]0;title?");
+}
+
 TEST(Gate, TheFirstThatIsRefusedIsNamed) {
   testing::internal::CaptureStderr();
   Gate gate(Side::kScheduler);

@@ -69,6 +69,45 @@ TEST_F(OneEnd, SendsFewMessagesToWhoIsNotHeardOf) {
   EXPECT_EQ(left, kAll);
 }
 
+TEST_F(OneEnd, SendsFewScalersToWhoIsNotHeardOf) {
+  constexpr size_t kAll = 1500;
+  for (size_t i = 0; i < kAll; ++i) link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
+  const size_t before = wire_->TakeAll().size();
+  EXPECT_GT(before, 100U);
+  EXPECT_LT(before, 1000U) << "or ZeroMQ waits for room";
+  Receive(ControlMessage(MessageType::kCredit));
+  EXPECT_EQ(before + wire_->TakeAll().size(), kAll) << "none is lost";
+}
+
+TEST_F(OneEnd, SendsScalersAtOnceThoughTheWindowIsFull) {
+  link_.SetWindow({100, 100});
+  link_.Send(Push(1, 100));
+  link_.Send(Push(2, 100));
+  link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
+  const std::vector<Message> sent = wire_->TakeAll();
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[1].header.type, MessageType::kScaler);
+  EXPECT_EQ(sent[1].text, "4321");
+  Receive(Credit(100));
+  EXPECT_EQ(TakeKeys(), Keys{2}) << "what has taken no room gives none back";
+}
+
+TEST_F(OneEnd, SendsNoScalerAmongData) {
+  link_.SetWindow({1000, 1000});
+  link_.Send(Push(1, 1000));
+  for (uint64_t key = 2; key < 5; ++key) link_.Send(Push(key, 200));
+  wire_->TakeAll();
+  for (int i = 0; i < 600; ++i) link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
+  wire_->TakeAll();
+  Receive(Credit(1000));  // lets the scalers that waited leave, and then the data
+  const Message scalers = wire_->TakeFirst();
+  EXPECT_EQ(scalers.priority, kControlPriority);
+  for (const Message& inside : OneByOne({scalers})) {
+    EXPECT_EQ(inside.header.type, MessageType::kScaler);
+  }
+  EXPECT_EQ(TakeKeys(), (Keys{2, 3, 4}));
+}
+
 TEST_F(OneEnd, PassesNoChecksumOn) {
   Message order = ControlMessage(MessageType::kOrder);
   order.header.checksum = 5;

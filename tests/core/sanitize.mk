@@ -38,7 +38,7 @@ ROOMS := $(foreach room,$(sort $(dir $(TOGETHER))),build/rooms/$(call room_of,$(
 
 # So are the tests, in groups of files none of whose private names another one uses. Their headers
 # come first: no private name may stand where these are read. Who is in no group is compiled alone.
-group_0 := aggregator_test expected_messages_test slicer_test
+group_0 := aggregator_test expected_messages_test slicer_test printable_test
 group_1 := checksum_test aggregator_encoded_test batch_test idle_test
 group_2 := gate_rounds_test message_cipher_test lane_test limits_test
 group_3 := gate_test order_test link_window_test link_pair_test shared_memory_test

@@ -37,7 +37,8 @@ OPTIONS := -max_len=600 -len_control=0 -timeout=100 -rss_limit_mb=2048 -close_fd
 # of its corpus has come to the rarest ones, and choose among all that by it.
 $(foreach way,run threads,$(THREADED:%=$(way)-%)): OPTIONS += -entropic=0
 # Freed memory that AddressSanitizer keeps, to see who still uses it: that of dozens of runs is enough.
-export ASAN_OPTIONS ?= quarantine_size_mb=8
+# And it need not say who has called whoever allocated it: replaying what was found can.
+export ASAN_OPTIONS ?= quarantine_size_mb=8:malloc_context_size=2
 
 .PHONY: fuzz sanitize replay keep $(foreach way,run replay keep threads,$(ALL:%=$(way)-%))
 fuzz: $(ALL:%=run-%) $(THREADED:%=threads-%)

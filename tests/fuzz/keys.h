@@ -49,6 +49,15 @@ inline bool IsSlim(const KeyKind& kind) {
   return std::string(kind.method).rfind("slim_dp", 0) == 0;
 }
 
+// Elements of one.
+inline size_t SizeOfKey(Input* input) {
+  constexpr size_t kSizes[] = {0, 1, 5, 70, 200};
+  return kSizes[input->Below(sizeof kSizes / sizeof *kSizes)];
+}
+
+// Bytes of credit, more than is ever under way.
+constexpr uint64_t kPlenty = 1000000;
+
 SliceDeclaration Declared(const KeyKind& kind, uint64_t elements);
 
 // What is sent of a slice: by a worker, or as the sum by a server.

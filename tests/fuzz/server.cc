@@ -16,10 +16,7 @@
 namespace kvstore_ext {
 namespace {
 
-constexpr size_t kSizes[] = {0, 1, 5, 70, 200};  // elements of slices
 constexpr size_t kKeys = 4;
-constexpr uint64_t kPlenty = 1000000;  // bytes of credit
-constexpr double kNoTime = 1e-9;       // seconds
 
 class Job {
  public:
@@ -28,7 +25,7 @@ class Job {
     if (choice % 2 == 1) server_.UseOptimizer(0);
     for (uint64_t key = 0; key < kKeys; ++key) {
       kinds_[key] = KindOf(input_->Below(256));
-      elements_[key] = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
+      elements_[key] = SizeOfKey(input_);
     }
     for (int worker = 0; worker < workers_; ++worker) {
       server_.Greet(worker, "host", "");
@@ -65,9 +62,7 @@ class Job {
   ServerOptions Options() {
     ServerOptions options;
     options.workers = workers_;
-    // So that what comes late does so at once, for who is there and for who is not.
-    if (size_ >= 240) options.limits.patience = kNoTime;
-    if (size_ >= 248) options.limits.silence = kNoTime;
+    Shorten(size_, &options.limits);
     slim_ = std::make_shared<SlimServer>(options.limits);
     options.methods["slim_dp"] = slim_;
     return options;

@@ -17,12 +17,9 @@
 namespace kvstore_ext {
 namespace {
 
-constexpr size_t kSizes[] = {0, 1, 5, 70, 200};  // elements
-constexpr size_t kLarge = 8200;                  // so many are encoded by threads
+constexpr size_t kLarge = 8200;  // elements, of which so many are encoded by threads
 constexpr size_t kKeys = 4;
 constexpr int kWorkers = 2;
-constexpr uint64_t kPlenty = 1000000;  // bytes of credit
-constexpr double kNoTime = 1e-9;       // seconds
 
 struct Key {
   KeyKind kind;
@@ -69,16 +66,14 @@ class Job {
     has_large_key_ = choice / 8 % 8 == 7;
     options.slice_bytes = has_large_key_ ? 20000 : 300;
     options.window_bytes = choice / 4 % 2 == 0 ? 0 : 100000;
-    // So that what comes late does so at once, for who is there and for who is not.
-    if (choice >= 240) options.limits.patience = kNoTime;
-    if (choice >= 248) options.limits.silence = kNoTime;
+    Shorten(choice, &options.limits);
     return options;
   }
 
   void Declare(uint64_t id) {
     Key& key = keys_[id];
     key.kind = KindOf(input_->Below(256));
-    size_t elements = kSizes[input_->Below(sizeof kSizes / sizeof *kSizes)];
+    size_t elements = SizeOfKey(input_);
     if (id == 0 && has_large_key_) elements = kLarge;
     key.input = std::make_shared<std::vector<float>>(2 * elements, 0.5F);
     key.output.assign(2 * elements, 0);

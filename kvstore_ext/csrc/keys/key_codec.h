@@ -34,8 +34,8 @@ class KeyLane {
   // Whether rounds go without this worker (keys/idle.h).
   virtual bool is_idle() const = 0;
 
-  // Both send a message about the key, whose number they fill in: SendControl at once and without a
-  // payload, SendData with one, when the link has room.
+  // Both send a message about the key, whose number they fill in: SendControl without a payload, as
+  // Link does, SendData with one, when the link has room.
   virtual void SendControl(int server, Message message) = 0;
   virtual void SendData(int server, Message message) = 0;
 

@@ -79,7 +79,7 @@ class Scheduler {
         return;
       }
       default: {
-        Message answer = ControlMessage(MessageType::kCredit);
+        Message answer = SignOfLife(gate_.refused());
         answer.peer = message.peer;
         try {
           transport_->Send(answer);

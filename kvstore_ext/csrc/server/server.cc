@@ -5,6 +5,7 @@
 
 #include "support/clock.h"
 #include "support/ranks.h"
+#include "transport/arrivals.h"
 
 namespace kvstore_ext {
 
@@ -47,11 +48,8 @@ Server::Server(const ServerOptions& options, std::shared_ptr<Transport> transpor
 Server::~Server() { Stop(); }
 
 void Server::OnArrival(Message message) {
-  if (!gate_.Admits(message)) return TakeRefused(message, links_);
-  if (message.peer == kScheduler) return scheduler_.Receive();
-  Link& link = *links_[message.peer];
-  unreadable_.NoteIfUnfitPart(
-      [&] { link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); }); });
+  TakeIn(std::move(message), &gate_, &unreadable_, &scheduler_, links_,
+         [this](const Message& whole) { ActUpon(whole); });
 }
 
 void Server::ActUpon(const Message& message) {
@@ -245,13 +243,14 @@ void Server::Abort(const std::string& reason) {
     if (!failure_.Set(reason)) return;
   }
   for (auto& link : links_) link->Close();
-  const Message message = ControlMessage(MessageType::kAbort, reason);
+  const std::string told = failure_.reason();
+  const Message message = ControlMessage(MessageType::kAbort, told);
   for (int worker : greeted) Attempt([&] { links_[worker]->SendControl(message); });
   // Before anybody has come, ps-lite may not have a connection to the scheduler either.
   if (!greeted.empty()) Attempt([&] { scheduler_.Send(message); });
   updates_.Close();
   questions_.Close();
-  for (const auto& method : options_.methods) method.second->End(reason);
+  for (const auto& method : options_.methods) method.second->End(told);
 }
 
 std::vector<float> Server::CarriedOver(const SliceName& name) const {

@@ -193,7 +193,6 @@ class Server {
   void CheckPause(const Message& message);
   void CheckInit(const Message& message);
   void CheckPush(const Message& message);
-  void TakeIn(const Message& whole);
   bool HasFirstValueOf(const Message& message) const;
   std::string Unread();
 

@@ -41,11 +41,6 @@ void Server::CheckFits(const Message& message) {
   }
 }
 
-// An encoding can be looked at only once all its parts have come.
-void Server::TakeIn(const Message& whole) {
-  unreadable_.NoteIfUnfit(whole, [&] { ActUpon(whole); });
-}
-
 // From who has sent a message about a slice, which may not be declared yet.
 bool Server::HasFirstValueOf(const Message& message) const {
   const auto key = keys_.find(message.header.key);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "support/clock.h"
+#include "support/printable.h"
 
 namespace kvstore_ext {
 std::unique_ptr<Reduction> SlimServer::MakeReduction(SliceContext context) {
@@ -83,7 +84,7 @@ std::unique_ptr<CoreSelection> SlimServer::AwaitSelection(int32_t store, uint64_
     if (Now() - since >= limit) {
       throw std::runtime_error(why + " within " + Seconds(limits_.patience) + hint);
     }
-    std::fprintf(stderr, "kvstore_ext server waits: %s, for %s%s\n", why.c_str(),
+    std::fprintf(stderr, "kvstore_ext server waits: %s, for %s%s\n", Printable(why).c_str(),
                  Seconds(std::floor(Now() - since)).c_str(), hint.c_str());
   }
   CheckNotEnded();

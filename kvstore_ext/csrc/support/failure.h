@@ -8,9 +8,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/printable.h"
+
 namespace kvstore_ext {
 
-// The first reason wins, since those that follow are its consequences. Thread-safe.
+// The first reason wins, since those that follow are its consequences. It may be another process's,
+// and is kept as people may see it. Thread-safe.
 class Failure {
  public:
   // Returns whether this reason was the first.
@@ -18,7 +21,7 @@ class Failure {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (!reason_.empty()) return false;
-      reason_ = reason;
+      reason_ = Printable(reason);
     }
     changed_.notify_all();
     return true;

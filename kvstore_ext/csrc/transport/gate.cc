@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "support/printable.h"
 #include "transport/checksum.h"
 
 namespace kvstore_ext {
@@ -104,7 +105,7 @@ void Gate::Refuse(const std::string& what, const std::string& why) {
   std::fprintf(stderr,
                "kvstore_ext: refused what no process of this job sends: %s: %s; more of it is only "
                "counted, in stats()\n",
-               what.c_str(), why.c_str());
+               Printable(what).c_str(), Printable(why).c_str());
 }
 
 }  // namespace kvstore_ext

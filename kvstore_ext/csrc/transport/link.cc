@@ -128,9 +128,13 @@ void Link::SendSoon() {
 }
 
 void Link::SendControl(Message message) {
+  message.peer = peer_;
+  if (message.header.type == MessageType::kScaler) {
+    queue_.Push(kControlPriority, 0, std::move(message));
+    return SendWhatFits();
+  }
   const Outlet::Way way(&outlet_);
   if (!way.open()) return;
-  message.peer = peer_;
   Count(&sent_, message.header.type, BytesOf(message));
   Dispatch(&message);
 }
@@ -273,13 +277,17 @@ void Link::Acknowledge() {
 void Link::SendWhatFits() {
   const Outlet::Way way(&outlet_);
   Batch batch;
+  bool of_data = true;
   Message message;
   while (way.open() && unheard_ < kMostUnheard && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
     Count(&sent_, message.header.type, BytesOf(message));
-    if (Records()) recorder_->Record(EventOf(EventKind::kSent, message));
+    const bool is_data = IsBounded(message);
+    if (is_data && Records()) recorder_->Record(EventOf(EventKind::kSent, message));
     const bool small = Batch::IsSmall(message) || Put(&message);
-    if (!small || !batch.HasRoomFor(message)) DispatchAll(&batch);
+    // What overtakes data in the receiver's inbox does not wait there among it.
+    if (!small || is_data != of_data || !batch.HasRoomFor(message)) DispatchAll(&batch);
+    of_data = is_data;
     small ? batch.Add(std::move(message)) : Dispatch(&message);
   }
   if (way.open()) DispatchAll(&batch);
@@ -331,11 +339,6 @@ void Link::OnPong(const Message& pong) {
     recorder_->Record(event);
   }
   if (++first_pings_ < kFirstPings && queue_.Idle()) Ping();
-}
-
-void TakeRefused(const Message& refused, const std::vector<std::unique_ptr<Link>>& links) {
-  const int peer = refused.peer;
-  if (peer >= 0 && peer < static_cast<int>(links.size())) links[peer]->TakeRefused(refused);
 }
 
 bool FollowWindow(const Message& announcement, uint64_t* latest,

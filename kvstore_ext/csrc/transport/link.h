@@ -81,7 +81,8 @@ class Link {
   // 4 GiB or more.
   void Send(Message message);
 
-  // Sends any other message at once.
+  // Sends any other message at once. Scalers, of which there may be thousands too, need no room in
+  // the window, but wait like data for a peer of which nothing is heard.
   void SendControl(Message message);
 
   // To be called with everything that the peer sent and the gate admits, by one thread. Answers
@@ -131,7 +132,7 @@ class Link {
   // Adds what has travelled here.
   void AddTo(Traffic* traffic) const;
 
-  // Drops all data, now and later; control messages still leave.
+  // Drops all data and scalers, now and later; other control messages still leave.
   void Close() { queue_.Close(); }
 
   // From now on nothing leaves at all, but for what other threads have in hand.
@@ -190,9 +191,6 @@ class Link {
   std::atomic<int64_t> ping_{0};     // the time that the one under way carries; 0: there is none
   std::atomic<int> first_pings_{0};  // made, of those that follow each other
 };
-
-// Has the link of who has sent it, if there is one, take what the gate has refused.
-void TakeRefused(const Message& refused, const std::vector<std::unique_ptr<Link>>& links);
 
 // Takes the window that rank 0 announces for all links, unless a later one is known: `latest` is
 // the number of the last. Returns whether it did.

@@ -254,7 +254,7 @@ inline void AnnounceStock(Message* credit, uint64_t bytes, uint32_t number) {
 inline uint64_t StockOf(const Message& credit) { return credit.header.round; }
 inline uint32_t AnnouncementOf(const Message& credit) { return credit.header.slice; }
 
-// That this server is there, and how much its gate has refused so far.
+// That a server or the scheduler is there, and how much its gate has refused so far.
 inline Message SignOfLife(uint64_t refused) {
   Message message = ControlMessage(MessageType::kCredit);
   message.header.key = refused;

@@ -2,7 +2,9 @@
 // failing: once the cluster stands, nothing needs it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "support/clock.h"
@@ -34,11 +36,15 @@ class SchedulerLink {
     transport_->Send(message);
   }
 
-  // To be called with everything that it sent.
-  void Receive() {
+  // To be called with everything that it sent, by one thread.
+  void Receive(const Message& sign_of_life) {
     heard_ = Now();
     unanswered_ = 0;
+    refused_ = std::max<uint64_t>(refused_, RefusedAt(sign_of_life));
   }
+
+  // How many messages its gate has refused, as it has told.
+  uint64_t refused() const { return refused_; }
 
   // For how many seconds it has not been heard of; 0 before the first sign to it, and before the
   // first one after the process was stopped.
@@ -61,6 +67,7 @@ class SchedulerLink {
   std::atomic<double> heard_{0};    // when, by Now()
   std::atomic<double> signed_{0};   // when the last sign was given
   std::atomic<int> unanswered_{0};  // signs
+  std::atomic<uint64_t> refused_{0};
   Outlet outlet_;
 };
 

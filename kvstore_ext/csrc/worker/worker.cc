@@ -7,6 +7,7 @@
 
 #include "support/clock.h"
 #include "support/ranks.h"
+#include "transport/arrivals.h"
 #include "worker/worker_key.h"
 
 namespace kvstore_ext {
@@ -133,11 +134,8 @@ Answer Worker::AwaitAnswer(uint64_t question) {
 }
 
 void Worker::OnArrival(Message message) {
-  if (!gate_.Admits(message)) return TakeRefused(message, links_);
-  if (message.peer == kScheduler) return scheduler_.Receive();
-  Link& link = *links_[message.peer];
-  unreadable_.NoteIfUnfitPart(
-      [&] { link.Receive(std::move(message), [this](const Message& whole) { TakeIn(whole); }); });
+  TakeIn(std::move(message), &gate_, &unreadable_, &scheduler_, links_,
+         [this](const Message& whole) { ActUpon(whole); });
 }
 
 void Worker::OnDamage(const Damaged& damage) {
@@ -259,12 +257,13 @@ void Worker::Leave() {
 void Worker::Abort(const std::string& reason) {
   if (!failure_.Set(reason)) return;
   // The news first: an operation that ends with an error may end the process.
-  const Message message = ControlMessage(MessageType::kAbort, reason);
+  const std::string told = failure_.reason();
+  const Message message = ControlMessage(MessageType::kAbort, told);
   const std::set<int> greeted = Greeted();
   for (int server : greeted) Attempt([&] { links_[server]->SendControl(message); });
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) Attempt([&] { scheduler_.Send(message); });
-  EndOperations(reason);
+  EndOperations(told);
 }
 
 std::set<int> Worker::Greeted() const {
@@ -305,7 +304,7 @@ void Worker::Stop() {
 }
 
 uint64_t Worker::refused() const {
-  uint64_t refused = gate_.refused();
+  uint64_t refused = gate_.refused() + scheduler_.refused();
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& server : refused_at_) refused += server.second;
   return refused;

@@ -170,7 +170,8 @@ class Worker {
   // What a caller's priority counts here.
   int Priority(int callers) const { return options_.priorities ? callers : 0; }
 
-  // How many messages the gates have refused, here and, as far as they have told, at the servers.
+  // How many messages the gates have refused, here and, as far as these have told, at the servers
+  // and the scheduler.
   uint64_t refused() const;
 
   std::string failure() const { return failure_.reason(); }
@@ -254,7 +255,6 @@ class Worker {
   void CheckResult(const Message& message);
   void CheckOfKey(const Message& message);
   static const Slice& SliceAt(const Key& key, const Message& message);
-  void TakeIn(const Message& whole);
   std::string Unread();
 
   uint64_t HandInMemory(int server);  // worker_joins.cc: how it comes to its servers

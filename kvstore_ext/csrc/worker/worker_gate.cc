@@ -91,11 +91,6 @@ void Worker::CheckOfKey(const Message& message) {
   key.codec->CheckMessage(message);
 }
 
-// An encoding can be looked at only once all its parts have come.
-void Worker::TakeIn(const Message& whole) {
-  unreadable_.NoteIfUnfit(whole, [&] { ActUpon(whole); });
-}
-
 // An operation waits for a server that has sent what nobody can read, and nothing since.
 std::string Worker::Unread() {
   return unreadable_.Overdue(options_.limits.silence, [this](const Message& message) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "support/clock.h"
+#include "support/printable.h"
 #include "support/ranks.h"
 #include "worker/worker.h"
 #include "worker/worker_key.h"
@@ -156,7 +157,8 @@ void Worker::OnNotice(const Message& message) {
 }
 
 void Worker::Say(const std::string& notice) {
-  std::fprintf(stderr, "kvstore_ext worker %d waits: %s\n", options_.rank, notice.c_str());
+  std::fprintf(stderr, "kvstore_ext worker %d waits: %s\n", options_.rank,
+               Printable(notice).c_str());
 }
 
 void Worker::StockLeaves(const std::vector<int64_t>& bytes) {
