@@ -1,9 +1,11 @@
 """A process with stores that forks amid its rounds: it goes on, and its child ends by itself."""
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import pytest
+from kvstore_ext.security.job_key import NAME
 
 from tests.support.cluster import Cluster
 from tests.support.processes import run_python
@@ -94,9 +96,14 @@ def train(store_name: str) -> None:
     print("trained on")
 
 
-@pytest.mark.parametrize("store_name", ["p3", "slim_dp"])
-def test_workers_that_fork_train_on(cluster: Cluster, store_name: str) -> None:
-    job = cluster.start(train, store_name, workers=2, servers=1)
+@pytest.mark.parametrize(
+    ("store_name", "key"),
+    [("p3", ""), ("slim_dp", ""), ("p3", secrets.token_hex(32))],
+    ids=["p3", "slim_dp", "encrypted"],
+)
+def test_workers_that_fork_train_on(cluster: Cluster, store_name: str, key: str) -> None:
+    environment = {NAME: key} if key else {}
+    job = cluster.start(train, store_name, workers=2, servers=1, environment=environment)
     for worker in job.workers:
         assert worker.wait(60) == 0, worker.output
         assert "trained on" in worker.output

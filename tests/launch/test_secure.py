@@ -23,6 +23,12 @@ from .keys import assert_one_key, keys
 from .sshd import Sshd
 
 KEY = "0123456789abcdef" * 4
+FAIL_AT_FIRST = """
+import os
+
+if os.environ["KVSTORE_EXT_ATTEMPT"] == "0":
+    raise RuntimeError("as it happens at night")
+"""
 
 
 def by_ssh(sshd: Sshd) -> list[str]:
@@ -81,6 +87,18 @@ def test_a_store_trains_by_ssh(
     assert job.errors[0].endswith(end)
     assert len(fingerprints(job)) == 3 * encrypts
     assert len(set(fingerprints(job))) == encrypts
+
+
+@pytest.mark.usefixtures("quick")
+def test_each_attempt_has_a_key_of_its_own(job: Job) -> None:
+    """And ends like any other, where its processes encrypt."""
+    (job.directory / "train.py").write_text(TRAIN + FAIL_AT_FIRST)
+    attempts = ["--secure", "--restarts", "1", "-n", "1", "-s", "1"]
+    assert job.run(*attempts, sys.executable, "train.py") == 0, job.errors
+    assert job.lines.count(PULLED) == 2
+    found = fingerprints(job)
+    assert len(found) == 6
+    assert len(set(found)) == 2
 
 
 def test_a_host_without_the_cipher_says_what_helps(job: Job, sshd: Sshd) -> None:

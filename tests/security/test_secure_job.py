@@ -250,6 +250,35 @@ def test_a_worker_without_the_key_hears_why(
     assert not any(secret[1:63] in job.report() for secret in (KEY, OTHER_KEY))
 
 
+_SERVE_WITH = f"""
+import os, runpy
+if os.environ["DMLC_ROLE"] == "server":
+    os.environ["{NAME}"] = "{OTHER_KEY}"
+runpy.run_module("kvstore_ext.server", run_name="__main__")
+"""
+
+
+def test_a_server_with_another_key_hears_why(cluster: Cluster) -> None:
+    job = cluster.start(
+        wait_for_a_worker,
+        *("PATH", os.environ["PATH"], "/"),
+        workers=1,
+        servers=1,
+        options=limits(8),
+        environment={NAME: KEY},
+        server=("-c", _SERVE_WITH),
+        fork=False,
+    )
+    await_failure(*job.processes, seconds=60)
+    fingerprint = JobKey(bytes.fromhex(OTHER_KEY)).fingerprint
+    assert re.search(
+        rf"not admitted by the scheduler at 127\.0\.0\.1:\d+: is {NAME} the same everywhere\? "
+        f"Here its fingerprint is {fingerprint}",
+        job.servers[0].output,
+    )
+    assert not any(secret in job.report() for secret in (KEY, OTHER_KEY))
+
+
 def test_a_malformed_key_ends_every_process(cluster: Cluster) -> None:
     how = {"workers": 1, "servers": 1, "environment": {NAME: "open sesame"}}
     job = cluster.start(wait_for_a_worker, "PATH", "", "/", **how)
