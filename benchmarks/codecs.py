@@ -8,12 +8,20 @@ time of a copy divided by the time of the step: 0.5 takes twice as long as a cop
 the time of the step. Times are the shortest processor times of several, taken by turns on one
 thread. The array is float32, normally distributed, and worked on in slices of 4 MiB; scalers and
 selections are of the whole array.
+
+--against names an interpreter that has another version of kvstore_ext: both measure in turns, three
+times each, with the last of the kernels. Prints medians of the ratios, and each.
 """
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
+from statistics import median
 from typing import Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
@@ -21,6 +29,8 @@ from kvstore_ext import _core
 
 Step = Tuple[str, Callable[[], object]]
 SLICE = 2**20  # elements
+NAME = 36  # letters of a step's, in the table
+JOBS = 3  # of each interpreter
 P3_SLICE = 50_000  # those of p3, by default
 
 
@@ -173,6 +183,33 @@ def measure(
     return min(time for time, _ in times) / shortest, shortest
 
 
+def found_by(python: str, arguments: argparse.Namespace) -> Dict[str, float]:
+    """What another process finds, by step, with the last of the kernels."""
+    command = [os.path.abspath(python), str(Path(__file__).resolve()),
+               "--elements", str(arguments.elements), "--repeats", str(arguments.repeats),
+               "--kernels", arguments.kernels[-1], "--codecs", *arguments.codecs]
+    with tempfile.TemporaryDirectory() as directory:  # which has no package of a checkout's
+        table = subprocess.run(command, check=True, cwd=directory, stdout=subprocess.PIPE,
+                               text=True).stdout.splitlines()[2:]
+    return {line[:NAME].strip(): float(line[NAME:]) for line in table}
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Prints what both interpreters have found."""
+    pythons = {"the other": arguments.against, "this one": sys.executable}
+    jobs: Dict[str, List[Dict[str, float]]] = {which: [] for which in pythons}
+    for _ in range(JOBS):
+        for which, python in pythons.items():
+            jobs[which].append(found_by(python, arguments))
+    for step in jobs["this one"][0]:
+        print(f"{step:{NAME}}", end="")
+        for which, found in jobs.items():
+            ratios = [job[step] for job in found]
+            each = " ".join(f"{ratio:.3f}" for ratio in ratios)
+            print(f" {which} {median(ratios):.3f} ({each})", end="")
+        print()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--elements", type=int, default=64 * 2**20)
@@ -180,7 +217,13 @@ def main() -> int:
     parser.add_argument("--seconds", action="store_true", help="that a step takes, not its ratio")
     parser.add_argument("--kernels", nargs="*", default=_core.kernels(), help="default: all")
     parser.add_argument("--codecs", nargs="*", default=list(CODECS), help="default: all")
+    parser.add_argument("--against", metavar="PYTHON", help="compare with its kvstore_ext")
     arguments = parser.parse_args()
+    if arguments.against and arguments.seconds:
+        parser.error("--against compares ratios, not --seconds")
+    if arguments.against:
+        compare(arguments)
+        return 0
     array = np.random.default_rng(0).standard_normal(arguments.elements, dtype=np.float32)
     other = np.zeros_like(array)
     draws = _core.Draws(0, 0, 0, 1)
@@ -190,14 +233,14 @@ def main() -> int:
 
     rate = array.nbytes / min(seconds(copy) for _ in range(arguments.repeats)) / 1e9
     print(f"{arguments.elements} elements; a copy runs at {rate:.1f} GB/s")
-    print(f"{'':36}", *(f"{name:>8}" for name in arguments.kernels))
+    print(f"{'':{NAME}}", *(f"{name:>8}" for name in arguments.kernels))
     for codec in arguments.codecs:
         for name, step in CODECS[codec](array, draws):
-            print(f"{codec + ', ' + name:36}", end="")
+            print(f"{codec + ', ' + name:{NAME}}", end="")
             for kernels in arguments.kernels:
                 _core.use_kernels(kernels)
                 ratio, shortest = measure(step, copy, arguments.repeats)
-                shown = f"{shortest:8.3f}" if arguments.seconds else f"{ratio:8.2f}"
+                shown = f"{shortest:8.3f}" if arguments.seconds else f"{ratio:8.3f}"
                 print(f" {shown}", end="", flush=True)
             print()
     return 0

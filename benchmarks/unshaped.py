@@ -4,13 +4,13 @@
     python benchmarks/unshaped.py --network vgg19 --repeats 3
 
 Two workers and two servers of this machine push and pull all gradients of a network, with an
-optimizer (SGD) on the servers and without one, where sums take the gradients' place as with
-gluon.Trainer; nothing is computed. The stores are p3, MXNet's own dist_sync and MXNet's own P3,
-whose servers take no optimizer. Prints medians of the jobs, with those of each: a step's time, the
-processor time of all processes together, and that time for each gigabyte (10**9 bytes) which a
-worker pushes and pulls. --against names an interpreter that has another version of kvstore_ext,
-whose p3 then takes the place of MXNet's stores. --arms p3 runs that alone, and --options gives its
-store options, as KVSTORE_EXT_OPTIONS does.
+optimizer on the servers (SGD, or another by --optimizer) and without one, where sums take the
+gradients' place as with gluon.Trainer; nothing is computed. The stores are p3, MXNet's own
+dist_sync and MXNet's own P3, whose servers take no optimizer. Prints medians of the jobs, with
+those of each: a step's time, the processor time of all processes together, and that time for each
+gigabyte (10**9 bytes) which a worker pushes and pulls. --against names an interpreter that has
+another version of kvstore_ext, whose p3 then takes the place of MXNet's stores. --arms p3 runs that
+alone, and --options gives its store options, as KVSTORE_EXT_OPTIONS does.
 """
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from launched import STOCK_SERVERS, in_turns, measured, processor_seconds, told
 WORKERS, WARM_UP = 2, 3
 ARMS = ("p3", "stock_p3", "dist_sync")
 WAYS = ("sums", "optimizer")
+OPTIMIZERS = {"sgd": ("sgd", {}), "momentum": ("sgd", {"momentum": 0.9}), "adam": ("adam", {})}
 # "Update on P3StoreDist is not supported", says MXNet in a server's log, and goes on without.
 MISSING = ("stock_p3", "optimizer")
 NETWORKS = Path(__file__).resolve().parents[1] / "kvstore_ext" / "predict" / "networks"
@@ -50,7 +51,8 @@ def work(store_name: str, way: str, arguments: argparse.Namespace) -> None:
 
     store = mx.kv.create(store_name)
     if way == "optimizer":
-        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.01))
+        name, settings = OPTIMIZERS[arguments.optimizer]
+        store.set_optimizer(mx.optimizer.create(name, learning_rate=0.01, **settings))
     keys = sizes(arguments.network)
     gradients = [mx.nd.ones((elements,)) for elements in keys]
     weights = [mx.nd.zeros((elements,)) for elements in keys]
@@ -80,7 +82,8 @@ def job(arm: str, way: str, arguments: argparse.Namespace) -> Tuple[float, float
     """Runs one; returns a step's seconds and its processor seconds."""
     ours = arm in ("p3", arguments.against)
     worker = [__file__, "--work", "p3" if ours else "dist_sync", way,
-              "--steps", str(arguments.steps), "--network", arguments.network]
+              "--steps", str(arguments.steps), "--network", arguments.network,
+              "--optimizer", arguments.optimizer]
     server = () if ours else STOCK_SERVERS
     variables = STOCK_P3 if arm == "stock_p3" else {}
     if arm == "p3" and arguments.options:
@@ -98,6 +101,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=6, help="of each job; default: 6")
     parser.add_argument("--arms", nargs="+", choices=ARMS, help="default: all")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="default: sgd")
     parser.add_argument("--options", help="of p3, as JSON")
     parser.add_argument("--against", metavar="PYTHON", help="in the place of MXNet's stores")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)

@@ -22,6 +22,7 @@ extent.py        how often and how long runs are, and what of them --quick has
 curves.py        throughputs as lines with bands
 score_curves.py  scores of trainings as lines with bands
 gains.py         gains over the baseline, what the bound allows, where a peer is ahead
+wire_time.py     where the time of iterations goes: on the wire, waiting, unused
 captions.py      what stands below tables
 style.py         how all pictures look
 document.py      where docs/figures.md shows them

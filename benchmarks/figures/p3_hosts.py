@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
-from benchmarks.figures import captions, curves, style
+from benchmarks.figures import captions, curves, style, wire_time
 from benchmarks.figures.captions import Lines
 from benchmarks.figures.extent import FULL, QUICK
 from benchmarks.figures.gains import behind, behind_table, gains, per_cent
@@ -90,6 +90,9 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
     behinds = [row for panel, own in panels
                for row in behind(panel.title, summary.throughputs(own, "hosts"), "hosts")]
     yield from behind_table(behinds)
+    yield ""
+    titles = {panel.trace: panel.title for panel, _ in panels}
+    yield from wire_time.table(titles, [line for _, own in panels for line in own])
     for panel, own in panels:
         if own:
             repeats = captions.repeats(own, ["hosts"])
