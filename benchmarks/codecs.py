@@ -26,6 +26,7 @@ from typing import Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 from kvstore_ext import _core
+from launched import in_turns
 
 Step = Tuple[str, Callable[[], object]]
 SLICE = 2**20  # elements
@@ -197,10 +198,7 @@ def found_by(python: str, arguments: argparse.Namespace) -> Dict[str, float]:
 def compare(arguments: argparse.Namespace) -> None:
     """Prints what both interpreters have found."""
     pythons = {"the other": arguments.against, "this one": sys.executable}
-    jobs: Dict[str, List[Dict[str, float]]] = {which: [] for which in pythons}
-    for _ in range(JOBS):
-        for which, python in pythons.items():
-            jobs[which].append(found_by(python, arguments))
+    jobs = in_turns(pythons, JOBS, lambda which: found_by(pythons[which], arguments))
     for step in jobs["this one"][0]:
         print(f"{step:{NAME}}", end="")
         for which, found in jobs.items():
@@ -240,8 +238,7 @@ def main() -> int:
             for kernels in arguments.kernels:
                 _core.use_kernels(kernels)
                 ratio, shortest = measure(step, copy, arguments.repeats)
-                shown = f"{shortest:8.3f}" if arguments.seconds else f"{ratio:8.3f}"
-                print(f" {shown}", end="", flush=True)
+                print(f" {shortest if arguments.seconds else ratio:8.3f}", end="", flush=True)
             print()
     return 0
 

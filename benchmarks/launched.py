@@ -9,10 +9,11 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
 
 # Of a job of MXNet's own servers: importing mxnet there does all their work.
 STOCK_SERVERS = ("--server-command", f"{sys.executable} -c 'import mxnet'")
+Found = TypeVar("Found")  # by a job
 LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
 
 
@@ -52,11 +53,11 @@ def measured(
 
 
 def in_turns(
-    arms: Iterable[str], repeats: int, job: Callable[[str], Sequence[float]]
-) -> dict[str, list[Sequence[float]]]:
+    arms: Iterable[str], repeats: int, job: Callable[[str], Found]
+) -> dict[str, list[Found]]:
     """What so many jobs of each arm have found; the first of all before the second ones, so that
     whatever changes on the machine meets all alike."""
-    found: dict[str, list[Sequence[float]]] = {arm: [] for arm in arms}
+    found: dict[str, list[Found]] = {arm: [] for arm in arms}
     for _ in range(repeats):
         for arm, jobs in found.items():
             jobs.append(job(arm))

@@ -94,8 +94,7 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
                for row in behind(panel.title, summary.throughputs(own), "Gbit/s")]
     yield from behind_table(behinds)
     yield ""
-    titles = {panel.trace: panel.title for panel, _ in panels}
-    yield from wire_time.table(titles, [line for _, own in panels for line in own])
+    yield from wire_time.table(panels)
     for panel, own in panels:
         if own:
             yield from ["", f"## {panel.title}", "", *summary.table(own), "", *_how(panel, own)]

@@ -91,8 +91,7 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
                for row in behind(panel.title, summary.throughputs(own, "hosts"), "hosts")]
     yield from behind_table(behinds)
     yield ""
-    titles = {panel.trace: panel.title for panel, _ in panels}
-    yield from wire_time.table(titles, [line for _, own in panels for line in own])
+    yield from wire_time.table(panels)
     for panel, own in panels:
         if own:
             repeats = captions.repeats(own, ["hosts"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
 
 from benchmarks.figures.captions import Lines
 from benchmarks.replay.bound import least_seconds, wire_seconds
@@ -54,24 +54,24 @@ class WireTime:
         return cls(seconds, gradients, least - gradients, sent - gradients)
 
 
-def table(titles: Dict[str, str], lines: Lines) -> Iterator[str]:
-    """A row for each point of `p3` at which communication shows; `titles` are the networks', by
-    trace."""
+def table(panels: Sequence[Tuple[Any, Lines]]) -> Iterator[str]:
+    """A row for each point of `p3` at which communication shows; a panel has a network's title, and
+    stands with its lines."""
     yield ("Where the time of `p3`'s iterations goes, wherever the bound is more than 1 % above "
            "computing alone:")
     yield ""
     yield ("| network | Gbit/s | ms an iteration | gradients on the wire | nothing to send | "
            "all else that is sent | link not used |")
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for trace, title in titles.items():
-        points: Dict[Any, List[Dict[str, Any]]] = {}
-        for line in lines:
-            if line["trace"] == trace and line["arm"] == "p3" and "seconds" in line:
+    for panel, own in panels:
+        points: Dict[Any, Lines] = {}
+        for line in own:
+            if line["arm"] == "p3" and "seconds" in line:
                 points.setdefault((line["hosts"], line["gigabits"]), []).append(line)
         for (hosts, gigabits), runs in sorted(points.items()):
             found = WireTime.of(runs)
             if found is not None:
-                yield (f"| {title}, {hosts} hosts | {gigabits:g} | {1000 * found.all:.1f} | "
+                yield (f"| {panel.title}, {hosts} hosts | {gigabits:g} | {1000 * found.all:.1f} | "
                        f"{_share(found.gradients, found)} | {_share(found.nothing, found)} | "
                        f"{_share(found.more, found)} | {_share(found.unused, found)} |")
 

@@ -1,6 +1,7 @@
 """Where an iteration's time goes: on the wire, waiting for computing, and unused."""
 from __future__ import annotations
 
+from argparse import Namespace
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_table_has_the_points_of_p3() -> None:
              for arm in ("p3", "stock_p3")]
     lines.append({**line(1.0, 0.0, 0.0), "failed": "it stood still"})
     del lines[-1]["seconds"]
-    *_, one, two = table({"resnet50": "ResNet-50"}, lines)
+    *_, one, two = table([(Namespace(title="ResNet-50"), lines)])
     assert one.startswith("| ResNet-50, 4 hosts | 1 | 2000.0 | 64.2 % |")
     assert two.startswith("| ResNet-50, 4 hosts | 2 | 1000.0 | 64.2 % |")
     for row in (one, two):

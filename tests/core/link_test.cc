@@ -79,19 +79,6 @@ TEST_F(OneEnd, SendsFewScalersToWhoIsNotHeardOf) {
   EXPECT_EQ(before + wire_->TakeAll().size(), kAll) << "none is lost";
 }
 
-TEST_F(OneEnd, SendsScalersAtOnceThoughTheWindowIsFull) {
-  link_.SetWindow({100, 100});
-  link_.Send(Push(1, 100));
-  link_.Send(Push(2, 100));
-  link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
-  const std::vector<Message> sent = wire_->TakeAll();
-  ASSERT_EQ(sent.size(), 2U);
-  EXPECT_EQ(sent[1].header.type, MessageType::kScaler);
-  EXPECT_EQ(sent[1].text, "4321");
-  Receive(Credit(100));
-  EXPECT_EQ(TakeKeys(), Keys{2}) << "what has taken no room gives none back";
-}
-
 TEST_F(OneEnd, SendsNoScalerAmongData) {
   link_.SetWindow({1000, 1000});
   link_.Send(Push(1, 1000));
@@ -142,10 +129,15 @@ TEST_F(OneEnd, SendsControlMessagesAtOnceThoughTheWindowIsFull) {
   link_.Send(Push(1, 100));
   link_.Send(Push(2, 100));
   link_.SendControl(ControlMessage(MessageType::kAbort, "reason"));
+  link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
   const std::vector<Message> sent = wire_->TakeAll();
-  ASSERT_EQ(sent.size(), 2U);
+  ASSERT_EQ(sent.size(), 3U);
   EXPECT_EQ(sent[1].header.type, MessageType::kAbort);
   EXPECT_EQ(sent[1].text, "reason");
+  EXPECT_EQ(sent[2].header.type, MessageType::kScaler);
+  EXPECT_EQ(sent[2].text, "4321");
+  Receive(Credit(100));
+  EXPECT_EQ(TakeKeys(), Keys{2}) << "what has taken no room gives none back";
 }
 
 TEST_F(OneEnd, SendsTheMoreUrgentBetweenTheParts) {
