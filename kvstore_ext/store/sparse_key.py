@@ -42,7 +42,6 @@ class SparseKey(KeyPolicy):
         self._pushes = pushes
         self.number = number
         self._value_stype = value.stype
-        self._rounds = 0  # pushed
         self._rows = mx.nd.arange(value.shape[0], dtype="int64")
         self._pulled: Any = None  # all rows, for dense arrays; nothing until `begin`
         most = max(self._bytes(self.shape[0]))
@@ -108,24 +107,28 @@ class SparseKey(KeyPolicy):
 
     def push(self, values: Values, priority: int) -> None:
         """Sends row-sparse gradients, summed over devices."""
-        pushed = self._begin_round()
-        self._lane.worker.push_after(values[0].handle.value, self.number, pushed)
+        self._send_settings()
+        self._lane.worker.push_after(values[0].handle.value, self.number, self._pushed)
         KVStore.push(self._lane.stock, self.number, values, priority)
 
     def push_nothing(self) -> None:
         """Takes part in a round of the others, for MXNet's servers count pushes."""
-        self._lane.worker.meet_sparse(self.number, self._begin_round())
+        self._send_settings()
+        self._lane.worker.meet_sparse(self.number, self._pushed)
         nothing = mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype)
         KVStore.push(self._lane.stock, self.number, nothing)
 
-    def _begin_round(self) -> str:
-        """Sends settings, if there are new ones; returns what the worker does then, in words."""
+    def _send_settings(self) -> None:
+        """Of the optimizer, if there are new ones."""
         settings = self._pushes.sparse_settings(self.name)
         if settings:
             self._lane.wait_for_all()  # what was pushed before is to be updated as before
             self._lane.sparse_settings(self.number, settings)
-        self._rounds += 1
-        return f"pushed key {self.name!r}, round {self._rounds}"
+
+    @property
+    def _pushed(self) -> str:
+        """What the worker does in a round, in words."""
+        return f"pushed key {self.name!r}"
 
     def pull(self, outs: Values, priority: int) -> None:
         """Writes the value into dense arrays; row-sparse ones are left alone, as MXNet does."""

@@ -28,10 +28,21 @@ TEST(Meetings, OfTwoStoresKeysOfOneNameAreTwo) {
   cluster.Join({});
   for (int worker : {0, 1, 2}) {
     for (uint64_t number : {1, 100000}) {
-      cluster.worker(worker).MeetSparse(number, "pushed key 'rows', round 1");
+      cluster.worker(worker).MeetSparse(number, "pushed key 'rows'");
     }
   }
   EXPECT_EQ(cluster.server(0).AwaitFailure(2), "");
+}
+
+TEST(Meetings, OfSparseKeysAreNamedByTheirRound) {
+  ClusterOptions options;
+  options.limits.patience = 0.5;
+  Cluster cluster(options);
+  cluster.Join({});
+  for (int worker : {0, 1, 2, 0, 2}) cluster.worker(worker).MeetSparse(1, "pushed key 'rows'");
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20).find(
+                "server 0: worker 1 has not pushed key 'rows', round 2, which workers 0 and 2 did"),
+            0u);
 }
 
 TEST(Meetings, LetNobodyGoOnBeforeAllHaveCome) {

@@ -137,7 +137,9 @@ class Worker {
   // on ends the job with the key's next round, which would be one behind the other workers'.
   void Miss(uint64_t key);
 
-  // As Meet, of the next round of the sparse key with this number in MXNet's own store.
+  // As Meet, of the next round of the sparse key with this number in MXNet's own store; `what` the
+  // worker does in it. The words get the round's number here, since the engine starts what a script
+  // has pushed at once in any order.
   void MeetSparse(uint64_t number, const std::string& what);
 
   // Waits for all operations, then has rounds of all keys go without this worker: store.join. With

@@ -11,7 +11,8 @@ void Worker::MeetSparse(uint64_t number, const std::string& what) {
     std::lock_guard<std::mutex> lock(mutex_);
     round = ++sparse_[number];
   }
-  links_.front()->SendControl(MeetInRound(what, number, round));
+  const std::string in_round = what + ", round " + std::to_string(round);
+  links_.front()->SendControl(MeetInRound(in_round, number, round));
 }
 
 void Worker::BeginIdle(bool mean) {
