@@ -100,6 +100,36 @@ TEST(Uneven, AnEvenEpochMissesNothing) {
   });
 }
 
+TEST(Uneven, AGradientThatCouldNotBeComputedIsMissedNoMoreOnceAllGoOn) {
+  Cluster cluster;
+  cluster.Join({10});
+  cluster.OnEveryWorker([](int rank, Worker* worker) {
+    const std::vector<float> input(10);
+    std::vector<float> output(10);
+    EXPECT_EQ(Exchange(worker, 0, input, &output), "");
+    if (rank == 1) {
+      worker->Miss(0);
+    } else {
+      EXPECT_EQ(Exchange(worker, 0, input, &output), "");
+    }
+    Rest(worker);
+    EXPECT_EQ(Exchange(worker, 0, input, &output), "");
+  });
+}
+
+TEST(Uneven, WhoJoinsAgainIsStillAskedForWhatItHasMissed) {
+  Cluster cluster({2, 1, 150000, 20});
+  cluster.Join({10});
+  cluster.worker(1).BeginIdle(false);
+  cluster.worker(0).MeetSparse(7, "pushed key 'rows'");
+  std::optional<uint64_t> demanded;
+  for (int tries = 0; tries < 100 && !demanded; ++tries) {
+    cluster.worker(1).BeginIdle(false);
+    demanded = cluster.worker(1).AwaitDemand(0.1);
+  }
+  EXPECT_EQ(demanded, std::optional<uint64_t>(7));
+}
+
 // What the job fails with when worker 1 does something while worker 0 is idle.
 std::string FailureOf(const std::function<void(Worker*)>& something) {
   Cluster cluster({2, 1, 150000, 20});

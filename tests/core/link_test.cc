@@ -79,6 +79,19 @@ TEST_F(OneEnd, SendsFewScalersToWhoIsNotHeardOf) {
   EXPECT_EQ(before + wire_->TakeAll().size(), kAll) << "none is lost";
 }
 
+TEST_F(OneEnd, GivesFewSignsToWhoIsNotHeardOf) {
+  const auto give = [&](int signs) {
+    for (int i = 0; i < signs; ++i) link_.SendSign(ControlMessage(MessageType::kCredit));
+    return wire_->TakeAll().size();
+  };
+  EXPECT_EQ(give(200), 200U);
+  EXPECT_GE(give(2000), 300U) << "who is late still hears that this one lives";
+  EXPECT_LT(give(10000), 500U) << "or ZeroMQ waits for room";
+  EXPECT_EQ(give(10), 0U);
+  Receive(ControlMessage(MessageType::kCredit));
+  EXPECT_EQ(give(10), 10U) << "who has been stopped for long goes on";
+}
+
 TEST_F(OneEnd, SendsNoScalerAmongData) {
   link_.SetWindow({1000, 1000});
   link_.Send(Push(1, 1000));

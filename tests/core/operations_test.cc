@@ -49,11 +49,12 @@ void Declare(Worker* worker, uint64_t key, uint64_t elements, std::shared_ptr<Ke
 TEST(Operations, AKeyThatHasMissedARoundEndsTheJobWithItsNextOne) {
   Cluster cluster;
   cluster.Join({10, 10});
-  cluster.worker(1).Miss(0);
   const std::vector<float> input(10, 1.0F);
   const auto push = [&](int rank, uint64_t key) {
     return Operate(&cluster.worker(rank), key, Operation::Kind::kPush, input.data(), nullptr);
   };
+  cluster.OnEveryWorker([&](int rank, Worker*) { EXPECT_EQ(push(rank, 0), ""); });
+  cluster.worker(1).Miss(0);
   const std::string reason =
       "worker 1: key 0 cannot be sent: its gradient of the round before could not be computed";
   EXPECT_EQ(push(1, 0), reason);
@@ -65,10 +66,32 @@ TEST(Operations, TheOnlyWorkerIsBehindNobody) {
   options.workers = 1;
   Cluster cluster(options);
   cluster.Join({10});
-  cluster.worker(0).Miss(0);
   std::vector<float> values(10, 1.0F);
-  EXPECT_EQ(Operate(&cluster.worker(0), 0, Operation::Kind::kPush, values.data(), values.data()),
-            "");
+  const auto push = [&] {
+    return Operate(&cluster.worker(0), 0, Operation::Kind::kPush, values.data(), values.data());
+  };
+  EXPECT_EQ(push(), "");
+  cluster.worker(0).Miss(0);
+  EXPECT_EQ(push(), "");
+}
+
+TEST(Operations, AGradientTakesNoFirstValuesPlace) {
+  ClusterOptions options;
+  options.workers = 1;
+  Cluster cluster(options);
+  cluster.Join({10});
+  cluster.worker(0).Miss(0);
+  const std::vector<float> gradient(10, 1.0F);
+  EXPECT_EQ(Operate(&cluster.worker(0), 0, Operation::Kind::kPush, gradient.data(), nullptr),
+            "worker 0: key 0 cannot be sent: its first value could not be computed");
+}
+
+TEST(Operations, NothingIsPulledBeforeAFirstValue) {
+  Cluster cluster;
+  cluster.Join({10});
+  std::vector<float> output(10);
+  EXPECT_EQ(Operate(&cluster.worker(1), 0, Operation::Kind::kPull, output.data(), output.data()),
+            "worker 1: key 0 cannot be sent: it has no first value");
 }
 
 class Kept : public testing::TestWithParam<const char*> {};

@@ -91,7 +91,11 @@ std::string SlimAnswer(const Sent& sent, Input* input) {
 void ToldCores::Hear(const Message& told, size_t elements) {
   const bool has_core = told.header.type == MessageType::kMethod && told.payload.size > 0;
   if (!has_core) return;
-  cores_.insert_or_assign(told.header.round, SubsetOf(elements, told.payload));
+  try {
+    cores_.insert_or_assign(told.header.round, SubsetOf(elements, told.payload));
+  } catch (const Unfit&) {
+    // Of another key, which the input has given this one's number.
+  }
 }
 
 const Subset* ToldCores::Of(const KeyKind& kind, uint64_t round) const {

@@ -6,6 +6,7 @@
 
 #include "codecs/bracket.h"
 #include "codecs/dgc_encoder.h"
+#include "support/float16.h"
 #include "support/wire.h"
 
 namespace kvstore_ext {
@@ -121,7 +122,10 @@ void Dgc::AddTo(float* sum, size_t elements, const Buffer& bytes) const {
       if (element < least || element >= length) {
         RefuseBytes(kName, "index " + std::to_string(begin + element) + ", out of order or range,");
       }
-      sum[begin + element] += Load<float>(number);
+      const auto value = Load<float>(number);
+      if (MagnitudeBits(value) >= kNotFinite)
+        RefuseBytes(kName, "a number of " + std::to_string(value));
+      sum[begin + element] += value;
       least = element + 1;
       index += sizeof(uint16_t);
       number += sizeof(float);

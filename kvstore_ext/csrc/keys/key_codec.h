@@ -29,7 +29,6 @@ class KeyLane {
   virtual const SliceDeclaration& declaration() const = 0;
   virtual const std::vector<Slice>& slices() const = 0;
   virtual int rank() const = 0;
-  virtual int workers() const = 0;
 
   // Whether rounds go without this worker (keys/idle.h).
   virtual bool is_idle() const = 0;

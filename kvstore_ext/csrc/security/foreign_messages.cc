@@ -115,10 +115,11 @@ class Inbox {
   }
 
   void Tell(unsigned long long count, const char* why) {
-    std::fprintf(stderr,
-                 "kvstore_ext: dropped %llu message%s that no process of this job sends; the last "
-                 "called itself '%s': %s; more are counted, and told in a minute\n",
-                 count, count == 1 ? "" : "s", Printable(TextOf(&frames_[0])).c_str(), why);
+    std::fprintf(
+        stderr,
+        "kvstore_ext: dropped %llu message%s that no process of this job sends; the last "
+        "called itself '%s': %s; more are counted, and told with one that comes after a minute\n",
+        count, count == 1 ? "" : "s", Printable(TextOf(&frames_[0])).c_str(), why);
   }
 
   ExpectedMessages expected_ = ExpectedMessages::FromEnvironment(&HasCustomer);

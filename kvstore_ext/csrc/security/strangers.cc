@@ -23,7 +23,7 @@ Tally strangers;  // counted by ZeroMQ's own thread, of which a process has one
 void Tell(unsigned long long count) {
   std::fprintf(stderr,
                "kvstore_ext: refused %llu connection%s from or to a process that does not know the "
-               "job's key; more are counted, and told in a minute\n",
+               "job's key; more are counted, and told with one that comes after a minute\n",
                count, count == 1 ? "" : "s");
 }
 

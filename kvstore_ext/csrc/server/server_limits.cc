@@ -158,8 +158,7 @@ void Server::TellWaiting(const Wait& wait, const std::string& why) {
 void Server::Tell(int worker, const Message& message) {
   const double silence = links_[worker]->signs().Silence(Now());
   if (left_.count(worker) != 0 && silence > options_.limits.silence) return;
-  if (options_.limits.IsGivenUp(silence)) return;
-  links_[worker]->SendControl(message);
+  links_[worker]->SendSign(message);
 }
 
 Server::Wait Server::LongestWait(const std::set<int>& missing, const std::set<int>& present) const {

@@ -28,10 +28,6 @@ struct Limits {
   // busy host takes its time to say so.
   static double Later(double limit) { return limit + std::max(1.0, 0.1 * limit); }
 
-  // Whether no more signs are given to who has been silent for so long. ZeroMQ keeps 1000 messages
-  // for who is gone; then whoever sends one more waits for ever. Who was cut off hears of those.
-  bool IsGivenUp(double silent) const { return silent > 300 * Interval(); }
-
   // Peers that have been silent for too long. While `settled` does not hold, others may follow at
   // once: who was cut off has lost all, whose last signs came at other times.
   struct Loss {

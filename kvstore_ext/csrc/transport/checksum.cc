@@ -7,8 +7,9 @@ namespace kvstore_ext {
 namespace {
 
 std::string DescribedAsDamaged(const Header& header) {
-  return "a " + NameOf(header.type) + " " + RoundNamed(header) +
-         ", was damaged on its way: its checksum is not that of its bytes";
+  return "a " + NameOf(header.type) +
+         (IsOfRound(header.type) ? " " + RoundNamed(header) + "," : "") +
+         " was damaged on its way: its checksum is not that of its bytes";
 }
 
 }  // namespace

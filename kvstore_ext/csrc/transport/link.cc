@@ -29,8 +29,13 @@ constexpr Window kSharedWindow = {SharedMemory::kBlockBytes, 8 * SharedMemory::k
 
 constexpr size_t kMostParts = 1024;
 
-// That leave while nothing is heard of the peer.
+// That leave while nothing is heard of the peer: ZeroMQ keeps 1000 for one that is gone, and then
+// whoever sends one more waits for ever. Of signs of life more may, for what is behind rows of
+// MXNet's own store is late, and not gone; but from so many on only some do.
 constexpr int kMostUnheard = 500;
+constexpr int kMostSigns = 800;
+constexpr int kManySigns = 300;
+constexpr int kOfSigns = 5;
 
 constexpr double kSecondsBetweenPings = 0.05;
 // After which a ping, or its answer, counts as lost with a connection that has broken.
@@ -179,6 +184,12 @@ void Link::AddTo(Traffic* traffic) const {
     traffic->messages_sent[type] += messages_sent_[type];
     traffic->messages_received[type] += messages_received_[type];
   }
+}
+
+void Link::SendSign(const Message& message) {
+  if (unheard_ >= kMostSigns) return;
+  if (unheard_ >= kManySigns && ++signs_ready_ % kOfSigns != 0) return;
+  SendControl(message);
 }
 
 void Link::StockLeaves(int64_t bytes) {

@@ -85,6 +85,10 @@ class Link {
   // the window, but wait like data for a peer of which nothing is heard.
   void SendControl(Message message);
 
+  // Sends a sign of life, or what else is of use to a peer that is there alone: fewer and fewer,
+  // and then none, while nothing is heard of it.
+  void SendSign(const Message& message);
+
   // To be called with everything that the peer sent and the gate admits, by one thread. Answers
   // what concerns the link alone, and calls `act` with every message that is now whole. Then sends
   // the credit that no answer has carried, once it is enough to be worth a message and unless data
@@ -180,7 +184,8 @@ class Link {
   std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
   // Messages that have left since the peer was heard of, and that have come since one has left.
   std::atomic<int> unheard_{0}, unanswered_{0};
-  Assemblies assemblies_;  // the receiving thread's
+  std::atomic<unsigned> signs_ready_{0};  // while many have left unheard
+  Assemblies assemblies_;                 // the receiving thread's
   const std::shared_ptr<WindowEstimator> estimator_;
   std::atomic<bool> shares_{false};
   std::atomic<size_t> part_bytes_{0};

@@ -94,6 +94,19 @@ inline std::string RoundNamed(const Header& header) {
          ", round " + std::to_string(header.round);
 }
 
+// Whether its header says which round it is of.
+inline bool IsOfRound(MessageType type) {
+  switch (type) {
+    case MessageType::kInit:
+    case MessageType::kPush:
+    case MessageType::kPull:
+    case MessageType::kResult:
+    case MessageType::kScaler:
+    case MessageType::kMethod: return true;
+    default: return false;
+  }
+}
+
 // Control messages overtake all data in the receiver's inbox.
 constexpr int kControlPriority = std::numeric_limits<int>::max();
 

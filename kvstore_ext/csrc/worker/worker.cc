@@ -255,7 +255,11 @@ void Worker::Leave() {
 }
 
 void Worker::Abort(const std::string& reason) {
-  if (!failure_.Set(reason)) return;
+  ++telling_;
+  if (!failure_.Set(reason)) {
+    --telling_;
+    return;
+  }
   // The news first: an operation that ends with an error may end the process.
   const std::string told = failure_.reason();
   const Message message = ControlMessage(MessageType::kAbort, told);
@@ -263,6 +267,7 @@ void Worker::Abort(const std::string& reason) {
   for (int server : greeted) Attempt([&] { links_[server]->SendControl(message); });
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) Attempt([&] { scheduler_.Send(message); });
+  --telling_;
   EndOperations(told);
 }
 
@@ -281,12 +286,14 @@ void Worker::EndOperations(const std::string& reason) {
 }
 
 void Worker::Hush() {
+  // Whoever closes may have seen a failure before the others have been told.
+  const double limit = Now() + kLastWords;
+  while (telling_ > 0 && Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (auto& link : links_) link->Hush();
   scheduler_.Close();
   watchdog_.Stop();
   if (failure_.Set("the store was closed")) EndOperations("the store was closed");
   // ps-lite ends next, and must not be sending then.
-  const double limit = Now() + kLastWords;
   while (HasInHand() && Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

@@ -134,7 +134,8 @@ class Worker {
 
   // An operation that would have opened a round will not come, for its array could not be computed.
   // That ends a script, as a rule, and its own error says more than the core could. One that goes
-  // on ends the job with the key's next round, which would be one behind the other workers'.
+  // on ends the job with the key's next round, which would be one behind the other workers', or
+  // would take the place of the key's first value.
   void Miss(uint64_t key);
 
   // As Meet, of the next round of the sparse key with this number in MXNet's own store; `what` the
@@ -291,6 +292,7 @@ class Worker {
   std::atomic<uint64_t> orders_{0};  // likewise: announced by rank 0, or followed
   std::atomic<bool> idle_{false};    // until EndIdle
   std::atomic<bool> leaving_{false};
+  std::atomic<int> telling_{0};     // threads that tell the job of a failure
   std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
   // Thread-safe, as links are.
   Failure failure_;

@@ -16,13 +16,14 @@ void Worker::MeetSparse(uint64_t number, const std::string& what) {
 }
 
 void Worker::BeginIdle(bool mean) {
+  // Again, once a script has caught what interrupted its waiting: what is demanded still is.
+  if (idle_.exchange(true)) return;
   IdleNotice notice;
   notice.mean = mean;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     demands_.clear();  // those that nobody has taken are of an earlier time
   }
-  idle_ = true;
   NotifyWhenDone(MessageType::kIdle, std::move(notice));
 }
 
@@ -74,6 +75,7 @@ std::optional<std::set<int>> Worker::EndIdle() {
 // No key has an operation then.
 void Worker::SkipTo(Key* key, uint64_t round) {
   std::lock_guard<std::mutex> lock(key->mutex);
+  key->missed = false;  // it is level with the others
   if (key->rounds == round) return;
   key->rounds = round;
   key->kept.clear();

@@ -21,7 +21,6 @@ class Worker::Key : public KeyLane {
   const SliceDeclaration& declaration() const override { return declared; }
   const std::vector<Slice>& slices() const override { return cut; }
   int rank() const override { return worker->options_.rank; }
-  int workers() const override { return worker->options_.workers; }
   bool is_idle() const override { return worker->idle_; }
   void SendControl(int server, Message message) override;
   void SendData(int server, Message message) override;

@@ -63,10 +63,7 @@ std::string Worker::UnreadBatch() {
 
 void Worker::GiveSigns() {
   const std::set<int> greeted = Greeted();
-  for (int server : greeted) {
-    if (options_.limits.IsGivenUp(links_[server]->signs().Silence(Now()))) continue;
-    links_[server]->SendControl(ControlMessage(MessageType::kCredit));
-  }
+  for (int server : greeted) links_[server]->SendSign(ControlMessage(MessageType::kCredit));
   MeasureClocks();
   // Where servers have a lane, the scheduler has one.
   if (!greeted.empty()) scheduler_.GiveSign();

@@ -33,16 +33,20 @@ void Worker::Start(Operation operation) {
 }
 
 void Worker::Miss(uint64_t id) {
-  if (options_.workers == 1) return;  // behind nobody
   Key* key = Find(id);
   std::lock_guard<std::mutex> lock(key->mutex);
-  key->missed = true;
+  // The only worker is behind nobody; but a gradient is to take no first value's place.
+  if (options_.workers > 1 || key->rounds == 0) key->missed = true;
 }
 
 // Under the key's lock.
 std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std::mutex>&) {
   const Operation& operation = key->operation;
-  if (operation.opens_round()) CountRound(key);
+  if (operation.opens_round()) {
+    CountRound(key);
+  } else if (key->rounds == 0) {
+    throw std::runtime_error("it has no first value");
+  }
   {
     std::lock_guard<std::mutex> all(mutex_);  // SetOrder's
     if (!key->priority_learned) key->priority = operation.priority;
@@ -62,7 +66,9 @@ std::shared_ptr<Worker::Round> Worker::Open(Key* key, const std::unique_lock<std
 void Worker::CountRound(Key* key) {
   const Operation& operation = key->operation;
   if (key->missed) {
-    throw std::runtime_error("its gradient of the round before could not be computed");
+    throw std::runtime_error(key->rounds == 0
+                                 ? "its first value could not be computed"
+                                 : "its gradient of the round before could not be computed");
   }
   const bool learns = options_.priorities && key->rounds > 0;
   if (learns && operation.kind == Operation::Kind::kPush) {
