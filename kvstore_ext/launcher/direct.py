@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 from collections import defaultdict
@@ -131,7 +132,9 @@ async def spawn(
         raise
     except OSError as error:
         status = 127 if isinstance(error, FileNotFoundError) else 126
-        raise StartError(f"{command[0]} cannot be run: {error.strerror}", status) from None
+        text = f"{command[0]} cannot be run: {error.strerror}"
+        passes = error.errno in (errno.EAGAIN, errno.ENOMEM)  # with what else the host does
+        raise StartError(text, status, final=not passes) from None
 
 
 def kill(child: asyncio.subprocess.Process) -> None:

@@ -98,7 +98,7 @@ class GatheringStarter:
         hello = await link.greeting(sink.complain)
         if hello is None:
             text = f"{process.name} could not be started: its supervisor has gone"
-            raise StartError(text, 1, sink)
+            raise StartError(text, 1, sink, final=False)
         told = hello["host"]
         return Running(process, told, link, sink, place=host_called(told, self._hosts))
 

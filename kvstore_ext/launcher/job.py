@@ -13,7 +13,7 @@ from .environment import TRACE, with_addresses
 from .failure import NO_STORE, JobError, ended, explained, no_store_was_opened
 from .job_key import key_variable
 from .options import Options
-from .output import Sink, rename
+from .output import LogError, Sink, rename
 from .processes import Ending, Process
 from .protocol import TELL, TOLD_LIMIT
 from .ranks import Endpoint, local_rank, ranked
@@ -132,7 +132,7 @@ class Job:
             return task.result()
         except StartError as error:
             raise JobError(
-                str(error), error.status, error.sink, final=error.host is None, host=error.host
+                str(error), error.status, error.sink, final=error.final, host=error.host
             ) from None
         finally:
             task.cancel()
@@ -279,9 +279,15 @@ class Job:
                 )
         if self._collection:
             self._collection.close()
-        await self._starter.close()
+        try:
+            await self._starter.close()
+        except LogError as error:
+            self._note(str(error))
         for sink in self._sinks:
-            sink.close()
+            try:
+                sink.close()
+            except LogError as error:
+                self._note(str(error))
 
     async def _wait_for_the_last(self) -> None:
         """Returns when all processes are gone, or nothing has come from those left for too long."""

@@ -104,8 +104,15 @@ class Sink:
             self.write(data)
 
     def close(self) -> None:
-        if not self._log.closed:
+        """Raises LogError where the log may lack its end, as a network's file system says then."""
+        if self._log.closed:
+            return
+        try:
             self._log.close()
+        except OSError as error:
+            place = f"the log {self.path} of the launcher's host"
+            raise LogError(f"{place} may lack its end: {error.strerror}") from None
+        finally:
             with contextlib.suppress(OSError):
                 self._show([self._unfinished] if self._unfinished else [])
             self._unfinished = b""

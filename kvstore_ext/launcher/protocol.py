@@ -21,6 +21,7 @@ Supervisor to launcher:
     {"report": {...}}                      what it told of itself (kvstore_ext/launch_reports.py)
     {"ended": {"status": ...}} or {"ended": {"signal": ...}}, after all that came before
     {"traced": ..., "size": ...}           a piece of a file of a trace (trace_files.py), at the end
+    {"left": [...]}                        processes that SIGKILL has not ended yet, at the end
     {"error": ..., "status": ...}          it could not be done, in plain words
 """
 

@@ -22,16 +22,23 @@ class StartError(Exception):
     """A process could not be started.
 
     `status` is what the launcher is to exit with, `sink` has what was printed instead, and `host`
-    is the one that could not be reached, if that is why.
+    is the one that could not be reached, if that is why. It is `final` where another attempt would
+    end so as well: by default, unless it is a host's fault.
     """
 
     def __init__(
-        self, text: str, status: int, sink: Sink | None = None, host: Host | None = None
+        self,
+        text: str,
+        status: int,
+        sink: Sink | None = None,
+        host: Host | None = None,
+        final: bool | None = None,
     ) -> None:
         super().__init__(text)
         self.status = status
         self.sink = sink
         self.host = host
+        self.final = host is None if final is None else final
 
 
 class Running:
@@ -193,7 +200,8 @@ class Running:
         except LogError as error:
             self._set_ended(Ending(1, f"printed what {error}", final=True))
         except OSError as error:
-            self._set_ended(Ending(1, f"printed what could not be written: {error}"))
+            # Nobody reads what is shown, nor will what another attempt prints be read.
+            self._set_ended(Ending(1, f"printed what could not be written: {error}", final=True))
 
     def _hold(self) -> None:
         """Leaves out what the process prints now, if it fails as it says: see `Sink.hold`."""

@@ -117,6 +117,7 @@ class Supervisor:
             self._trace = TraceFiles(there, trace["mark"])
         self._launcher_there = True
         self._told_since: float | None = None
+        self._unsaid: list[Message] = []  # reports that the launcher has not been told yet
         self._joined: int | None = None  # who was told in the process's place
         self._end_asked = False
         self._wakeup = self._catch_signals()
@@ -213,6 +214,9 @@ class Supervisor:
         limits = [each for each in (limit, self._patience_left()) if each is not None]
         limit = min(limits) if limits else None
         ready = select.select([each for each in watched if each != -1], [], [], limit)[0]
+        # First: what follows may wait for the launcher, and then reads what it says meanwhile.
+        if _INPUT in ready:
+            self._pass_on(_read(_INPUT))
         if reports in ready:
             self._forward_reports()
         if self._pipe in ready:
@@ -222,8 +226,8 @@ class Supervisor:
             self._end_asked |= any(number in numbers for number in _END_SIGNALS)
             if signal.SIGTERM in numbers:
                 self._tell()
-        if _INPUT in ready:
-            self._pass_on(_read(_INPUT))
+        if self._unsaid:
+            self._forward_reports()
         self._look_for_silence()
 
     def _input(self) -> list[int]:
@@ -256,6 +260,8 @@ class Supervisor:
         """Tells the process to end, by itself: it may be able to do so in order."""
         if self._told_since is None:
             self._told_since = time.monotonic()
+            # One of them may be who joins. They are said later: a message may be half said now.
+            self._unsaid += self._reports.receive()
             joining = self._reports.joining
             if joining != self._child.pid and joining in self._descendants():
                 self._joined = joining
@@ -292,7 +298,8 @@ class Supervisor:
 
     def _forward_reports(self) -> int:
         """Passes on some of what has come, and returns how many they were."""
-        facts = self._reports.receive()
+        facts = self._unsaid + self._reports.receive()
+        self._unsaid = []
         for fact in facts:
             if self._trace is not None:
                 self._trace.note(fact)
