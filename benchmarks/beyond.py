@@ -21,13 +21,14 @@ import mxnet as mx
 import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from datasets import Dataset
+from intervals import compared, interval
 from kvstore_ext.compression import parse
 from kvstore_ext.methods import SlimDP
 from mxnet import gluon
 from simulations.beyond import BlockMomentum, FeedbackRounds, NearestRounds
 from simulations.gradients import CompressedRounds, Simulation
 from simulations.slim_dp import GlobalModel, SlimSimulation
-from trainings import command, compared, complete, interval, make_parser
+from trainings import command, complete, make_parser
 
 _ROOT = str(Path(__file__).resolve().parents[1])
 if _ROOT not in sys.path:  # of a script there are only the files beside it

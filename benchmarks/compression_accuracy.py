@@ -19,10 +19,11 @@ import mxnet as mx
 import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
 from datasets import Dataset
+from intervals import compared, interval, shown
 from kvstore_ext.compression import Compression, parse
 from mxnet import gluon
 from simulations.gradients import Simulation
-from trainings import command, compared, complete, interval, make_parser, shown
+from trainings import command, complete, make_parser
 
 BASE_RATES = {0.9: 0.01, 0.0: 0.1}  # by momentum
 WINDOW = 0.1  # share of the iterations in which the moving average forgets all but 1/e

@@ -19,10 +19,11 @@ import mxnet as mx
 import numpy as np
 from accuracy import BATCH, WEIGHT_DECAY, Found
 from compression_accuracy import BASE_RATES, EVALUATED, WARMUP_EPOCHS, sections
+from intervals import compared, interval, shown
 from kvstore_ext.compression import Compression, parse
 from mxnet import gluon
 from simulations.gradients import Simulation
-from trainings import command, compared, complete, interval, make_parser, shown
+from trainings import command, complete, make_parser
 
 FLOAT = "floats"
 DECAY = "1 %, decay without momentum"

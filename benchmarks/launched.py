@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,8 +15,14 @@ from typing import Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
 
 # Of a job of MXNet's own servers: importing mxnet there does all their work.
 STOCK_SERVERS = ("--server-command", f"{sys.executable} -c 'import mxnet'")
+# Of MXNet's P3, as MXNet's own launcher sets them with --p3.
+STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 Found = TypeVar("Found")  # by a job
 LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
+_LIMIT = 900  # seconds that a job may take: some of MXNet's P3 never end
+_ENDING = 60  # and the launcher, to end one
+# What configures stores: whoever has set it would change some arms and not others.
+_CONFIGURES = ("DMLC_", "PS_", "MXNET_", "KVSTORE_EXT_")
 
 
 def measured(
@@ -33,23 +41,47 @@ def measured(
     options : of the launcher.
     worker : the script of a worker, and its arguments.
     python : the interpreter of all processes.
-    variables : of all processes, beside those of this one.
+    variables : of all processes, beside those of this one that configure no store.
     """
+    # So that the job is ended with this process.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    inherited = {
+        name: text for name, text in os.environ.items() if not name.startswith(_CONFIGURES)
+    }
     script, *arguments = worker
     with tempfile.TemporaryDirectory() as logs:
         python = os.path.abspath(python)  # and not where a link leads, out of its environment
         launch = [python, str(LAUNCH), "--log-dir", logs, *options]
-        done = subprocess.run(
+        launcher = subprocess.Popen(
             [*launch, python, str(Path(script).resolve()), *arguments],
             cwd=logs,  # a server would take the package of a checkout, and not its interpreter's
-            env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
-            capture_output=True,
+            env={**inherited, "OMP_NUM_THREADS": "1", **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
-    lines = [line for line in done.stdout.splitlines() if f"{word} " in line]
-    if done.returncode != 0 or len(lines) != 1:
-        sys.exit(f"the job failed:\n{done.stdout}{done.stderr}")
+        try:
+            output, errors = launcher.communicate(timeout=_LIMIT)
+        except subprocess.TimeoutExpired:
+            told = "".join(_end(launcher))
+            sys.exit(f"the job has not ended after {_LIMIT} s: {shlex.join(worker)}\n{told}")
+        finally:
+            if launcher.poll() is None:
+                _end(launcher)
+    lines = [line for line in output.splitlines() if f"{word} " in line]
+    if launcher.returncode != 0 or len(lines) != 1:
+        sys.exit(f"the job failed:\n{output}{errors}")
     return [float(number) for number in lines[0].partition(f"{word} ")[2].split()]
+
+
+def _end(launcher: subprocess.Popen[str]) -> tuple[str, str]:
+    """Has it end its job; returns what both have printed since."""
+    launcher.terminate()
+    try:
+        return launcher.communicate(timeout=_ENDING)
+    except subprocess.TimeoutExpired:
+        launcher.kill()
+        return launcher.communicate()
 
 
 def in_turns(
@@ -85,6 +117,7 @@ def job_processes() -> Iterator[tuple[Path, list[bytes]]]:
                 yield process, variables
 
 
-def told(numbers: Sequence[float], what: str) -> str:
+def told(numbers: Sequence[float], what: str, decimals: int = 2) -> str:
     """The median, and each of them."""
-    return f"{median(numbers):.2f} {what} ({' '.join(f'{number:.2f}' for number in numbers)})"
+    each = " ".join(f"{number:.{decimals}f}" for number in numbers)
+    return f"{median(numbers):.{decimals}f} {what} ({each})"

@@ -101,8 +101,9 @@ def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
     options = ["-n", str(WORKERS), "-s", str(SERVERS)]
     if arm != "p3":
         options += STOCK_SERVERS
-    os.environ["KVSTORE_EXT_OPTIONS"] = json.dumps({"shared_memory": arguments.shared})
-    server, worker = measured("memory", options, [__file__, "--work", arm, *sys.argv[1:]])
+    variables = {"KVSTORE_EXT_OPTIONS": json.dumps({"shared_memory": arguments.shared})}
+    work_of_arm = [__file__, "--work", arm, *sys.argv[1:]]
+    server, worker = measured("memory", options, work_of_arm, variables=variables)
     return server, worker
 
 

@@ -17,12 +17,13 @@ from typing import Any, Dict, Iterator, List, Tuple, Union
 import accuracy
 import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
+from intervals import compared, interval, shown
 from kvstore_ext.compression import parse
 from kvstore_ext.methods import SlimDP
 from mxnet import gluon
 from simulations.gradients import Simulation
 from simulations.slim_dp import SlimSimulation
-from trainings import command, compared, complete, interval, make_parser, shown
+from trainings import command, complete, make_parser
 
 MOMENTUM = 0.9
 PLAIN, QUANT = "plain", "quantized"

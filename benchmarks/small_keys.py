@@ -17,9 +17,9 @@ import sys
 import time
 from functools import partial
 from statistics import median
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Sequence
 
-from launched import STOCK_SERVERS, in_turns, measured, processor_seconds
+from launched import STOCK_SERVERS, in_turns, measured, processor_seconds, told
 
 SPARSE_KEYS, SPARSE_SHAPE, ROWS = 20, (1000, 16), 50
 WARM_UP = 10  # steps
@@ -130,15 +130,15 @@ def main() -> None:
         for arm, jobs in found.items():
             seconds, used, sent = zip(*jobs)
             name = "the other" if arm == arguments.against else arm
-            print(f"{optimizer:9} {name:9} {told(1000, 'ms a step', seconds)}, "
-                  f"{told(1000, 'ms of processors', used)}, {told(1, 'messages', sent)}")
+            print(f"{optimizer:9} {name:9} {told_whole(1000, seconds, 'ms a step')}, "
+                  f"{told_whole(1000, used, 'ms of processors')}, "
+                  f"{told_whole(1, sent, 'messages')}")
     return None
 
 
-def told(factor: float, what: str, numbers: Tuple[float, ...]) -> str:
-    """The median, and each of them."""
-    each = " ".join(f"{factor * number:.0f}" for number in numbers)
-    return f"{factor * median(numbers):.0f} {what} ({each})"
+def told_whole(factor: float, numbers: Sequence[float], what: str) -> str:
+    """The median, and each of them, without decimals."""
+    return told([factor * number for number in numbers], what, decimals=0)
 
 
 if __name__ == "__main__":

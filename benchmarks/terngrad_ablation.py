@@ -18,10 +18,11 @@ from typing import Any, Dict, Iterator, List
 import accuracy
 import numpy as np
 from accuracy import BATCH, POWER, WEIGHT_DECAY, Found
+from intervals import interval, shown
 from kvstore_ext import _core
 from kvstore_ext.compression import parse
 from simulations.gradients import CompressedRounds, Simulation
-from trainings import command, complete, interval, make_parser, shown
+from trainings import command, complete, make_parser
 
 MOMENTUM, RATE = 0.9, 0.01
 FLOAT = "floats"

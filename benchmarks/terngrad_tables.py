@@ -19,10 +19,11 @@ import mxnet as mx
 import numpy as np
 from accuracy import POWER, WEIGHT_DECAY, Found
 from compression_accuracy import EVALUATED, WINDOW, evaluated, train
+from intervals import compared, interval
 from kvstore_ext.compression import parse
 from mxnet import gluon
 from simulations.gradients import Simulation
-from trainings import command, compared, complete, interval, make_parser
+from trainings import command, complete, make_parser
 
 WORKER_BATCH = 16
 AVERAGE = EVALUATED[1]

@@ -1,4 +1,4 @@
-"""Trainings whose results are kept in a file, and what tables say of them.
+"""Trainings whose results are kept in a file.
 
 The file gets a line after each training; what stands in it is not trained again, so that a
 benchmark can be ended and called again at any time, and several can share the work.
@@ -6,17 +6,14 @@ benchmark can be ended and called again at any time, and several can share the w
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import shlex
 import sys
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Type, TypeVar
+from typing import Any, Dict, Iterable, Type, TypeVar
 
-import numpy as np
-from scipy import stats
+from result_lines import append, read
 
 Training = TypeVar("Training")  # a dataclass with run(), which returns what is found, by name
 
@@ -30,21 +27,19 @@ def complete(file: Path, kind: Type[Training], wanted: Iterable[Training]) -> Di
 
 
 def _read(file: Path, kind: Any) -> Dict[Any, Any]:
-    rows = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
     # A training is written with all of its fields: one that has others was of an older benchmark,
     # and defaults of now do not say what it was.
     names = {field.name for field in fields(kind)}
     return {
         kind(**row["training"]): row["found"]
-        for row in rows if row["training"].keys() == names
+        for row in read(file) if row["training"].keys() == names
     }
 
 
 def _run(training: Any, file: Path) -> None:
     begun = time.process_time()
     found = training.run()
-    with file.open("a") as lines:
-        lines.write(json.dumps({"training": asdict(training), "found": found}) + "\n")
+    append(file, {"training": asdict(training), "found": found})
     used = time.process_time() - begun
     figures = {name: round(value, 4) for name, value in found.items() if isinstance(value, float)}
     print(f"{used:.1f} s of CPU: {training}: {figures}", file=sys.stderr, flush=True)
@@ -64,36 +59,3 @@ def make_parser(doc: str, epochs: int, methods: Iterable[str]) -> argparse.Argum
 def command(script: str) -> str:
     """By which a benchmark's tables are made."""
     return shlex.join(["python", f"benchmarks/{script}", *sys.argv[1:]])
-
-
-def interval(values: np.ndarray, sign: str = "") -> str:
-    """The mean, and half the length of its 95 % interval (t distribution)."""
-    return f"{np.mean(values):{sign}.2f} ± {_half_interval(values):.2f}"
-
-
-def _half_interval(values: np.ndarray) -> float:
-    if len(values) < 2:
-        return math.nan
-    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
-
-
-def shown(differences: Dict[str, np.ndarray]) -> str:
-    """Which of some differences, an array of seeds each, their 95 % intervals tell from zero."""
-    above: List[str] = []
-    below: List[str] = []
-    for name, values in differences.items():
-        mean, half = float(np.mean(values)), _half_interval(values)
-        if abs(mean) > half:
-            (above if mean > 0 else below).append(name)
-    told = [f"Above zero by its interval: {'; '.join(above)}."] * bool(above)
-    told += [f"Below zero by its interval: {'; '.join(below)}."] * bool(below)
-    if len(above) + len(below) < len(differences):
-        told.append(f"Not told from zero: {'the others' if told else 'all'}.")
-    return " ".join(told)
-
-
-def compared(what: str, differences: Dict[str, np.ndarray]) -> str:
-    """What one thing adds to another, an array of seeds in each case, and where that is told from
-    zero."""
-    found = "; ".join(f"{name} {interval(values, '+')}" for name, values in differences.items())
-    return f"{what}: {found}. {shown(differences)}"

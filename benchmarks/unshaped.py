@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import List, Tuple
 
-from launched import STOCK_SERVERS, in_turns, measured, processor_seconds, told
+from launched import STOCK_P3, STOCK_SERVERS, in_turns, measured, processor_seconds, told
 
 WORKERS, WARM_UP = 2, 3
 ARMS = ("p3", "stock_p3", "dist_sync")
@@ -33,8 +33,6 @@ OPTIMIZERS = {"sgd": ("sgd", {}), "momentum": ("sgd", {"momentum": 0.9}), "adam"
 MISSING = ("stock_p3", "optimizer")
 NETWORKS = Path(__file__).resolve().parents[1] / "kvstore_ext" / "predict" / "networks"
 BYTES = 4  # of an element
-# As MXNet's own launcher sets them with --p3.
-STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
 
 def sizes(network: str) -> List[int]:

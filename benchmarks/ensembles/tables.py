@@ -7,7 +7,7 @@ import numpy as np
 from ensembles import plan
 from ensembles.plan import CASES, CHOSEN, EXPLORED, METHODS, PAPER, Choice, Results
 from ensembles.tasks import TASKS
-from trainings import interval, shown
+from intervals import interval, shown
 
 CASE_NAMES = {
     "no local training": "case 1: compression alone (tau 1)",

@@ -8,12 +8,12 @@ from typing import Any, Dict, Iterator, List, Tuple
 import numpy as np
 
 from benchmarks.figures import captions, score_curves
+from benchmarks.intervals import compared, interval
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.recipe import EnsembleRecipe, Settings
 from benchmarks.training.runs import Run
 from benchmarks.training.tasks import TASKS
-from benchmarks.trainings import compared, interval
 
 NAME = "ec-dnn-time"
 HOSTS = {4: 21.0, 8: 46.0}  # and the seconds that a run takes, about

@@ -9,13 +9,13 @@ from typing import Any, Dict, Iterator, List, Tuple
 import numpy as np
 
 from benchmarks.figures import captions, score_curves
+from benchmarks.intervals import compared, interval
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
 from benchmarks.training.recipe import Recipe, Settings
 from benchmarks.training.runs import Run
 from benchmarks.training.tasks import TASKS
-from benchmarks.trainings import compared, interval
 
 NAME = "slim-time"
 HOSTS = {4: 14.0, 8: 24.0}  # and the seconds that a run takes, about

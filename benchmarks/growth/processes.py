@@ -7,8 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+from benchmarks.cluster.namespaces import INTERFACE
+
 _ESTABLISHED = "01"
-_INTERFACE = "eth0"  # a host's
 
 
 def figures(process: int) -> Dict[str, Any]:
@@ -51,9 +52,9 @@ def packets() -> int:
     """That this host has sent so far, acknowledgements of TCP included."""
     for line in Path("/proc/self/net/dev").read_text().splitlines():
         name, _, counters = line.partition(":")
-        if name.strip() == _INTERFACE:
+        if name.strip() == INTERFACE:
             return int(counters.split()[9])
-    raise FileNotFoundError(f"this host has no interface {_INTERFACE}")
+    raise FileNotFoundError(f"this host has no interface {INTERFACE}")
 
 
 def _times(place: Path) -> List[int]:

@@ -11,6 +11,7 @@ from benchmarks.replay import processes
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.processes import Interpreters
 
+_VERSION = 2  # goes up with what changes the results of all arms
 _MEGABITS = 1000.0  # of each host's link: nothing waits for it
 _ROLES = ("worker", "server", "scheduler")
 _FIGURES = ("descriptors", "threads", "private", "a_step", "idle")
@@ -28,7 +29,7 @@ class GrowthRun:
     def key(self) -> str:
         """What makes it the same run as another."""
         version = ARMS[self.arm].version
-        return json.dumps(["growth", self.arm, self.hosts, self.repeat, version])
+        return json.dumps(["growth", self.arm, self.hosts, self.repeat, version, _VERSION])
 
     @property
     def expected(self) -> float:

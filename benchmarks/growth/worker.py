@@ -26,8 +26,9 @@ def work(settings: str, result: str) -> None:
         how["store"], how["compression"], how["updates"], how["apart"], how["momentum"]
     )
     opened = time.monotonic()
-    keys = [[mx.nd.full((ELEMENTS,), value) for value in (0, 1)] for _ in range(KEYS)]
-    for key, (weight, _) in enumerate(keys):
+    # A weight, a gradient, and the place of sums: in the gradient's they would grow without limit.
+    keys = [[mx.nd.full((ELEMENTS,), value) for value in (0, 1, 0)] for _ in range(KEYS)]
+    for key, (weight, *_) in enumerate(keys):
         exchange.begin(key, weight)
     mx.nd.waitall()
     initial = time.monotonic() - opened

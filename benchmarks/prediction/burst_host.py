@@ -14,6 +14,7 @@ from typing import Dict, List
 
 LOOKS = (0.5, 1.0, 1.1, 1.25)  # of the time that full links would take
 _PORT = 5000
+_LISTENING = 30  # seconds until all hosts do, at most
 
 
 def main() -> None:
@@ -30,10 +31,11 @@ class _Host:
         self._size = size
         self._came: Dict[int, int] = {}
         server = socket.create_server(("0.0.0.0", _PORT))
+        server.settimeout(_LISTENING)
         others = [other for other in range(hosts) if other != number]
         self._connections = [_connected(f"10.77.0.{other + 1}") for other in others]
         for other in others:
-            taken, _ = server.accept()
+            taken, _ = server.accept()  # which has no limit itself
             self._came[other] = 0
             threading.Thread(target=self._receive, args=(taken, other), daemon=True).start()
 
@@ -69,10 +71,15 @@ class _Host:
 
 def _connected(address: str) -> socket.socket:
     """As soon as the other host listens."""
+    latest = time.monotonic() + _LISTENING
     while True:
         try:
-            return socket.create_connection((address, _PORT))
+            connection = socket.create_connection((address, _PORT), timeout=_LISTENING)
+            connection.settimeout(None)
+            return connection
         except ConnectionRefusedError:
+            if time.monotonic() > latest:
+                raise
             time.sleep(0.1)
 
 

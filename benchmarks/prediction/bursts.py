@@ -29,8 +29,10 @@ from kvstore_ext.predict.wires import Connection, Sender, Wire
 
 from benchmarks.cluster import Cluster, Link
 from benchmarks.prediction.burst_host import LOOKS
+from benchmarks.replay.endings import in_one_line
 
 _DRAWS = 24
+_LONGER = 3  # times what they should take is what bursts may take
 Shares = List[float]  # of each connection, by who sends and then by who receives
 
 
@@ -42,7 +44,8 @@ def main() -> None:
     parser.add_argument("--bursts", type=int, default=12)
     given = parser.parse_args()
     least = (given.hosts - 1) * given.bytes * FRAMES * 8e-6 / given.megabits
-    hosts = _measured(given, least)
+    with in_one_line():
+        hosts = _measured(given, least)
     buffers = [size for host in hosts for size in host["buffers"]]
     print(f"{given.hosts} hosts, {given.megabits:g} Mbit/s, {given.bursts} bursts; send buffers: "
           f"{median(buffers):.0f} bytes ({min(buffers)} to {max(buffers)})")  # fmt: skip
@@ -128,10 +131,19 @@ def _measured(given: argparse.Namespace, least: float) -> List[Dict[str, Any]]:
             if host.stdout.readline() != "ready\n":
                 sys.exit("error: a host ended before it was connected")
         begin = time.time() + 3
+        limit = 3 + _LONGER * given.bursts * (2 * least + 1)
         for host in hosts:
             host.stdin.write(f"{begin}\n")
             host.stdin.flush()
-        return [json.loads(host.communicate()[0]) for host in hosts]
+        latest = time.monotonic() + limit
+        try:
+            return [
+                json.loads(host.communicate(timeout=max(0.0, latest - time.monotonic()))[0])
+                for host in hosts
+            ]
+        except subprocess.TimeoutExpired:
+            sys.exit(f"error: bursts that should take {limit / _LONGER:.0f} s have not ended "
+                     f"after {limit:.0f} s")
 
 
 if __name__ == "__main__":

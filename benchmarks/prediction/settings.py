@@ -8,8 +8,8 @@ from statistics import median
 from typing import Any, Dict, List
 
 from benchmarks.replay.arms import ARMS
-from benchmarks.replay.measurement import read
 from benchmarks.replay.trace import digest
+from benchmarks.result_lines import read
 
 _DEFAULTS = {"slice_elements": 0, "computes": True, "by_name": False}
 

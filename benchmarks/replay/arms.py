@@ -4,9 +4,11 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
+
+from benchmarks.launched import STOCK_P3
 
 TRACES = str(Path(tempfile.gettempdir(), "kvstore_ext-replay-trace"))
 PEERS = Path(f"{sys.prefix}-peers", "bin", "python")  # what `make peers` makes
@@ -85,6 +87,9 @@ class Arm:
         Steps from one snapshot to the next; 0: none.
     apart : bool
         Gradients are pushed and sums pulled in two calls.
+    keeps_gradients : bool
+        Sums do not take the gradients' places, after which all workers would have the same: for
+        encodings whose size depends on that.
     models : ModelRounds, optional
         Models are exchanged instead of gradients, and an iteration is such a round.
     share : float
@@ -104,6 +109,7 @@ class Arm:
     momentum: float = 0.0
     snapshots: int = 0
     apart: bool = False
+    keeps_gradients: bool = False
     models: Optional[ModelRounds] = None
     share: float = 1.0
     version: int = 3
@@ -136,7 +142,9 @@ _ENCODING = {"encode_threads": 2}
 
 
 def _compressed(kind: str) -> Arm:
-    return Arm(kind, OURS, "p3", {"type": kind}, options=_ENCODING, share=_SHARES[kind])
+    arm = Arm(kind, OURS, "p3", {"type": kind}, options=_ENCODING, share=_SHARES[kind])
+    # Which elements it selects, and so how many have a sum, is up to each worker's gradients.
+    return replace(arm, keeps_gradients=True, version=4) if kind == "dgc" else arm
 
 
 def _slim(label: str, alpha: float, beta: float, explorer: str = "seed") -> Arm:
@@ -145,9 +153,6 @@ def _slim(label: str, alpha: float, beta: float, explorer: str = "seed") -> Arm:
     share = alpha if explorer == "seed" else alpha + (alpha - beta) / 2
     return Arm(label, OURS, "slim_dp", compression, options=_ENCODING, updates=True, share=share)
 
-
-# MXNet's launcher sets these two with --p3.
-_STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 
 ARMS: Dict[str, Arm] = {
     "p3": Arm("p3", OURS, "p3"),
@@ -173,7 +178,7 @@ ARMS: Dict[str, Arm] = {
     "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
                           compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),
-    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=_STOCK_P3),
+    "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=STOCK_P3),
     "horovod": Arm("Horovod (Gloo)", HOROVOD, "horovod"),
 }
 

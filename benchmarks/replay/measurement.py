@@ -20,6 +20,7 @@ from benchmarks.replay.bound import least_seconds, wire_seconds
 from benchmarks.replay.job import Settings
 from benchmarks.replay.processes import Interpreters, JobError
 from benchmarks.replay.trace import digest, load
+from benchmarks.result_lines import append, read
 
 with packages():
     from tqdm import tqdm
@@ -166,17 +167,6 @@ def interleaved(*plans: Sequence[Run]) -> List[Run]:
     return sorted((run for plan in plans for run in plan), key=lambda run: run.repeat)
 
 
-def read(file: Path) -> List[Dict[str, Any]]:
-    """The lines of a results file, but for a last one that was not written to its end; none where
-    there is no file."""
-    return [json.loads(line) for line in _whole(file).splitlines()] if file.exists() else []
-
-
-def _whole(file: Path) -> str:
-    text = file.read_text()
-    return text[: text.rfind("\n") + 1]
-
-
 def lines_of(runs: Sequence[Measurable], file: Path) -> List[Dict[str, Any]]:
     """What a results file has of these runs."""
     keys = {run.key for run in runs}
@@ -204,8 +194,8 @@ def measure(runs: Sequence[Measurable], file: Path, seconds: float) -> Iterator[
     """
     with _written_to(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-        os.truncate(file, len(_whole(file).encode()))
+        with file.open("a"):  # before hours are spent on what cannot be kept
+            pass
     waiting = left(runs, file)
     latest = time.monotonic() + seconds
     total = sum(run.expected for run in waiting)
@@ -244,8 +234,8 @@ def _one(
         line["failed"] = str(error)
         yield f"{run} failed: {error}"
     line["took"] = round(time.monotonic() - begun, 1)
-    with _written_to(file), file.open("a") as results:
-        results.write(json.dumps(line) + "\n")
+    with _written_to(file):
+        append(file, line)
 
 
 @contextlib.contextmanager

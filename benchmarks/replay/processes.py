@@ -15,6 +15,7 @@ from benchmarks.replay.arms import ENVIRONMENT, OURS, Arm, Runtime, environment_
 from benchmarks.replay.forking import Fork, Interpreter
 
 _PORT = 9091  # a cluster's addresses are its own, and so are its ports
+_KILLED = 10.0  # seconds that a killed one may take to end
 _GOING = 10.0  # seconds that processes may take to end once all workers' results are there
 
 
@@ -120,6 +121,7 @@ class _Job:
             "compression": json.dumps(self._arm.compression) if self._arm.compression else "",
             "updates": self._arm.updates,
             "apart": self._arm.apart,
+            "keeps_gradients": self._arm.keeps_gradients,
             "momentum": self._arm.momentum,
             "snapshots": self._arm.snapshots,
             "models": self._arm.models and asdict(self._arm.models),
@@ -165,8 +167,11 @@ class _Job:
     def end(self) -> None:
         for process in [*self._workers.values(), *self._others.values()]:
             process.kill()
-        for process in [*self._workers.values(), *self._others.values()]:
+        latest = time.monotonic() + _KILLED
+        for name, process in {**self._workers, **self._others}.items():
             while process.poll() is None:
+                if time.monotonic() > latest:
+                    raise JobError(f"{name} has not ended within {_KILLED:g} s of being killed")
                 time.sleep(0.01)
 
     def results(self) -> List[Dict[str, Any]]:

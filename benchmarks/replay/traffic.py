@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
-INTERFACE = "eth0"
+from benchmarks.cluster.namespaces import INTERFACE
 
 Mark = Tuple[float, int, int]  # seconds, bytes sent and received until then
 

@@ -1,7 +1,7 @@
 """A worker of the replay: a network's layers as timed waits, and gradients as large as its own.
 
-These are random numbers, drawn once: what travels, and how much of it, depends on no value but with
-compression, whose ratios with a network's own gradients are others.
+These are random numbers, drawn once, others on each host: what travels, and how much of it, depends
+on no value but with compression, whose ratios with a network's own gradients are others.
 
 The forward pass of a layer waits and reads its weights; the backward pass waits and writes its
 gradients, last layer first. So communication hides exactly where it could behind a GPU.
@@ -24,10 +24,16 @@ from benchmarks.replay.waits import Arrival, Device, Wait
 class _ReplayedLayer:
     """A layer's arrays and waits. The key of a parameter is its place in an order."""
 
-    def __init__(self, layer: Layer, keys: Dict[str, int], device: Device) -> None:
+    def __init__(
+        self, layer: Layer, keys: Dict[str, int], device: Device, keeps_gradients: bool
+    ) -> None:
         sizes = layer.parameters
         self.weights = [mx.nd.zeros((size,)) for size in sizes.values()]
         self.gradients = [mx.nd.random.normal(scale=0.01, shape=(size,)) for size in sizes.values()]
+        self.sums = [
+            mx.nd.zeros_like(gradient) if keeps_gradients else gradient
+            for gradient in self.gradients
+        ]
         self.keys = [keys[name] for name in sizes]
         self.arrival = Arrival()
         self.forward = Wait(device, layer.forward, self.arrival)
@@ -52,13 +58,16 @@ def work(settings: str, result: str) -> None:
         )
     )
     device = Device()
-    layers = [_ReplayedLayer(layer, keys, device) for layer in trace.layers]
+    mx.random.seed(how["host"])  # its process is a fork, as those of the other hosts
+    layers = [
+        _ReplayedLayer(layer, keys, device, how["keeps_gradients"]) for layer in trace.layers
+    ]
     parameters = sorted(
         (key, *arrays)
         for layer in layers
-        for key, *arrays in zip(layer.keys, layer.weights, layer.gradients)
+        for key, *arrays in zip(layer.keys, layer.weights, layer.gradients, layer.sums)
     )
-    for key, weight, _ in parameters:
+    for key, weight, *_ in parameters:
         exchange.begin(key, weight)
     if how["snapshots"]:
         exchange.begin_snapshots()

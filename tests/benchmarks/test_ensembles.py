@@ -138,10 +138,11 @@ def test_what_an_older_benchmark_has_found_is_not_taken(tmp_path: Path) -> None:
     training = Training("digits", "shared", "ec_dnn_s", 4, 30, 0)
     file, now = tmp_path / "ec_dnn.jsonl", asdict(training)
     older = {name: value for name, value in now.items() if name != "measured"}
+    torn = '{"training": {"task": "dig'
     file.write_text("".join(
         json.dumps({"training": written, "found": {"of": of}}) + "\n"
         for written, of in ((now, "now"), (older, "before"))
-    ))
+    ) + torn)
     assert complete(file, Training, [training]) == {training: {"of": "now"}}
 
 
