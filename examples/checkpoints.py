@@ -36,11 +36,17 @@ class Checkpoints:
             sys.exit(f"--resume: there is no checkpoint in --checkpoint-dir {directory}, no folder "
                      f"named epoch-0001 or the like")
 
-    def begin_anew(self, snapshots: str, log: Callable[[str], None]) -> None:
-        """Says that a run replaces what is there, since it has found no snapshot to go on from."""
+    def begin_anew(self, snapshots: str, rank: int, log: Callable[[str], None]) -> None:
+        """Renames what is there, since the run has found no snapshot to go on from: --resume would
+        take the last of them."""
         if self.found:
-            log(f"no snapshot in {snapshots}: begins anew, and replaces the checkpoints in "
-                f"{self._directory}")
+            log(f"no snapshot in {snapshots}: begins anew; the checkpoints in {self._directory} "
+                "are now named replaced-epoch-0001 and so on")
+        for folder in self.found if rank == 0 else []:
+            replaced = os.path.join(os.path.dirname(folder), f"replaced-{os.path.basename(folder)}")
+            shutil.rmtree(replaced, ignore_errors=True)
+            os.rename(folder, replaced)
+        self.found = []
 
     def about_last(self, flags: dict[str, Any], equal: tuple[str, ...]) -> dict[str, Any]:
         """What the last one says of its run; ends where one of `equal` is another flag now."""
@@ -125,6 +131,7 @@ def save_states(trainer: Any, folder: str) -> str:
     try:
         trainer.save_states(os.path.join(folder, "optimizer.states"))
     except _no_states() as error:
+        _raise_ours(error)
         return f"the store {trainer._kvstore.type} keeps it on the servers ({error})"
     return ""
 
@@ -137,6 +144,7 @@ def load_states(trainer: Any, file: str, not_saved: str, schedule: Any) -> str:
         trainer.load_states(file)
         trainer.optimizer.lr_scheduler = copy.copy(schedule)
     except _no_states() as error:
+        _raise_ours(error)
         said = f"the optimizer's state (such as its momentum) starts afresh: {error}"
         if hasattr(trainer.optimizer, "beta2"):
             # It counts on, as schedules do, and so takes its empty averages for long ones.
@@ -153,3 +161,12 @@ def _no_states() -> tuple[type[Exception], ...]:
     import mxnet as mx
 
     return AssertionError, NotImplementedError, mx.MXNetError
+
+
+def _raise_ours(error: Exception) -> None:
+    """Lets errors of kvstore_ext's stores through: they can save and load it, so that the job has
+    failed, or the file does not fit."""
+    import kvstore_ext
+
+    if isinstance(error, kvstore_ext.KVStoreError):
+        raise error

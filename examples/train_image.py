@@ -162,7 +162,7 @@ if args.snapshot:
     updates = script.restore(kv, args.snapshot, log, *([average] if average else []))
     first_epoch, done = script.place(updates, steps_per_epoch)
     if not updates:
-        saved.begin_anew(args.snapshot, log)
+        saved.begin_anew(args.snapshot, kv.rank, log)
 
 
 def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:

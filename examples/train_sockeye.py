@@ -168,7 +168,7 @@ if args.snapshot:
     updates = script.restore(kv, args.snapshot, log, kept)
     first_epoch, done = script.place(updates, batches.steps)
     if not updates:
-        saved.begin_anew(args.snapshot, log)
+        saved.begin_anew(args.snapshot, kv.rank, log)
 
 
 def save_checkpoint(epoch: int) -> None:

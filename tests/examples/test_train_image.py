@@ -8,10 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Callable
 
+import kvstore_ext
+import mxnet as mx
 import numpy as np
 import pytest
 import script
-from checkpoints import Checkpoints
+from checkpoints import Checkpoints, save_states
 from tensorboardX.proto import event_pb2
 
 from tests.support.cluster import P3_SERVER, STOCK_SERVER, Cluster
@@ -150,15 +152,41 @@ def test_a_run_goes_on_from_a_snapshot_within_an_epoch(tmp_path: Path, updater: 
         assert_same_bits(last, whole)
 
 
-def test_a_run_without_a_snapshot_says_that_it_replaces_checkpoints(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("raised", "says"),
+    [
+        (AssertionError("Cannot save states"), "the store p3 keeps it on the servers (Cannot save"),
+        (mx.MXNetError("no states"), "the store p3 keeps it on the servers (no states)"),
+        (kvstore_ext.ClusterError("worker 1 has not been heard of"), None),
+    ],
+)
+def test_a_checkpoint_without_its_optimizer_is_of_a_store_that_has_no_other(
+    raised: Exception, says: str | None
+) -> None:
+    class Trainer:
+        class _kvstore:  # noqa: N801 - as gluon.Trainer calls it
+            type = "p3"
+
+        def save_states(self, _file: str) -> None:
+            raise raised
+
+    if says is None:
+        with pytest.raises(type(raised), match=str(raised)):
+            save_states(Trainer(), "epoch-0001")
+    else:
+        assert save_states(Trainer(), "epoch-0001").startswith(says)
+
+
+def test_a_run_without_a_snapshot_renames_checkpoints(tmp_path: Path) -> None:
     checkpoints, snapshots = tmp_path / "checkpoints", tmp_path / "snapshots"
     (checkpoints / "epoch-0001").mkdir(parents=True)
     output = run(TRAIN_IMAGE, "--kv-store", "p3", "--epochs", 1, "--checkpoint-dir", checkpoints,
                  "--snapshot", snapshots)
-    said = (f"no snapshot in {snapshots}: begins anew, and replaces the checkpoints in "
-            f"{checkpoints}")
+    said = (f"no snapshot in {snapshots}: begins anew; the checkpoints in {checkpoints} are now "
+            "named replaced-epoch-0001 and so on")
     assert said in output.splitlines()
     assert parameters(checkpoints / "epoch-0001")
+    assert not list((checkpoints / "replaced-epoch-0001").iterdir())
 
 
 @pytest.mark.parametrize(("steps", "place"),
