@@ -32,8 +32,9 @@ def number_of(store: int, name: Key, position: int) -> int:
     begin = 0 if store == 0 else _FIRST_STORES + (store - 1) * _OTHER_STORES
     most = _FIRST_STORES if store == 0 else _OTHER_STORES
     if not 0 <= own < most or begin + most > _LIMIT:
+        which = f"is {own}" if own == name else f"has position {own}, as {name!r} does"
         raise KVStoreError(
-            f"a key with sparse arrays is {own}, in store {store} of this process; it must be 0 to "
+            f"a key with sparse arrays {which}, in store {store} of this process; it must be 0 to "
             f"{most - 1}, in one of the first {(_LIMIT - _FIRST_STORES) // _OTHER_STORES} stores"
         )
     return begin + own

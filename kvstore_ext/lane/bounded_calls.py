@@ -74,16 +74,21 @@ def exit_when_stuck(
     those, nor wake a script that waits for one.
 
     Ends the process with status 1 if then one that was counted has not ended, or waits() says that
-    the script's thread still waits for all: a push that no pull follows is not counted. Ends with
-    `left`.
+    the script's thread still waits for all: a push that no pull follows is not counted. It goes on
+    looking, for a script that has caught the failure, and then waits. Ends with `left`.
     """
 
     def watch() -> None:
         while not worker.failure():
             if left.wait(0.5):
                 return
-        if left.wait(LAST_MOMENT) or not (worker.stock_operations() or waits()):
-            return
+        stuck = True  # as far as is known: what is found at the first look has waited since then
+        while True:
+            if left.wait(LAST_MOMENT):
+                return
+            before, stuck = stuck, bool(worker.stock_operations()) or waits()
+            if before and stuck:
+                break
         reason = worker.failure()
         report(failed=reason)
         say(

@@ -161,14 +161,15 @@ class ClusterLane(Lane):
     def _greet(self) -> None:
         """Finds out whether the servers have a lane before anything is sent to it."""
         limit = self._options.timeout
+        # Sooner than a living server says that the workers have not opened their stores.
+        sooner = 0.8 * limit
         greeting = command(GREET, self.rank, socket.gethostname(), self._job.name)
         try:
-            # Sooner than a living server says that the workers have not opened their stores.
             self._bounded(
                 lambda: self._send(greeting, HEAD),
-                lambda: unanswered(self.rank, self.worker.await_servers(0), limit),
+                lambda: unanswered(self.rank, self.worker.await_servers(0), sooner),
                 self.worker.failure,
-                0.8 * limit,
+                sooner,
             )
         except ClusterError as error:
             self.worker.abort(str(error))

@@ -56,13 +56,14 @@ class LocalLane(Lane):
         self, store: int, optimizer: mx.optimizer.Optimizer, sparse_only: bool
     ) -> None:
         """Updates with a copy of this optimizer, which hears of changes as a cluster's does."""
+        settings = multipliers(optimizer)
+        # Before anything changes: it raises for what cannot be copied.
+        copied = None if sparse_only else SliceOptimizer(copy_optimizer(optimizer), settings)
         # Sparse keys are updated in the script's own thread, so that they need no copy.
-        self._server.native.set_optimizer(store, optimizer, multipliers(optimizer))
+        self._server.native.set_optimizer(store, optimizer, settings)
         self.set_updater(self._server.native)
-        if sparse_only:
-            return
-        copied = SliceOptimizer(copy_optimizer(optimizer), multipliers(optimizer))
-        self._server.loop.set_optimizer(store, copied)
+        if copied is not None:
+            self._server.loop.set_optimizer(store, copied)
 
     def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
         """Has sparse keys updated by updater(number, gradient, value)."""

@@ -120,10 +120,8 @@ class ToldToEnd:
                 self._hear(f"worker {self._rank}: {TOLD}")
             if self._told or time.monotonic() > next_question:
                 next_question = time.monotonic() + _BETWEEN_QUESTIONS
-                try:
+                with contextlib.suppress(KVStoreError):  # of a server that others miss as well
                     self._ask()
-                except KVStoreError:  # of a server that others miss as well
-                    continue
             if self._told:
                 self._give_up_in_time()
 

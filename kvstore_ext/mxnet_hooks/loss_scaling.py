@@ -21,7 +21,12 @@ def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Cal
         scaler, store = getattr(trainer, "_amp_loss_scaler", None), trainer._kvstore
         if scaler is None or not isinstance(store, store_class):
             return update(trainer, ignore_stale_grad)
-        if trainer._update_on_kvstore and not store.method.skips:
+        if trainer._update_on_kvstore and store.method.trains_on_workers:
+            warn_script(
+                f"AMP has gradients overflow to find its loss scale, which {store.type} takes for "
+                "gradients: train with float16 without AMP, or with another store"
+            )
+        elif trainer._update_on_kvstore and not store.method.skips:
             # MXNet's own stores end such a script once the scale changes.
             warn_script(
                 "AMP has gradients overflow to find its loss scale, of which servers make NaN: "

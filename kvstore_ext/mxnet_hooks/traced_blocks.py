@@ -77,11 +77,12 @@ class TracedBlocks:
 
     def _mark_forward(self, worker: _core.Worker, layer: Layer, output: mx.nd.NDArray) -> None:
         parameter = layer.parameter
-        if parameter is None or parameter._data is None:
+        # An output may lie where no parameter does: a block on GPUs may return an array of a CPU.
+        contexts = [] if parameter is None or parameter._data is None else parameter._ctx_list
+        if parameter is None or output.context not in contexts:
             worker.mark_layer(layer.name, backward=False, reads=[output.handle.value])
             return
-        alone = len(parameter._data) == 1
-        place = 0 if alone else parameter._ctx_list.index(output.context)
+        place = contexts.index(output.context)
         weight = parameter._data[place]
         worker.mark_layer(layer.name, backward=False, writes=[weight.handle.value])
         if parameter._grad is not None:

@@ -61,6 +61,8 @@ class EndSignal:
         return self._came
 
     def _take(self, _number: int, _frame: Optional[FrameType]) -> None:
+        if EndSignal.of_process is not self:  # a fork, whose script's own handler calls this one
+            exit_as_told()
         self._note()
         self._on_main()
 
@@ -83,7 +85,11 @@ def exit_as_told() -> NoReturn:
 
 
 def _forget() -> None:
-    """A fork, as of a DataLoader, is ended by SIGTERM as any process is."""
-    EndSignal.of_process = None
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    """A fork, as of a DataLoader, is ended by SIGTERM as any process is, unless the script has
+    taken care of that itself meanwhile."""
+    of_parent, EndSignal.of_process = EndSignal.of_process, None
+    if of_parent is None:
+        return
+    if signal.getsignal(signal.SIGTERM) == of_parent._take:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)  # also a script's own, which wakes the parent's loop

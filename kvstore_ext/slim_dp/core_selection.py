@@ -146,6 +146,7 @@ class CoreSelector:
         self._store = store
         self._method = method
         self._thread = threading.Thread()
+        self._is_idle = False
         self._resumed = threading.Event()
         self._last = -1  # selection; changed by the thread of begin_idle, until that has ended
 
@@ -161,7 +162,10 @@ class CoreSelector:
     def begin_idle(self, chosen: int, size: int, keys: List[int]) -> None:
         """Rounds go on without rank 0 (store.join): makes the selections after the one that was
         begun last, as the rounds that they are made from are complete, until `end_idle`."""
+        if self._is_idle:  # joined again, after an interruption
+            return
         self.join()
+        self._is_idle = True
         self._last = chosen
         self._resumed.clear()
         self._thread = threading.Thread(
@@ -171,9 +175,14 @@ class CoreSelector:
 
     def end_idle(self) -> int:
         """The last selection that was made, once all are that are due."""
+        self.close()
+        self._is_idle = False
+        return self._last
+
+    def close(self) -> None:
+        """Waits for all selections that are due, of rounds without rank 0 too."""
         self._resumed.set()
         self.join()
-        return self._last
 
     def join(self) -> None:
         """Waits for the selection that was begun last."""

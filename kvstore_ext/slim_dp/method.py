@@ -107,4 +107,4 @@ class SlimMethod(StoreMethod):
         return self._training.global_parameters()
 
     def close(self) -> None:
-        self._training.selector.join()
+        self._training.selector.close()

@@ -100,23 +100,24 @@ class Snapshots:
         every = whole_number("every", every, 1)
         keep = whole_number("keep", keep, 1)
         step = self.steps
-        place = os.path.abspath(directory)
+        place = os.path.abspath(directory)  # which is written by a thread, and a script may move
         due = step // every > self._last.get(place, self._first) // every
         self._last[place] = step
         if due:
-            self._begin(directory, keep, step)
+            self._begin(place, keep, step)
         return due
 
     def take_now(self, directory: PathLike, keep: int) -> None:
         """Takes one, unless there is one of this step, and waits until it is written."""
-        if self.steps > self._taken.get(os.path.abspath(directory), self._first):
-            self._begin(directory, keep, self.steps)
+        place = os.path.abspath(directory)
+        if self.steps > self._taken.get(place, self._first):
+            self._begin(place, keep, self.steps)
         self.join()
 
-    def _begin(self, directory: PathLike, keep: int, step: int) -> None:
-        path = Path(directory)
+    def _begin(self, place: str, keep: int, step: int) -> None:
+        path = Path(place)
         target = entry(path, self._number(path), step)
-        self._taken[os.path.abspath(directory)] = step
+        self._taken[place] = step
         self._writing.wait()  # rather than have two in memory
         files = {file_of(self._rank): self._collect(lambda part: part.own(self._rank))}
         manifest = None

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import AbstractSet, Dict, Iterator, List, Optional, Tuple
 
-import mxnet as mx
-
 from ..lane.lane import Lane
 from ..optimizer.replica import Followed
 from ..protocol.handover import Handover
@@ -39,7 +37,7 @@ def hand_over(
     leaves, takes = lane.rank == whole, lane.rank in missed
     handover = Handover(lane.worker, lane.servers.count)
     if leaves:
-        mx.nd.waitall()
+        lane.wait_for_all()
         for number, router in routers.items():
             handover.leave(f"{number} steps", note=router.progress())
         for name, replica in _named(replicas):

@@ -112,6 +112,20 @@ class JoiningStore(MethodStore):
             self._blocks -= 1
         self.join(mean)
 
+    @contextlib.contextmanager
+    def global_parameters(self) -> Iterator[None]:
+        try:
+            with super().global_parameters():
+                self._note_changed()
+                yield
+        finally:
+            self._note_changed()
+
+    def _note_changed(self) -> None:
+        """Parameters are others now, as Modules hear that are asked for what is to be alike."""
+        for find in self._replicas:
+            find()
+
     def replicate(self, replica: Callable[[], Optional[Followed]]) -> None:
         """Has `join` hand over what this function returns as well, parameters that each worker
         updates beside the store, or numbers that it counts: the same on all workers. It is asked at

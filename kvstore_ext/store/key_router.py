@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -80,8 +80,7 @@ class KeyRouter(StoreKeys):
 
     def push(self, values: Pairs, priority: int) -> None:
         """Sends gradients; returns at once."""
-        for name, arrays in values:
-            self._check_push(name, arrays, None)
+        self._check_push(values, {})
         for name, arrays in values:
             self._policy_for(name, arrays).push(arrays, priority)
             self._kept.push(name)
@@ -98,8 +97,7 @@ class KeyRouter(StoreKeys):
     def pushpull(self, values: Pairs, outs: Optional[Pairs], priority: int) -> None:
         """Pushes values, then pulls into outs; None for into the values. Returns at once."""
         targets = dict(values if outs is None else outs)
-        for name, arrays in values:
-            self._check_push(name, arrays, None if outs is None else targets[name])
+        self._check_push(values, {} if outs is None else targets)
         for name, arrays in targets.items():
             self.find(name).check_pull(arrays)
         for name, arrays in values:
@@ -134,6 +132,8 @@ class KeyRouter(StoreKeys):
             self._untrained = self.steps
         for key in self.keys.values():
             key.wait()
+        if self.sparse.keys:
+            self._lane.wait_for_all()
         self.method.adopt(optimizer)
         if on_servers:
             self.states = self._begin_on_servers(optimizer)
@@ -209,9 +209,7 @@ class KeyRouter(StoreKeys):
         """Has a dense key travel through MXNet's store from now on, if it does not yet."""
         if name not in self.keys:
             return
-        key, position = self.keys[name], list(self.policies).index(name)
-        like = mx.nd.empty(key.shape, dtype=key.dtype)
-        sparse = self.sparse.new(name, position, like)  # raises where there can be none
+        key, sparse = self.keys[name], self._sparse_for(name)
         del self.keys[name]
         self._pushes.forget(name)
         states = self.states if self.on_servers and self._lane.rank == 0 else None
@@ -223,13 +221,24 @@ class KeyRouter(StoreKeys):
         if states is not None and taken is not None:
             states.give(name, *taken)
 
-    def _check_push(self, name: Key, values: Values, outs: Optional[Values]) -> None:
-        self.find(name).check_push(values, outs)
-        self.method.check(name, values[0])
+    def _sparse_for(self, name: Key, beside: Sequence[SparseKey] = ()) -> SparseKey:
+        """What is to take a dense key's place; raises KVStoreError where nothing can."""
+        key, position = self.keys[name], list(self.policies).index(name)
+        like = mx.nd.empty(key.shape, dtype=key.dtype)
+        return self.sparse.new(name, position, like, beside)
+
+    def _check_push(self, values: Pairs, outs: Mapping[Key, Values]) -> None:
+        """Raises for what cannot be pushed, before the first of these is."""
+        turning: List[SparseKey] = []
+        for name, arrays in values:
+            self.find(name).check_push(arrays, outs.get(name))
+            self.method.check(name, arrays[0])
+            if name in self.keys and stype_of(arrays[0]) != "default":
+                turning.append(self._sparse_for(name, turning))
 
     def _begin_on_servers(self, optimizer: mx.optimizer.Optimizer) -> ServerStates:
+        self._send_optimizer(optimizer)  # raises where it cannot travel, before anything changes
         self.on_servers, self._on_workers, self._worker_states = True, None, None
-        self._send_optimizer(optimizer)
         return ServerStates(
             optimizer,
             self._lane.worker,
@@ -257,8 +266,8 @@ class KeyRouter(StoreKeys):
             self._change(self._policy_of(key))
 
     def _send_optimizer(self, optimizer: mx.optimizer.Optimizer) -> None:
-        self._pushes.begin_on_servers(optimizer)
         self._lane.set_optimizer(self.number, optimizer, sparse_only=False)
+        self._pushes.begin_on_servers(optimizer)
 
     def _send_sparse_optimizer(self) -> None:
         """While workers update dense keys, the servers update sparse ones."""

@@ -241,6 +241,7 @@ class P3Worker(VerifiedStore):
             Where the store has no optimizer.
         """
         self._check_optimizer()
+        self._lane.wait_for_all()
         # MXNet empties a file before it asks for the states.
         with whole_file(fname, self.rank) as partial:
             super().save_optimizer_states(partial, dump_optimizer)
@@ -255,6 +256,7 @@ class P3Worker(VerifiedStore):
             Where the store has no optimizer; and for another model's states, or none.
         """
         self._check_optimizer()
+        self._lane.wait_for_all()
         super().load_optimizer_states(fname)
 
     def _check_optimizer(self) -> None:

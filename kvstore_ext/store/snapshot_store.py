@@ -9,6 +9,7 @@ import mxnet as mx
 
 from ..config import Options
 from ..errors import ClusterError, KVStoreError
+from ..notes import say
 from ..snapshots import Part, Snapshots
 from ..snapshots.snapshots import PathLike
 from .broadcasts import Broadcasts
@@ -109,7 +110,7 @@ class SnapshotStore(JoiningStore):
             return self._snapshots.take(directory, every, keep)
         snapshots = self._snapshots  # the store's last reference closes it
         place = os.path.abspath(directory)
-        told.snapshots[self.number, place] = lambda: snapshots.take_now(directory, keep)
+        told.snapshots[self.number, place] = lambda: snapshots.take_now(place, keep)
         if told.comes_to_end():
             told.end(self.steps, directory)
         self._check_open()
@@ -189,7 +190,12 @@ class SnapshotStore(JoiningStore):
             failure = error
         if self._lane.told_to_end is not None:
             self._lane.told_to_end.forget(self.number)
-        super().close()
+        try:
+            super().close()
+        except KVStoreError:
+            if failure is not None:
+                say(str(failure))
+            raise
         if failure is not None:
             raise failure
 

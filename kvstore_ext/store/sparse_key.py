@@ -13,7 +13,7 @@ from ..errors import ArrayMismatch, KVStoreError
 from ..keys.key_parts import KeyPart
 from ..keys.key_policy import KeyPolicy, Values
 from ..keys.names import Key, storage
-from ..keys.sparse_rows import number_of
+from ..keys.sparse_rows import number_of, store_and_key
 from ..lane.lane import Lane
 from ..protocol.state_format import with_all_rows
 from .pushes import Pushes
@@ -57,11 +57,17 @@ class SparseKey(KeyPolicy):
         with self._leaving(self.shape[0] if self._lane.rank == 0 else 0):
             self._lane.call_together(
                 lambda: KVStore.init(self._lane.stock, self.number, everything),
-                f"initialised key {self.name!r}",
+                f"initialised key {self.name!r}{self._of_store}",
             )
         self._pulled = everything
         if outs:
             self.pull_rows(outs, self._rows, priority)
+
+    @property
+    def _of_store(self) -> str:
+        """Of a further store it is said, whose keys may have the same names."""
+        store, _ = store_and_key(self.number)
+        return f" of store {store}" if store else ""
 
     def resume(self, value: mx.nd.NDArray) -> None:
         value.wait_to_read()
@@ -79,15 +85,17 @@ class SparseKey(KeyPolicy):
         own = value if self._lane.rank == 0 else mx.nd.zeros_like(value)
         with self._leaving(self.shape[0]):
             KVStore.push(self._lane.stock, self.number, with_all_rows(own), 0)
-            mx.nd.waitall()
+            self._lane.wait_for_all()
 
     @contextmanager
     def _leaving(self, rows: int) -> Iterator[None]:
         """Meanwhile so many rows are on the way to the servers."""
         leaving = self._bytes(rows)
         self._lane.worker.stock_leaves(leaving)
-        yield
-        self._lane.worker.stock_leaves([-size for size in leaving])
+        try:
+            yield
+        finally:
+            self._lane.worker.stock_leaves([-size for size in leaving])
 
     def _bytes(self, rows: int) -> List[int]:
         """Of so many rows, at most, by server."""

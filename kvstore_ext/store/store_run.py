@@ -104,6 +104,8 @@ class StoreRun(Part):
         self._lane.barrier()  # nobody pushes before the servers have it all
 
     def _optimizer(self) -> Any:
+        if self._router.on_servers:
+            self._lane.wait_for_all()  # as collecting does, but for a job that has failed meanwhile
         return self._router.states.collect(), packed(self._router.states.optimizer)
 
     def _values(self) -> Dict[Key, mx.nd.NDArray]:
@@ -132,7 +134,7 @@ class StoreRun(Part):
                 on_servers.append(name)
                 # The last result, which nobody may have asked for, is no answer any more.
                 policy.pull([mx.nd.zeros_like(value)], 0)
-        mx.nd.waitall()
+        self._lane.wait_for_all()
         self._lane.barrier()
         if self._lane.rank == 0:
             for name in on_servers:
@@ -142,7 +144,7 @@ class StoreRun(Part):
         self._lane.barrier()
         for policy in sparse:
             policy.overwrite(values[policy.name])
-        mx.nd.waitall()
+        self._lane.wait_for_all()
 
     def _is_updated(self, policy: Any) -> bool:
         on_servers = isinstance(policy, (UpdatedOnServers, SparseKey)) and self._router.on_servers

@@ -76,9 +76,12 @@ class VerifiedStore(SnapshotStore):
             if not router.method.trains(name)
         }
         replicas = [] if router.method.trains_on_workers else [find() for find in self._replicas]
+        keys = [str(key) for key in router.policies]
         for replica in replicas:
             for item in replica.items if replica is not None else []:
-                found.setdefault(item.name, item.arrays)
+                # The store's own items have their keys' places for names.
+                name = keys[int(item.name)] if replica is replicas[0] else item.name
+                found.setdefault(name, item.arrays)
         known = {str(key): parameter for key, parameter in router.parameter_names().items()}
         return {
             f"{name} ({known[name]})" if known.get(name, name) != name else name: arrays[0]

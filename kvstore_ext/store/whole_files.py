@@ -4,7 +4,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from pathlib import Path
 from typing import Any, Iterator
+
+from ..snapshots.sealed_files import flush_directory
 
 
 @contextlib.contextmanager
@@ -29,9 +32,14 @@ def whole_file(name: Any, rank: int) -> Iterator[Any]:
     partial = f"{path}.worker-{rank}.part"
     try:
         yield partial
+        with open(partial, "rb") as written:
+            os.fsync(written.fileno())
         if there:
             shutil.copymode(path, partial)
         os.replace(partial, path)
+        # Of a directory that nobody may list, or by a file system that cannot do so.
+        with contextlib.suppress(OSError):
+            flush_directory(Path(path).parent)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(partial)

@@ -94,7 +94,7 @@ def test_a_server_that_is_gone_before_the_greeting(cluster: Cluster, tmp_path: P
     survivors = [*job.workers, job.servers[1], *job.scheduler]
     await_failure(*survivors)
     for process in survivors:
-        assert "has not answered a greeting within 3 s" in process.output
+        assert "has not answered a greeting within 2.4 s" in process.output
 
 
 def test_a_worker_lost_after_the_farewell_is_not_missed(cluster: Cluster, tmp_path: Path) -> None:

@@ -177,6 +177,57 @@ def train_rows_with(name: str) -> None:
     value.wait_to_read()
 
 
+def push_rows_before_an_optimizer() -> None:
+    """Worker 1 is late."""
+    import time
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    value = mx.nd.zeros((4, 2)).tostype("row_sparse")
+    store.init("rows", value)
+    time.sleep(store.rank)
+    store.push("rows", mx.nd.ones((4, 2)).tostype("row_sparse"))
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=8))
+    store.row_sparse_pull("rows", out=value, row_ids=mx.nd.arange(4, dtype="int64"))
+    print("has", value.asnumpy()[0].tolist())
+
+
+def test_what_was_pushed_before_an_optimizer_is_not_updated_by_it(cluster: Cluster) -> None:
+    job = cluster.run(push_rows_before_an_optimizer, servers=1, options=AT_ONCE)
+    for worker in job.workers:
+        assert "has [2.0, 2.0]" in worker.output
+
+
+def go_on_without() -> None:
+    """The store is as it was before the optimizer that it has refused."""
+    import kvstore_ext
+    import mxnet as mx
+    import user_optimizers
+
+    store = mx.kv.create("p3")
+    value = mx.nd.zeros((4,))
+    store.broadcast("key", value, out=value)
+    try:
+        store.set_optimizer(user_optimizers.Unspeakable())
+    except kvstore_ext.KVStoreError:
+        print("refused")
+    store.pushpull("key", mx.nd.ones((4,)), out=value)
+    print("sums:", value.asnumpy().tolist())
+    value[:] = 5
+    store.set_optimizer(mx.optimizer.LAMB())
+    print("took another one")
+
+
+def test_a_refused_optimizer_changes_nothing(cluster: Cluster) -> None:
+    job = cluster.run(go_on_without, servers=1, options=AT_ONCE)
+    for worker in job.workers:
+        assert "refused" in worker.output
+        assert "sums: [2.0, 2.0, 2.0, 2.0]" in worker.output
+        assert "took another one" in worker.output
+
+
 def test_an_optimizer_that_hangs_on_sparse_keys_ends_the_job(cluster: Cluster) -> None:
     how = {"options": {"silence": 3, "patience": 3}, **trusting(cluster)}
     job = cluster.start(train_rows_with, "Hangs", servers=1, **how)

@@ -38,6 +38,33 @@ class Place(Part):
         self.place = own
 
 
+class Moves(Part):
+    """A script that goes to another directory while a snapshot is taken."""
+
+    name = "moves"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def own(self, rank: int) -> None:
+        os.chdir(self.directory)
+
+
+def test_a_script_may_change_its_directory_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = open_store()
+    store.include_in_snapshots(Moves(elsewhere))
+    store.push("weight", mx.nd.ones(SHAPE))
+    assert store.snapshot("snapshots", every=1)
+    store.close()
+    assert names(tmp_path / "snapshots") == ["snapshot-000000-step-1"]
+    assert not list(elsewhere.iterdir())
+
+
 def test_where_there_is_no_snapshot_there_is_no_step(tmp_path: Path) -> None:
     for directory in (tmp_path / "none", tmp_path):
         assert restored(directory)[0] is None

@@ -53,7 +53,9 @@ def train(how: str, drifts: str = "") -> None:
             drift(step, store.rank, module._exec_group.param_arrays[0][0])
     else:
         store = mx.kv.create("p3")
-        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.1))
+        # LAMB looks at whole parameters, which workers update in the store.
+        update = mx.optimizer.LAMB if how == "store that updates" else mx.optimizer.SGD
+        store.set_optimizer(update(learning_rate=0.1))
         values = {key: mx.nd.ones((40,)) for key in ("a", "b")}
         for key, value in values.items():
             store.broadcast(key, value, out=value)
@@ -73,6 +75,7 @@ FIRST = {
     "trainer alone": "7 (net_dense1_weight)",
     "module": "last_weight",
     "store": "b",
+    "store that updates": "b",
 }
 
 
@@ -81,6 +84,7 @@ FIRST = {
     [
         "trainer alone",
         "store",
+        "store that updates",
         pytest.param("trainer", marks=pytest.mark.all_only),
         pytest.param("module", marks=pytest.mark.all_only),
     ],
@@ -89,6 +93,8 @@ def test_a_worker_that_has_drifted_is_named(cluster: Cluster, how: str) -> None:
     job = cluster.start(train, how, "1", workers=3, servers=1, options=OPTIONS)
     expected = "server 0: worker 1 has drifted: after step 4 key "
     expected += f"{FIRST[how]} is not that of workers 0 and 2; 1 of "
+    if how.startswith("store"):
+        expected += "2 keys differ"
     for worker in job.workers:
         assert worker.wait() == 1
         assert expected in worker.output

@@ -8,6 +8,24 @@ import pytest
 
 from tests.support.processes import run_python
 
+# A script that takes care of SIGTERM itself once a store has done so, or not; and what a fork has.
+FORKS = """
+import os, signal
+from kvstore_ext.protocol.end_signal import EndSignal
+
+def mine(number, frame):
+    pass
+
+EndSignal.listen(lambda: None)
+{takes}
+if os.fork() == 0:
+    found = signal.getsignal(signal.SIGTERM)
+    print(found is mine, found == signal.SIG_DFL, signal.set_wakeup_fd(-1), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
 # What a script ends with, and the status that its handlers at exit are told.
 ENDS = {
     "pass": 0,
@@ -67,3 +85,10 @@ def test_the_status_is_the_one_that_the_process_has(output: str, end: str) -> No
     number = list(ENDS).index(end)
     assert f"told {number} {ENDS[end]}\n" in output
     assert f"ended {number} {ENDS[end]}\n" in output
+
+
+@pytest.mark.parametrize(
+    ("takes", "found"), [("", "False True"), ("signal.signal(signal.SIGTERM, mine)", "True False")]
+)
+def test_a_fork_keeps_the_scripts_own_handler_of_sigterm(takes: str, found: str) -> None:
+    assert run_python("-c", FORKS.format(takes=takes)).stdout.strip() == f"{found} -1"

@@ -127,6 +127,22 @@ def test_without_priorities_all_slices_are_equals(priorities: bool, expected: se
     store.close()
 
 
+def test_nothing_is_pushed_beside_a_key_that_cannot_turn_sparse() -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options())
+    for key in ("a", 150000):
+        store.init(key, mx.nd.zeros((4, 2)))
+    gradient = mx.nd.ones((4, 2))
+    with pytest.raises(kvstore_ext.KVStoreError, match="a key with sparse arrays is 150000, in"):
+        store.push(["a", 150000], [gradient, gradient.tostype("row_sparse")])
+    store.init(0, mx.nd.zeros((4, 2)))
+    with pytest.raises(kvstore_ext.KVStoreError, match="'a' and 0 have the same number 0"):
+        store.push([0, "a"], [gradient.tostype("row_sparse")] * 2)
+    out = mx.nd.empty((4, 2))
+    store.pull("a", out=out)
+    assert (out.asnumpy() == 0).all()
+    store.close()
+
+
 def test_rows_of_several_keys_are_pulled_at_once() -> None:
     store = kvstore_ext.P3Worker(kvstore_ext.Options())
     for key, value in ((1, 1.0), (2, 2.0)):

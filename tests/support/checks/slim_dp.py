@@ -276,11 +276,15 @@ def a_modules_own_parameters_come_back_after_the_global_ones(_: KVStore) -> None
     made.fit(data, kvstore=store, num_epoch=3, optimizer_params={"learning_rate": 0.2})
     arrays = dict(zip(made._param_names, made._exec_group.param_arrays))
     own = {name: each[0].asnumpy() for name, each in arrays.items()}
+    made.get_params()  # as fit does before an epoch's callbacks
     with store.global_parameters():
         there = {name: each[0].asnumpy() for name, each in arrays.items()}
+        told = {name: each.asnumpy() for name, each in made.get_params()[0].items()}
     assert any((own[name] != there[name]).any() for name in own)
     for name, each in arrays.items():
+        np.testing.assert_array_equal(told[name], there[name])
         np.testing.assert_array_equal(each[0].asnumpy(), own[name])
+        np.testing.assert_array_equal(made.get_params()[0][name].asnumpy(), own[name])
 
 
 def check_uneven(first: int, **options: Any) -> None:
