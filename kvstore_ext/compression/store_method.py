@@ -169,6 +169,9 @@ class StoreMethod:
     def train_with(self, updater: Any) -> None:
         """Updates the keys that it trains itself by updater(name, gradient, value) from now on."""
 
+    def check_join(self) -> None:
+        """Raises KVStoreError where the worker may not call store.join now."""
+
     def begin_idle(self) -> None:
         """The worker takes no part in rounds from now on (store.join)."""
 

@@ -82,6 +82,9 @@ class SlimMethod(StoreMethod):
     def train_with(self, updater: Any) -> None:
         self._training.updater = updater
 
+    def check_join(self) -> None:
+        self._training.check_shows_own("the worker joins")
+
     def begin_idle(self) -> None:
         self._training.begin_idle()
 

@@ -65,9 +65,13 @@ class JoiningStore(MethodStore):
         ------
         ClusterError
             Where the job fails meanwhile: a worker leaves without having come here, say.
+        KVStoreError
+            With slim_dp, within `global_parameters`.
         """
         self._check_open()
         stores = self._stores_of_process()
+        for store in stores:
+            store._router.method.check_join()
         self._lane.wait_for_all()
         before = [store._router.rounds() for store in stores]
         try:

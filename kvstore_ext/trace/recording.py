@@ -72,10 +72,14 @@ class Recording:
             recorder.open(str(file), most_events, steps.first, steps.last)
         except RuntimeError as error:
             raise OSError(str(error)) from None
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                self._about.unlink()  # an earlier trace's, or a link that somebody has put there
+            self._about.touch(exist_ok=False)
+        except OSError:
+            recorder.close()
+            raise
         self._of_process.add(self.path)
-        with contextlib.suppress(FileNotFoundError):
-            self._about.unlink()  # an earlier trace's, or a link that somebody has put there
-        self._about.touch(exist_ok=False)
         process = {
             "job": job,
             "role": role,

@@ -258,6 +258,19 @@ def test_a_trace_of_this_process_is_not_written_over(
         store.start_trace(str(tmp_path))
 
 
+def test_what_has_kept_a_trace_from_beginning_does_not_keep_the_next(
+    store: kvstore_ext.P3Worker, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "worker-0.json"
+    in_the_way.mkdir()
+    with pytest.raises(KVStoreError, match=r"worker-0\.json"):
+        store.start_trace(str(tmp_path))
+    in_the_way.rmdir()
+    store.start_trace(str(tmp_path))
+    store.stop_trace()
+    assert len(read(tmp_path).workers) == 1
+
+
 def test_traces_of_two_jobs_are_no_trace_of_one(
     store: kvstore_ext.P3Worker, small_store: kvstore_ext.P3Worker, tmp_path: Path
 ) -> None:

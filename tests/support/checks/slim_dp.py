@@ -366,6 +366,8 @@ def states_that_are_saved_beside_the_global_ones_are_the_workers_own(_: KVStore)
             store.save_optimizer_states(f"{directory}/states")
             with pytest.raises(KVStoreError, match="states are loaded within global_parameters"):
                 store.load_optimizer_states(f"{directory}/states")
+            with pytest.raises(KVStoreError, match="the worker joins within global_parameters"):
+                store.join()
             with pytest.raises(KVStoreError, match="key 0 is pushed within global_parameters"):
                 store.pushpull(0, mx.nd.ones_like(value), out=value)
         np.testing.assert_array_equal(value.asnumpy(), own)
