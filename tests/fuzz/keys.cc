@@ -8,6 +8,7 @@
 #include "slim_dp/explorer.h"
 #include "slim_dp/slim.h"
 #include "support/wire.h"
+#include "transport/gate.h"
 
 namespace kvstore_ext {
 namespace {
