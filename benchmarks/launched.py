@@ -21,8 +21,6 @@ Found = TypeVar("Found")  # by a job
 LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
 _LIMIT = 900  # seconds that a job may take: some of MXNet's P3 never end
 _ENDING = 60  # and the launcher, to end one
-# What configures stores: whoever has set it would change some arms and not others.
-_CONFIGURES = ("DMLC_", "PS_", "MXNET_", "KVSTORE_EXT_")
 
 
 def measured(
@@ -45,9 +43,6 @@ def measured(
     """
     # So that the job is ended with this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
-    inherited = {
-        name: text for name, text in os.environ.items() if not name.startswith(_CONFIGURES)
-    }
     script, *arguments = worker
     with tempfile.TemporaryDirectory() as logs:
         python = os.path.abspath(python)  # and not where a link leads, out of its environment
@@ -55,7 +50,7 @@ def measured(
         launcher = subprocess.Popen(
             [*launch, python, str(Path(script).resolve()), *arguments],
             cwd=logs,  # a server would take the package of a checkout, and not its interpreter's
-            env={**inherited, "OMP_NUM_THREADS": "1", **variables},
+            env={**inherited(), "OMP_NUM_THREADS": "1", **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -72,6 +67,12 @@ def measured(
     if launcher.returncode != 0 or len(lines) != 1:
         sys.exit(f"the job failed:\n{output}{errors}")
     return [float(number) for number in lines[0].partition(f"{word} ")[2].split()]
+
+
+def inherited() -> dict[str, str]:
+    """This process's environment without what configures stores, so that all arms have the same."""
+    configures = ("DMLC_", "PS_", "MXNET_", "KVSTORE_EXT_", "HOROVOD_", "OMP_")
+    return {name: text for name, text in os.environ.items() if not name.startswith(configures)}
 
 
 def _end(launcher: subprocess.Popen[str]) -> tuple[str, str]:

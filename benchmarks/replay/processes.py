@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tempfile
 import time
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 from benchmarks.cluster import Cluster, Host, Link
+from benchmarks.launched import inherited
 from benchmarks.replay.arms import ENVIRONMENT, OURS, Arm, Runtime, environment_of
 from benchmarks.replay.forking import Fork, Interpreter
 
@@ -39,7 +39,7 @@ class Interpreters:
     def get(self, arm: Arm) -> Interpreter:
         """The interpreter whose forks are the processes of an arm."""
         if arm.runtime not in self._started:
-            runtime, environment = arm.runtime, {**_inherited(), **ENVIRONMENT}
+            runtime, environment = arm.runtime, {**inherited(), **ENVIRONMENT}
             self._started[runtime] = Interpreter(runtime.python, runtime.modules, environment)
         return self._started[arm.runtime]
 
@@ -102,7 +102,7 @@ class _Job:
 
     def start(self, work: str, settings: Dict[str, Any], limit: float) -> None:
         hosts, switch = self._cluster.hosts, self._cluster.switch
-        variables = {**_inherited(), **environment_of(self._arm, limit)}
+        variables = {**inherited(), **environment_of(self._arm, limit)}
         if self._arm.has_servers:
             ours = "kvstore_ext" in self._arm.runtime.modules
             role = f"benchmarks.replay.roles:{'our' if ours else 'stock'}_server"
@@ -238,12 +238,6 @@ def _horovod(host: Host, rank: int, size: int) -> Dict[str, str]:
         "HOROVOD_CROSS_RANK": str(rank),
         "HOROVOD_CROSS_SIZE": str(size),
     }
-
-
-def _inherited() -> Dict[str, str]:
-    """This process's environment without what configures stores, so that all arms have the same."""
-    configures = ("DMLC_", "PS_", "MXNET_", "KVSTORE_EXT_", "HOROVOD_", "OMP_")
-    return {name: text for name, text in os.environ.items() if not name.startswith(configures)}
 
 
 def _last_lines(process: Fork) -> str:
