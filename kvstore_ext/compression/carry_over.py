@@ -13,7 +13,7 @@ from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import entry, take_entry
 from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
-from ..protocol.questions import Question, answer_to, ask
+from ..protocol.questions import Question, answers_to, ask
 from .store_context import StoreContext
 
 _QUESTION = "carried over"
@@ -110,7 +110,7 @@ class CarryOver:
             ask(self._worker, server, _QUESTION, {"slice": [key.identity, index]})
             for index, _, _, server in slices
         ]
-        parts = [answer_to(self._worker, question)[1] for question in questions]
+        parts = [part for _, part in answers_to(self._worker, questions)]
         return np.frombuffer(b"".join(parts), np.float32)
 
     def _put_on_servers(self, key: KeyArrays, drawn: int, whole: np.ndarray) -> None:
@@ -119,5 +119,4 @@ class CarryOver:
             part = whole[begin : begin + length]
             what = {"slice": [key.identity, index], "drawn": drawn}
             questions.append(ask(self._worker, server, _QUESTION, what, part.tobytes()))
-        for question in questions:
-            answer_to(self._worker, question)
+        answers_to(self._worker, questions)

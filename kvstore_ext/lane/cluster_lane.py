@@ -21,7 +21,7 @@ from ..launch_reports import report
 from ..notes import say
 from ..optimizer.optimizer_format import pack_optimizer
 from ..protocol.commands import GREET, HEAD, SET_OPTIMIZER, SPARSE_SETTINGS, command
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import answers_to, ask
 from ..protocol.scheduler_watch import SchedulerWatch
 from ..security.admission import enter_job
 from ..status_reports import keep_reporting, report_status
@@ -241,8 +241,7 @@ class ClusterLane(Lane):
     def _await_all_servers(self) -> None:
         """Returns once all servers have survived what they were told before."""
         questions = [ask(self.worker, server, "here", {}) for server in range(self.servers.count)]
-        for question in questions:
-            answer_to(self.worker, question)
+        answers_to(self.worker, questions)
 
     def begin_sparse(self) -> None:
         """To be called before the first sparse key."""

@@ -12,7 +12,7 @@ from ..launch_reports import report
 from ..notes import say
 from ..protocol.end_board import QUESTION
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, exit_as_told, was_told
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import Question, answer_to, ask
 
 _BETWEEN_LOOKS = 0.2
 _BETWEEN_QUESTIONS = 1.0
@@ -46,6 +46,7 @@ class ToldToEnd:
         self._worker = worker
         self._rank = rank
         self._asked = range(servers if rank == 0 else 1)  # rank 0 takes their news to server 0
+        self._open: Dict[int, Tuple[Question, float]] = {}  # by server, and since when
         self._left = left
         self._told = ""  # who was, in words
         self._since = 0.0
@@ -58,10 +59,10 @@ class ToldToEnd:
         self._asking.start()
 
     def stop(self, seconds: float) -> None:
-        """Waits so long at most for its own thread, once the worker is hushed, which wakes it.
+        """Waits so long at most for its own thread, once the worker is hushed, which ends it.
 
         Python ends threads that come back from C++ while it is wound down, which ends the process
-        by SIGABRT: one may still wait for the answer of a server that is cut off.
+        by SIGABRT.
         """
         self._asking.join(seconds)
 
@@ -118,25 +119,37 @@ class ToldToEnd:
         while not self._left.wait(_BETWEEN_LOOKS) and not self._worker.failure():
             if was_told() and not self._told:
                 self._hear(f"worker {self._rank}: {TOLD}")
+            self._take_answers()
             if self._told or time.monotonic() > next_question:
                 next_question = time.monotonic() + _BETWEEN_QUESTIONS
-                with contextlib.suppress(KVStoreError):  # of a server that others miss as well
-                    self._ask()
+                self._ask()
             if self._told:
                 self._give_up_in_time()
 
     def _ask(self) -> None:
         asked = {"told": self._told, "rank": self._rank, "at": self._stop_at}
-        questions = [ask(self._worker, server, QUESTION, asked) for server in self._asked]
-        for question in questions:
-            answer, _ = answer_to(self._worker, question)
-            if answer["told"] and not self._told:
-                report(failed=answer["told"])  # the launcher need not show that of all
-                self._hear(answer["told"])
-            if answer["at"]:
-                with self._changed:
-                    self._end_at = answer["at"]
-                    self._changed.notify_all()
+        for server in set(self._asked) - set(self._open):
+            self._open[server] = ask(self._worker, server, QUESTION, asked), time.monotonic()
+
+    def _take_answers(self) -> None:
+        """Takes those that have come: while a server gives none, time goes on."""
+        for server, (question, since) in list(self._open.items()):
+            is_answered = self._worker.is_answered(question.number)
+            if not is_answered and time.monotonic() - since < LIMIT:
+                continue
+            del self._open[server]
+            if not is_answered:
+                self._worker.give_up(question.number)
+                continue
+            with contextlib.suppress(KVStoreError):  # of a server that others miss as well
+                answer, _ = answer_to(self._worker, question)
+                if answer["told"] and not self._told:
+                    report(failed=answer["told"])  # the launcher need not show that of all
+                    self._hear(answer["told"])
+                if answer["at"]:
+                    with self._changed:
+                        self._end_at = answer["at"]
+                        self._changed.notify_all()
 
     def _hear(self, told: str) -> None:
         self._told, self._since = told, time.monotonic()

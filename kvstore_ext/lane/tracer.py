@@ -9,7 +9,7 @@ from .. import _core
 from ..config import Options
 from ..errors import KVStoreError
 from ..launch_reports import report
-from ..protocol.questions import TRACE, answer_to, ask
+from ..protocol.questions import TRACE, answer_to, answers_to, ask
 from ..trace.networks import networks
 from ..trace.recording import Recording
 from ..trace.steps import Steps
@@ -77,5 +77,4 @@ class Tracer:
     def _ask(self, what: Dict[str, Any]) -> None:
         servers = range(self._servers)
         questions = [ask(self._worker, server, TRACE, what) for server in servers]
-        for question in questions:
-            answer_to(self._worker, question)
+        answers_to(self._worker, questions)

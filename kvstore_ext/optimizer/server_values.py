@@ -9,7 +9,7 @@ from .. import _core
 from ..config import Options
 from ..keys.key_parts import Parted
 from ..protocol.question_desk import Answer, Answers, QuestionDesk, ServerHalf, server_half
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import answers_to, ask
 from .native_updater import NativeUpdater
 
 _QUESTION = "slice value"
@@ -51,12 +51,10 @@ def put_value(worker: _core.Worker, key: Parted, value: mx.nd.NDArray) -> None:
     for part in key.parts():
         data = whole[part.begin : part.begin + part.shape[0]].tobytes()
         asked.append(ask(worker, part.server, _QUESTION, {"place": part.place}, data))
-    for question in asked:
-        answer_to(worker, question)
+    answers_to(worker, asked)
 
 
 def expect_rows(worker: _core.Worker, key: Parted) -> None:
     """Has servers take the sum of a sparse key's next pushes, one of each worker, for its value."""
     asked = [ask(worker, part.server, ROWS, {"place": part.place}) for part in key.parts()]
-    for question in asked:
-        answer_to(worker, question)
+    answers_to(worker, asked)

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .. import _core
 from .question_desk import Answer
-from .questions import answer_to, ask
+from .questions import answers_to, ask
 from .state_format import flatten
 from .state_pieces import Arrivals, Arriving, Fetching, Sending, whole
 
@@ -65,9 +65,8 @@ class Handover:
 
     def settle(self) -> None:
         """Returns when all that was left lies there."""
-        for sending in self._sent:
-            sending.finish()
-        self._sent.clear()
+        sent, self._sent = self._sent, []
+        Sending.finish_all(sent)
 
     def take(self, name: str) -> Optional[Tuple[Any, Any]]:
         """State, on the CPU, and note of a name; None where nothing was left under it."""
@@ -81,8 +80,7 @@ class Handover:
         asked = [
             ask(self._worker, server, HANDOVER, {"clear": True}) for server in range(self._servers)
         ]
-        for question in asked:
-            answer_to(self._worker, question)
+        answers_to(self._worker, asked)
 
     def _server_of(self, name: str) -> int:
         return sum(name.encode()) % self._servers

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar
 
 from .. import _core
 from ..errors import ClusterError, KVStoreError
 
 TRACE = "trace"  # asked by lane/tracer.py of server/tracing.py
+
+_Asked = TypeVar("_Asked")
+_Found = TypeVar("_Found")
 
 
 class Question(NamedTuple):
@@ -55,6 +58,34 @@ def answer_to(worker: _core.Worker, question: Question) -> Tuple[Dict[str, Any],
     if "error" in answer:
         raise KVStoreError(f"server {server} could not do what it was asked: {answer['error']}")
     return answer, data
+
+
+def answers_to(
+    worker: _core.Worker, questions: Sequence[Question]
+) -> List[Tuple[Dict[str, Any], bytes]]:
+    """Waits for the answers to several questions, in their order; raises as `answer_to` for the
+    first that fails, and gives the others up."""
+    return all_of(
+        questions,
+        lambda question: answer_to(worker, question),
+        lambda question: worker.give_up(question.number),
+    )
+
+
+def all_of(
+    asked: Sequence[_Asked],
+    wait: Callable[[_Asked], _Found],
+    give_up: Callable[[_Asked], object],
+) -> List[_Found]:
+    """Waits for one after the other; where that raises, gives up it and all later ones."""
+    found: List[_Found] = []
+    try:
+        for each in asked:
+            found.append(wait(each))
+    finally:
+        for each in asked[len(found) :]:
+            give_up(each)
+    return found
 
 
 def _read(server: int, name: str, text: bytes) -> Answer:

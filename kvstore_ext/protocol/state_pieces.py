@@ -12,7 +12,7 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from .. import _core
-from .questions import Question, answer_to, ask
+from .questions import Question, all_of, answer_to, ask
 from .state_format import Outline, build, elements, flatten, leaves
 
 # Bytes of a piece, at most; more than the elements of any type have.
@@ -101,7 +101,18 @@ class Arriving:
         return build(self.outline, arrays)
 
 
-class Sending:
+class _Begun:
+    """What has asked the first of its questions."""
+
+    _worker: _core.Worker
+    _question: Question
+
+    def give_up(self) -> None:
+        """Nobody will finish it."""
+        self._worker.give_up(self._question.number)
+
+
+class Sending(_Begun):
     """A worker's: leaves a state with whoever answers to a name on a server (`arrived`).
 
     The first piece is asked at once, the others by `finish`.
@@ -128,13 +139,18 @@ class Sending:
         for number in range(1, len(self._pieces)):
             answer_to(self._worker, self._ask(number))
 
+    @staticmethod
+    def finish_all(sent: Sequence[Sending]) -> None:
+        """Finishes one after the other, up to the first that raises."""
+        all_of(sent, Sending.finish, Sending.give_up)
+
     def _ask(self, number: int) -> Question:
         asked = {**self._asked, "piece": number}
         data = read(self._sections, self._pieces[number])
         return ask(self._worker, self._server, self._name, asked, data)
 
 
-class Fetching:
+class Fetching(_Begun):
     """A worker's: asks for a state of which a server's answerer hands out pieces (`piece_of`)."""
 
     def __init__(
@@ -155,6 +171,11 @@ class Fetching:
         for number in range(1, arriving.missing + 1):
             arriving.take(answer_to(self._worker, self._ask(number))[1])
         return answer, arriving
+
+    @staticmethod
+    def finish_all(fetched: Sequence[Fetching]) -> List[Tuple[Dict[str, Any], Optional[Arriving]]]:
+        """Finishes one after the other, up to the first that raises."""
+        return all_of(fetched, Fetching.finish, Fetching.give_up)
 
     def _ask(self, number: int) -> Question:
         return ask(self._worker, self._server, self._name, {**self._asked, "piece": number})

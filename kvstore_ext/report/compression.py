@@ -13,7 +13,9 @@ from .moments import Moments, Names
 from .spans import places_in
 from .steps import Steps
 
-_NO_CODEC = ("", "broadcast", "skip_non_finite")  # as csrc/keys/slice_declaration.h has it
+# As csrc/keys/slice_declaration.h has them.
+_NO_CODEC = ("", "skip_non_finite")
+_BROADCAST = "broadcast"
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,12 @@ class MethodCost:
 def costs_of(
     job: JobTrace, names: Names, steps: List[Steps], counted: np.ndarray
 ) -> List[MethodCost]:
-    """Of each method that the job's keys have, the one with most bytes first; `counted` as in
-    links.py."""
+    """Of each method that the job's keys with gradients have, the one with most bytes first;
+    `counted` as in links.py."""
     methods: Dict[str, Set[int]] = {}
     for key, info in job.keys.items():
-        methods.setdefault(info.method, set()).add(key)
+        if info.method != _BROADCAST:
+            methods.setdefault(info.method, set()).add(key)
     if not any(len(own.numbers) for own in steps):
         return []
     found = [_cost(job, names, steps, counted, *one) for one in methods.items()]

@@ -18,7 +18,7 @@ from .. import _core
 from ..config import Options
 from ..errors import KVStoreError
 from ..protocol.question_desk import Answer, QuestionDesk, ServerHalf, server_half
-from ..protocol.questions import answer_to, ask
+from ..protocol.questions import answers_to, ask
 
 if TYPE_CHECKING:
     from .options import SlimDP
@@ -298,7 +298,7 @@ class CoreSelector:
             ask(self._worker, server, _STEP, {"store": self._store, **what(server)})
             for server in servers
         ]
-        return [answer_to(self._worker, question) for question in asked]
+        return answers_to(self._worker, asked)
 
 
 def _packed(counts: np.ndarray) -> bytes:

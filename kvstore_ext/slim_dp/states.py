@@ -13,7 +13,7 @@ from ..errors import ClusterError, KVStoreError
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import NOBODY, entry, take_entry
-from ..protocol.questions import Question, answer_to, ask
+from ..protocol.questions import Question, answers_to, ask
 from .core_selection import RESUME
 from .local_training import LocalTraining
 
@@ -181,5 +181,4 @@ class SlimStates:
                 parts = [cores[selection][index] for selection in cores]
                 data = value[begin : begin + length].tobytes() + b"".join(parts)
                 asked.append(ask(self._worker, server, RESUME, what, data))
-        for question in asked:
-            answer_to(self._worker, question)
+        answers_to(self._worker, asked)

@@ -105,7 +105,9 @@ def read_sealed(path: Path, seal: Seal) -> Any:
 def write_whole(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
     """Has fill(file) write a file of another name, which gets its own once it is on the disk."""
     partial = path.with_name(path.name + _PARTIAL)
-    with partial.open("wb") as file:
+    with contextlib.suppress(FileNotFoundError):
+        partial.unlink()
+    with partial.open("xb") as file:  # follows no link that somebody has put there
         fill(file)
         file.flush()
         os.fsync(file.fileno())

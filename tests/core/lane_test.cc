@@ -101,6 +101,44 @@ TEST(Questions, AServerThatDoesNotAnswerIsNamed) {
   }
 }
 
+TEST(Questions, AnAnswerThatComesTooLateIsNoStrangers) {
+  constexpr int kAsked = 2;
+  ClusterOptions options;
+  options.limits.patience = 0.2;
+  Cluster cluster(options);  // in which no Python answers
+  cluster.Join({});
+  Worker& worker = cluster.worker(0);
+  const auto answer = [&cluster](uint64_t question) {
+    cluster.ForgeFromServer(1, 0, QuestionMessage(MessageType::kAnswer, question, "{}", {}));
+  };
+  const uint64_t late = worker.Ask(1, "", {});
+  EXPECT_THROW(worker.AwaitAnswer(late), std::runtime_error);
+  const uint64_t given_up = worker.Ask(1, "", {});
+  worker.GiveUp(given_up);
+  answer(late);
+  answer(given_up);
+  cluster.ForgeFromServer(0, 0, ControlMessage(MessageType::kMet, "come to barrier 1"));
+  ASSERT_TRUE(worker.AwaitMeeting("come to barrier 1", 20));
+  EXPECT_FALSE(worker.IsAnswered(late));
+  EXPECT_FALSE(worker.IsAnswered(given_up));
+  for (const uint64_t question : {late, given_up}) answer(question);
+  EXPECT_EQ(cluster.AwaitRefused(kAsked), kAsked) << "those that come again were not asked";
+}
+
+TEST(Questions, AnAnswerMayBeThereBeforeItIsAwaited) {
+  Cluster cluster;  // in which no Python answers
+  cluster.Join({});
+  Worker& worker = cluster.worker(0);
+  const uint64_t question = worker.Ask(1, "", {});
+  EXPECT_FALSE(worker.IsAnswered(question));
+  cluster.ForgeFromServer(1, 0, QuestionMessage(MessageType::kAnswer, question, "{}", {}));
+  cluster.ForgeFromServer(0, 0, ControlMessage(MessageType::kMet, "come to barrier 1"));
+  ASSERT_TRUE(worker.AwaitMeeting("come to barrier 1", 20));
+  EXPECT_TRUE(worker.IsAnswered(question));
+  EXPECT_EQ(worker.AwaitAnswer(question).text, "{}");
+  EXPECT_FALSE(worker.IsAnswered(question));
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryCompression, Lane,
                          testing::Values("", "terngrad clip_sigma=0 scaler_sharing=1 seed=0",
                                          "qsgd bits=8 bucket=500 norm=max seed=0 error_feedback=1",

@@ -1,6 +1,8 @@
 // Backward passes as the learner of the order sees them, and what it learns.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -31,7 +33,7 @@ using Pass = std::vector<Sighting>;  // in the order of readiness
 // A learner, and what it has learned each time.
 class Watched {
  public:
-  Watched() : learner_([this](const Keys& order) { learned_.push_back(order); }) {}
+  Watched() : learner_([this](const Keys& order, uint64_t lesson) { Learn(order, lesson); }) {}
 
   // The passes given, and the begin of one more, which ends the last of them.
   void Iterate(const std::vector<Pass>& passes, int first = kFirstRound) {
@@ -42,6 +44,12 @@ class Watched {
   const std::vector<Keys>& learned() const { return learned_; }
 
  private:
+  void Learn(const Keys& order, uint64_t lesson) {
+    EXPECT_GT(lesson, lesson_);
+    lesson_ = lesson;
+    learned_.push_back(order);
+  }
+
   void Observe(const Pass& pass, int number) {
     for (size_t i = 0; i < pass.size(); ++i) {
       const Sighting& seen = pass[i];
@@ -52,6 +60,7 @@ class Watched {
   }
 
   std::vector<Keys> learned_;
+  uint64_t lesson_ = 0;
   OrderLearner learner_;
 };
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -202,10 +203,10 @@ TEST(OrderLearner, WhoHasTaughtNothingForLongWillTeachNothing) {
 TEST(OrderLearner, ManyThreadsMaySeeKeysAtATime) {
   constexpr uint64_t kThreads = 4, kEach = 10;
   std::mutex mutex;
-  std::vector<Keys> learned;
-  OrderLearner learner([&](const Keys& order) {
+  std::map<uint64_t, Keys> learned;
+  OrderLearner learner([&](const Keys& order, uint64_t lesson) {
     std::lock_guard<std::mutex> lock(mutex);
-    learned.push_back(Sorted(order));
+    EXPECT_TRUE(learned.emplace(lesson, Sorted(order)).second);
   });
   for (int round = kFirstRound; round < kFirstRound + 4; ++round) {
     std::vector<std::thread> threads;
@@ -221,7 +222,7 @@ TEST(OrderLearner, ManyThreadsMaySeeKeysAtATime) {
   Keys every(kThreads * kEach);
   std::iota(every.begin(), every.end(), 0);
   ASSERT_FALSE(learned.empty());
-  for (const Keys& order : learned) EXPECT_EQ(order, every);
+  for (const auto& [lesson, order] : learned) EXPECT_EQ(order, every) << lesson;
 }
 
 }  // namespace

@@ -39,11 +39,11 @@ ROOMS := $(foreach room,$(sort $(dir $(TOGETHER))),build/rooms/$(call room_of,$(
 # So are the tests, in groups of files none of whose private names another one uses. Their headers
 # come first: no private name may stand where these are read. Who is in no group is compiled alone.
 group_0 := aggregator_test expected_messages_test slicer_test printable_test
-group_1 := checksum_test aggregator_encoded_test batch_test idle_test
+group_1 := checksum_test aggregator_encoded_test batch_test idle_test watchdog_test
 group_2 := gate_rounds_test message_cipher_test lane_test limits_test
 group_3 := gate_test order_test link_window_test link_pair_test shared_memory_test
 group_4 := operations_test window_test link_test link_receive_test
-group_5 := slim_cores_test meetings_test recorder_test send_queue_test placing_test
+group_5 := slim_cores_test meetings_test recorder_test send_queue_test placing_test body_test
 group_6 := unreadable_test signs_of_life_test slots_test statistics_test tally_test \
            kernel_updates_test cluster main
 GROUPS := 0 1 2 3 4 5 6

@@ -38,10 +38,12 @@ void Watchdog::Start(double, std::function<void()> check, Failed failed) {
   checks[this] = [this] { Check(); };
 }
 
-void Watchdog::Stop() {
+void Watchdog::StopWithin(double) {
   stopping_ = true;
   checks.erase(this);
 }
+
+void Watchdog::Stop() { StopWithin(0); }
 
 void RunTasks() {
   for (bool more = true; more;) {

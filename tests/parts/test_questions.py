@@ -7,9 +7,9 @@ from typing import Any, Iterator
 
 import mxnet as mx
 import pytest
-from kvstore_ext import ClusterError, _core
+from kvstore_ext import ClusterError, KVStoreError, _core
 from kvstore_ext.protocol.end_board import EndBoard
-from kvstore_ext.protocol.questions import answer_to, ask
+from kvstore_ext.protocol.questions import answer_to, answers_to, ask
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +89,16 @@ def test_so_is_one_without_what_was_asked_for() -> None:
     assert answer["told"] == ""
     with pytest.raises(ClusterError, match=r"^server 3 has .* 'end' without 'at'; found told"):
         answer["at"]
+
+
+def test_answers_come_in_the_order_of_their_questions(worker: _core.Worker) -> None:
+    questions = [ask(worker, 0, "here", {}) for _ in range(3)]
+    assert answers_to(worker, questions) == [({}, b"")] * 3
+
+
+def test_where_one_answer_is_an_error_nobody_waits_for_the_others(worker: _core.Worker) -> None:
+    questions = [ask(worker, 0, name, {}) for name in ("here", "nobody answers this", "here")]
+    with pytest.raises(KVStoreError, match="nobody answers this"):
+        answers_to(worker, questions)
+    answer_to(worker, ask(worker, 0, "here", {}))  # which comes behind the others
+    assert not worker.is_answered(questions[-1].number)

@@ -209,6 +209,12 @@ def test_what_compression_costs_and_saves() -> None:
     assert cost.saved_seconds(8.0) == pytest.approx(0.00290625)
 
 
+def test_what_one_worker_gives_to_all_others_is_no_gradient() -> None:
+    model = jobs.Key("model", method="broadcast")
+    (cost,) = analyse(replace(jobs.COSTLY, keys=[*jobs.ENCODED, model]).trace()).methods
+    assert (cost.name, cost.keys) == ("terngrad", 3)
+
+
 @pytest.mark.parametrize(
     ("hosts", "times"),
     [

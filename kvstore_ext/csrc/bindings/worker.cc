@@ -154,6 +154,8 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
              }
              return py::make_tuple(answer.server, py::bytes(answer.text), ToBytes(answer.payload));
            })
+      .def("is_answered", &Worker::IsAnswered, WithoutGil())
+      .def("give_up", &Worker::GiveUp, WithoutGil())
       .def("totals", &Worker::totals, WithoutGil())
       .def("script_reads", &Worker::ScriptReads)
       .def("traffic",

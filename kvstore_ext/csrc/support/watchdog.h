@@ -20,9 +20,14 @@ class Watchdog {
   // After its return the check runs no more. Must not be called from the check.
   void Stop();
 
+  // As Stop, but waits so many seconds at most: a check that runs may be sending, which nothing but
+  // the end of what it sends through wakes.
+  void StopWithin(double seconds);
+
   ~Watchdog() { Stop(); }
 
  private:
+  void Run(double seconds);
   void Check() const {
     try {
       check_();
@@ -34,8 +39,9 @@ class Watchdog {
   std::function<void()> check_;
   Failed failed_;
   std::mutex mutex_;
-  std::condition_variable stop_;
+  std::condition_variable changed_;
   bool stopping_ = false;
+  bool stopped_ = false;
   std::thread thread_;
 };
 

@@ -2,19 +2,15 @@
 
 #include <malloc.h>
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <utility>
 
+#include "transport/body.h"
 #include "transport/libmxnet.h"
 #include "transport/placing.h"
 
 namespace kvstore_ext {
 namespace {
-
-// What is said to be a message of ours begins with this, in every version.
-constexpr uint32_t kAnyProtocol = Header::kProtocol >> 16;
 
 // ZMQ allocates every message that it receives. By default glibc takes slices of our size from the
 // kernel and gives them back, page by page, which costs more than copying them does: measured on
@@ -63,57 +59,41 @@ void PsLiteTransport::Send(const Message& message) {
   out.meta.request = true;
   out.meta.push = true;
   out.meta.priority = message.priority;
-  out.meta.body.assign(reinterpret_cast<const char*>(&message.header), sizeof(Header));
-  if (const auto place =
-          message.place ? message.place : PlacePayload(message, MemoryOf(message.peer))) {
-    out.meta.pull = true;  // says that a place follows the header
-    out.meta.body.append(reinterpret_cast<const char*>(&*place), sizeof(Place));
-  } else if (message.payload.data != nullptr) {
+  const std::optional<Place> place =
+      message.place ? message.place : PlacePayload(message, MemoryOf(message.peer));
+  out.meta.pull = place.has_value();  // which says that the body has it
+  out.meta.body = BodyOf(message, place);
+  if (!place && message.payload.data != nullptr) {
     Buffer payload = message.payload;
     if (copies_ && message.payload_is_borrowed) payload = payload.Copy();
     out.meta.data_type = {1};  // bytes
     out.meta.data_size = static_cast<int>(payload.size);
     out.data.push_back(std::move(payload));
   }
-  out.meta.body += message.text;
   // The only member of Postoffice that is safe to read: the first one, a pointer to the Van.
   void* van = *static_cast<void**>(LibMXNet::Get().postoffice());
   LibMXNet::Get().van_send(van, out);
 }
 
 void PsLiteTransport::Receive(const ps::Message& received) const {
-  const std::string& body = received.meta.body;
-  Message message;
-  // Other versions' may be shorter.
-  std::memcpy(&message.header, body.data(), std::min(body.size(), sizeof(Header)));
-  const int peers = static_cast<int>(peers_.size()) - 1;
-  message.peer = PeerOf(role_, peers, received.meta.sender);
-  message.priority = received.meta.priority;
-  message.job = static_cast<uint32_t>(received.meta.head);
-  if (body.size() < sizeof(Header) || message.header.protocol != Header::kProtocol) {
-    const bool is_ours =
-        body.size() >= sizeof(uint32_t) && message.header.protocol >> 16 == kAnyProtocol;
-    if (!is_ours) message.peer = kNobody;
-    message.header = Header();
-    message.header.type = MessageType::kAbort;
-    message.text = "a process of this job runs another version of kvstore_ext";
-    return handler_(std::move(message));
-  }
-  size_t begin = sizeof(Header);
-  if (received.meta.pull && body.size() >= begin + sizeof(Place)) {
-    Place place;
-    std::memcpy(&place, body.data() + begin, sizeof place);
-    begin += sizeof place;
-    message.place = place;
-    Fetch(&message);
-  }
-  message.text = body.substr(begin);
+  const ps::Meta& meta = received.meta;
+  const int peer = PeerOf(role_, static_cast<int>(peers_.size()) - 1, meta.sender);
+  std::optional<Message> message = ReadBody(meta.body, meta.pull);
+  if (!message) return Handle(NewsOf(meta.body, peer), meta);
+  message->peer = peer;
+  if (message->place) Fetch(&*message);
   if (!received.data.empty()) {
     // ZeroMQ leaves a message of less than 8 KiB that is not encrypted where it was read from the
     // socket: at any address.
-    message.payload = received.data.front().Aligned();
-    message.payload_is_ours = true;
+    message->payload = received.data.front().Aligned();
+    message->payload_is_ours = true;
   }
+  Handle(std::move(*message), meta);
+}
+
+void PsLiteTransport::Handle(Message message, const ps::Meta& meta) const {
+  message.priority = meta.priority;
+  message.job = static_cast<uint32_t>(meta.head);
   handler_(std::move(message));
 }
 

@@ -39,6 +39,7 @@ class PsLiteTransport : public Transport {
   };
 
   void Receive(const ps::Message& received) const;
+  void Handle(Message message, const ps::Meta& meta) const;
   int Timestamp(int peer);
   SharedMemory* MemoryOf(int peer) const;
 

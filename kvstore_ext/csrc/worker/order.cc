@@ -9,17 +9,19 @@ namespace kvstore_ext {
 void OrderLearner::Ready(uint64_t key, uint64_t round, double pushed, double now,
                          int callers_priority) {
   std::vector<uint64_t> order;
+  uint64_t lesson = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (lessons_ == kLessons || round < kFirstRound || round > kLastRound) return;
     // A key that comes again begins the next iteration; some keys may take part in a few only.
     if (!seen_.insert(key).second) {
       order = Conclude();
+      lesson = lessons_;
       seen_ = {key};
     }
     iteration_.push_back({key, pushed, now - pushed > kWaited, callers_priority});
   }
-  if (!order.empty()) learned_(order);
+  if (!order.empty()) learned_(order, lesson);
 }
 
 std::vector<uint64_t> OrderLearner::Conclude() {

@@ -23,10 +23,13 @@ namespace kvstore_ext {
 // Thread-safe.
 class OrderLearner {
  public:
-  // `learned` is called with the keys in the order in which they are needed, at the first iteration
-  // that teaches one and whenever one of the next kLessons - 1 has changed it.
-  explicit OrderLearner(std::function<void(const std::vector<uint64_t>&)> learned)
-      : learned_(std::move(learned)) {}
+  // Called with keys in the order in which they are needed, and the number of the lesson that has
+  // taught it: two threads may call at once, the later lesson's first.
+  using Learned = std::function<void(const std::vector<uint64_t>& order, uint64_t lesson)>;
+
+  // `learned` is called at the first iteration that teaches an order and whenever one of the next
+  // kLessons - 1 has changed it.
+  explicit OrderLearner(Learned learned) : learned_(std::move(learned)) {}
 
   // A key's gradient of a round is ready; it was pushed at an earlier time, both in seconds.
   void Ready(uint64_t key, uint64_t round, double pushed, double now, int callers_priority);
@@ -55,7 +58,7 @@ class OrderLearner {
   // Round 0 has the initial values. What has taught nothing by the last of these rounds never will.
   static constexpr uint64_t kFirstRound = 1;
   static constexpr uint64_t kLastRound = 100;
-  static constexpr int kLessons = 5;
+  static constexpr uint64_t kLessons = 5;
   // Longer than the engine takes to begin an operation whose operands are ready.
   static constexpr double kWaited = 0.002;
   // The share of all pairs of keys that must have become ready in the other order than they were
@@ -63,9 +66,9 @@ class OrderLearner {
   // are pushed by layer, and half of them if by name.
   static constexpr double kLeastTurned = 0.1;
 
-  const std::function<void(const std::vector<uint64_t>&)> learned_;  // called without the lock
-  std::mutex mutex_;                                                 // of all below
-  int lessons_ = 0;
+  const Learned learned_;  // called without the lock
+  std::mutex mutex_;       // of all below
+  uint64_t lessons_ = 0;
   std::map<uint64_t, Places> places_;
   std::vector<uint64_t> order_;
   std::vector<Sighting> iteration_;  // in the order in which they became ready

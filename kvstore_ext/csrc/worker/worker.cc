@@ -21,7 +21,9 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
             return message.peer >= 0 && links_[message.peer]->HasChecksum(message);
           }),
       scheduler_(transport_, options.limits.silence / 2, options.job),
-      learner_([this](const std::vector<uint64_t>& order) { AnnounceOrder(order); }),
+      learner_([this](const std::vector<uint64_t>& order, uint64_t number) {
+        AnnounceOrder(order, number);
+      }),
       awake_(options.limits.silence / 2),
       tasks_(options.encode_threads) {
   std::shared_ptr<WindowEstimator> estimator;
@@ -107,7 +109,7 @@ uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload)
   {
     std::lock_guard<std::mutex> lock(mutex_);
     question = ++questions_;
-    asked_[question] = {server, Now()};
+    asked_[question] = {server, Now(), false};
   }
   links_.at(server)->Send(QuestionMessage(MessageType::kAsk, question, text, payload));
   return question;
@@ -121,16 +123,49 @@ Answer Worker::AwaitAnswer(uint64_t question) {
   changed_.wait_for(lock, std::chrono::duration<double>(later),
                     [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
   failure_.ThrowIfSet();
-  const int server = asked_.at(question).server;
-  asked_.erase(question);
   auto found = answers_.find(question);
   if (found == answers_.end()) {
-    throw std::runtime_error(Named("within " + Seconds(limit) + " " + WhoHave("server", {server}) +
-                                   " not answered a question"));
+    Asked& asked = asked_.at(question);
+    asked.given_up = true;
+    throw std::runtime_error(Named("within " + Seconds(limit) + " " +
+                                   WhoHave("server", {asked.server}) + " not answered a question"));
   }
+  asked_.erase(question);
   Answer answer = std::move(found->second);
   answers_.erase(found);
   return answer;
+}
+
+bool Worker::IsAnswered(uint64_t question) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return answers_.count(question) != 0;
+}
+
+void Worker::GiveUp(uint64_t question) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto asked = asked_.find(question);
+  if (asked == asked_.end()) return;
+  if (answers_.erase(question) > 0) {
+    asked_.erase(asked);
+  } else {
+    asked->second.given_up = true;
+  }
+}
+
+// Under the lock.
+bool Worker::Waits(uint64_t question, const Asked& asked) const {
+  return !asked.given_up && answers_.count(question) == 0;
+}
+
+// Under the lock.
+void Worker::OnAnswer(const Message& message) {
+  const auto asked = asked_.find(QuestionOf(message));
+  if (asked == asked_.end()) return;  // another answer of this number was taken just now
+  if (asked->second.given_up) {
+    asked_.erase(asked);
+  } else {
+    answers_[asked->first] = {message.peer, message.text, message.payload};
+  }
 }
 
 void Worker::OnArrival(Message message) {
@@ -153,10 +188,9 @@ void Worker::ActUpon(const Message& message) {
     // Servers have no connection to each other: the others hear of it from the workers.
     case MessageType::kAbort: return Abort(message.text);
     case MessageType::kOrder: {
-      if (OrderNumberOf(message) <= orders_) return;
-      orders_ = OrderNumberOf(message);
       const auto* keys = reinterpret_cast<const uint64_t*>(message.text.data());
-      return SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)});
+      return SetOrder({keys, keys + message.text.size() / sizeof(uint64_t)},
+                      OrderNumberOf(message));
     }
     case MessageType::kWindow: FollowWindow(message, &windows_, links_); return;
     case MessageType::kNotice: return OnNotice(message);
@@ -176,9 +210,7 @@ void Worker::OnNews(const Message& message) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     switch (message.header.type) {
-      case MessageType::kAnswer:
-        answers_[QuestionOf(message)] = {message.peer, message.text, message.payload};
-        break;
+      case MessageType::kAnswer: OnAnswer(message); break;
       case MessageType::kHello:
         links_[message.peer]->SetJob(message.job);
         hosts_[message.peer] = message.text;
@@ -214,8 +246,10 @@ std::vector<uint64_t> Worker::order() const {
   return order_;
 }
 
-void Worker::SetOrder(const std::vector<uint64_t>& order) {
+void Worker::SetOrder(const std::vector<uint64_t>& order, uint64_t number) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (number <= order_number_) return;
+  order_number_ = number;
   order_ = order;
   for (size_t position = 0; position < order.size(); ++position) {
     auto found = keys_.find(order[position]);
@@ -236,12 +270,12 @@ void Worker::AnnounceWindow(const Window& window) {
 
 // Rank 0's order holds for all workers: a slice that they rank differently would wait at each in
 // turn.
-void Worker::AnnounceOrder(const std::vector<uint64_t>& order) {
+void Worker::AnnounceOrder(const std::vector<uint64_t>& order, uint64_t number) {
   if (options_.rank != 0) return;
-  SetOrder(order);
+  SetOrder(order, number);
   const std::string text(reinterpret_cast<const char*>(order.data()),
                          order.size() * sizeof(uint64_t));
-  links_[0]->SendControl(OrderMessage(text, ++orders_));
+  links_[0]->SendControl(OrderMessage(text, number));
 }
 
 void Worker::Leave() {
@@ -291,7 +325,7 @@ void Worker::Hush() {
   while (telling_ > 0 && Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (auto& link : links_) link->Hush();
   scheduler_.Close();
-  watchdog_.Stop();
+  watchdog_.StopWithin(limit - Now());
   if (failure_.Set("the store was closed")) EndOperations("the store was closed");
   // ps-lite ends next, and must not be sending then.
   while (HasInHand() && Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -305,6 +339,7 @@ bool Worker::HasInHand() const {
 
 void Worker::Stop() {
   Hush();
+  watchdog_.Stop();
   tasks_.Stop();
   sender_.Stop();
   transport_->Stop();

@@ -106,6 +106,12 @@ class Worker {
   // where none comes in time.
   Answer AwaitAnswer(uint64_t question);
 
+  // Whether AwaitAnswer would return at once.
+  bool IsAnswered(uint64_t question) const;
+
+  // Nobody will wait for the answer to a question, whether or not it comes.
+  void GiveUp(uint64_t question);
+
   // Tells the servers that this worker has done what all workers do, in words that go behind "has":
   // those who do not follow are named. With `waits` AwaitMeeting follows.
   void Meet(const std::string& what, bool waits);
@@ -211,6 +217,7 @@ class Worker {
   struct Asked {
     int server = 0;
     double since = 0;
+    bool given_up = false;  // its answer may still come, and is dropped
   };
 
   // worker_rounds.cc: a round goes out, and its result comes back.
@@ -269,8 +276,10 @@ class Worker {
   void OnSignOfLife(const Message& message);
   void OnNews(const Message& message);
   void OnWelcome(const Message& message);
-  void SetOrder(const std::vector<uint64_t>& order);
-  void AnnounceOrder(const std::vector<uint64_t>& order);
+  void OnAnswer(const Message& message);
+  bool Waits(uint64_t question, const Asked& asked) const;
+  void SetOrder(const std::vector<uint64_t>& order, uint64_t number);
+  void AnnounceOrder(const std::vector<uint64_t>& order, uint64_t number);
   void AnnounceWindow(const Window& window);
   std::set<int> Greeted() const;  // servers that have
   void EndOperations(const std::string& reason);
@@ -289,8 +298,7 @@ class Worker {
   // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
   // under the estimator's lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
-  std::atomic<uint64_t> orders_{0};  // likewise: announced by rank 0, or followed
-  std::atomic<bool> idle_{false};    // until EndIdle
+  std::atomic<bool> idle_{false};  // until EndIdle
   std::atomic<bool> leaving_{false};
   std::atomic<int> telling_{0};     // threads that tell the job of a failure
   std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
@@ -306,8 +314,9 @@ class Worker {
   std::condition_variable changed_;
   std::unordered_map<uint64_t, std::unique_ptr<Key>> keys_;
   std::vector<uint64_t> order_;
-  std::map<int, std::string> hosts_;                       // of servers that have greeted
-  std::map<int, uint64_t> doors_;                          // of these servers
+  uint64_t order_number_ = 0;         // as rank 0 has announced it; 0: there is none
+  std::map<int, std::string> hosts_;  // of servers that have greeted
+  std::map<int, uint64_t> doors_;     // of these servers
   std::map<int, std::shared_ptr<SharedMemory>> memories_;  // handed in, by server
   std::set<int> welcomed_, parted_;                        // servers that have said so
   std::map<int, uint64_t> refused_at_;                     // by server, as it has told

@@ -54,7 +54,7 @@ std::string Worker::UnreadBatch() {
         }
         std::lock_guard<std::mutex> lock(mutex_);
         for (const auto& [question, asked] : asked_) {
-          const bool waits = asked.server == server && answers_.count(question) == 0;
+          const bool waits = asked.server == server && Waits(question, asked);
           if (waits && asked.since <= came) return asked.since;
         }
         return std::nullopt;
@@ -139,9 +139,9 @@ std::string Worker::Unanswered(double seconds) {
     return late + Where("server", servers, hosts_);
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& asked : asked_) {
-    if (answers_.count(asked.first) != 0 || Now() - asked.second.since < seconds) continue;
-    const std::set<int> servers = {asked.second.server};
+  for (const auto& [question, asked] : asked_) {
+    if (!Waits(question, asked) || Now() - asked.since < seconds) continue;
+    const std::set<int> servers = {asked.server};
     return WhoHave("server", servers) + " not answered a question" +
            Where("server", servers, hosts_);
   }
