@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any, Dict, List
 
 from benchmarks.figures import captions, style
-from benchmarks.figures.extent import FULL, QUICK
+from benchmarks.figures.extent import QUICK, SETTLED
 from benchmarks.replay import measurement, summary
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.job import Settings
@@ -21,7 +21,7 @@ NAMES = ("p3", CODED, "stock_p3", "dist_sync", "horovod")
 
 def runs(quick: bool = False) -> List[measurement.Run]:
     """All that it takes."""
-    extent = QUICK if quick else FULL
+    extent = QUICK if quick else SETTLED
     base = Settings(NETWORK, HOSTS, 0, 1, extent.warm_up, extent.iterations)
     # Encoding needs a larger dilation than sending does, and that is not the same to all stores
     # that send floats: links which are slower by more have MXNet's own lose more.

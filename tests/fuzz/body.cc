@@ -14,6 +14,8 @@ namespace kvstore_ext {
 namespace {
 
 constexpr int kPeer = 3;
+constexpr size_t kMostPuts = 5;
+constexpr uint8_t kAroundABlock = 255;  // in place of a length
 
 size_t sum_of_bytes;  // so that each is read
 
@@ -39,7 +41,7 @@ class Reader {
   explicit Reader(Input input) : input_(input) {}
 
   void Run() {
-    const auto puts = input_.Below(SharedMemory::kBlocks);
+    const size_t puts = input_.Below(kMostPuts);
     for (size_t i = 0; i < puts; ++i) Put();
     const auto choices = input_.Take<uint8_t>();
     Message message;
@@ -61,7 +63,9 @@ class Reader {
   }
 
   void Put() {
-    const size_t bytes = input_.Take<uint16_t>() * size_t{4};
+    const auto choice = input_.Take<uint8_t>();
+    const size_t bytes =
+        choice == kAroundABlock ? SharedMemory::kBlockBytes + input_.Below(2) : choice * size_t{16};
     if (const auto place = Shared().putter->Put(Buffer::Allocate(bytes))) put_.push_back(*place);
   }
 
