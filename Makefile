@@ -49,7 +49,7 @@ help:
 	@echo "make docs    build the documents into build/site"
 	@echo "make wheel   build a wheel that runs on other hosts, into dist/"
 	@echo "make peers   compile Horovod, to compare with, in an environment of its own (minutes)"
-	@echo "make figure-readme  measure and draw what README shows, as root, in some 18 minutes"
+	@echo "make figure-readme  measure and draw what README shows, as root, in some 27 minutes"
 	@echo "make figure-NAME  measure and draw another figure of docs/figures.md, as root, in hours"
 	@echo "make clean   remove the environment and what was built"
 	@echo "PYTHON=python3.10 chooses the interpreter, 3.8 to 3.12; ENVIRONMENT=.venv the directory."
