@@ -1,6 +1,7 @@
 // What a worker may be asked of a key, beside rounds of sums: kept results, broadcasts, and what no
 // server knows.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -157,7 +158,7 @@ TEST(Broadcasts, EveryRootsArrayReachesAllOthers) {
 // As where ps-lite cannot send: it throws.
 TEST(Operations, OneThatCannotBeginEndsOnceHoweverLittleCanBeSent) {
   constexpr int kSender = 1;
-  const std::string path = testing::TempDir() + "operations_test.events";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + ".events";
   const std::vector<float> input(100, 1.0F);
   std::vector<float> output(100);
   std::vector<std::string> ends;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,7 +34,9 @@ std::string Read(const std::string& path) {
 
 class Recorded : public testing::Test {
  protected:
-  Recorded() : path_(testing::TempDir() + "recorder_test.events") {}
+  // Of this process: others run tests of this file at the same time.
+  Recorded()
+      : path_(testing::TempDir() + "recorder_test_" + std::to_string(getpid()) + ".events") {}
   ~Recorded() override { std::remove(path_.c_str()); }
 
   // What is in the file.
@@ -211,7 +214,7 @@ TEST_F(Recorded, APongTellsTheServersTime) {
 
 // All events of a round of a cluster's worker, counted by kind.
 TEST(RecordedCluster, EverySliceIsRecordedOnItsWholeWay) {
-  const std::string path = testing::TempDir() + "recorded_cluster.events";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + ".cluster.events";
   ClusterOptions options;
   options.workers = 2;
   options.servers = 1;
