@@ -134,22 +134,23 @@ class ToldToEnd:
     def _take_answers(self) -> None:
         """Takes those that have come: while a server gives none, time goes on."""
         for server, (question, since) in list(self._open.items()):
-            is_answered = self._worker.is_answered(question.number)
-            if not is_answered and time.monotonic() - since < LIMIT:
-                continue
-            del self._open[server]
-            if not is_answered:
+            if self._worker.is_answered(question.number):
+                del self._open[server]
+                with contextlib.suppress(KVStoreError):  # of a server that others miss as well
+                    answer, _ = answer_to(self._worker, question)
+                    self._take(answer)
+            elif time.monotonic() - since >= LIMIT:  # it is asked anew
+                del self._open[server]
                 self._worker.give_up(question.number)
-                continue
-            with contextlib.suppress(KVStoreError):  # of a server that others miss as well
-                answer, _ = answer_to(self._worker, question)
-                if answer["told"] and not self._told:
-                    report(failed=answer["told"])  # the launcher need not show that of all
-                    self._hear(answer["told"])
-                if answer["at"]:
-                    with self._changed:
-                        self._end_at = answer["at"]
-                        self._changed.notify_all()
+
+    def _take(self, answer: Dict[str, Any]) -> None:
+        if answer["told"] and not self._told:
+            report(failed=answer["told"])  # the launcher need not show that of all
+            self._hear(answer["told"])
+        if answer["at"]:
+            with self._changed:
+                self._end_at = answer["at"]
+                self._changed.notify_all()
 
     def _hear(self, told: str) -> None:
         self._told, self._since = told, time.monotonic()

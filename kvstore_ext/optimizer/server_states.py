@@ -19,7 +19,7 @@ from ..keys.key_parts import KeyPart, Parted
 from ..keys.names import Key
 from ..protocol.carries import ENTRY, Carries
 from ..protocol.state_format import build, flatten, with_shapes
-from ..protocol.state_pieces import Fetching, Section, Sending
+from ..protocol.state_pieces import Fetching, Section, Sending, finish_all
 from .updates_slices import updates_slices
 
 
@@ -145,7 +145,7 @@ class ServerStates:
             Fetching(self._worker, part.server, f"{part.kind} state", {"place": part.place})
             for part in parts
         ]
-        answers = Fetching.finish_all(asked)
+        answers = finish_all(asked)
         found = [arrived for _, arrived in answers if arrived is not None]
         # Not by their counts: a state that was loaded without its optimizer may have 0.
         if len(found) < len(answers):
@@ -168,7 +168,7 @@ class ServerStates:
             shapes = (part.shape if is_cut else a.shape for a, is_cut in zip(arrays, cut))
             of_part = with_shapes(outline, shapes)
             asked.append(Sending(self._worker, part.server, name, what, of_part, own))
-        Sending.finish_all(asked)
+        finish_all(asked)
 
 
 def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Optimizer]]:

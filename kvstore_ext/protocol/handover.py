@@ -11,7 +11,7 @@ from .. import _core
 from .question_desk import Answer
 from .questions import answers_to, ask
 from .state_format import flatten
-from .state_pieces import Arrivals, Arriving, Fetching, Sending, whole
+from .state_pieces import Arrivals, Arriving, Fetching, Sending, finish_all, whole
 
 HANDOVER = "handover"
 
@@ -66,7 +66,7 @@ class Handover:
     def settle(self) -> None:
         """Returns when all that was left lies there."""
         sent, self._sent = self._sent, []
-        Sending.finish_all(sent)
+        finish_all(sent)
 
     def take(self, name: str) -> Optional[Tuple[Any, Any]]:
         """State, on the CPU, and note of a name; None where nothing was left under it."""

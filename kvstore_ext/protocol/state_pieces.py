@@ -7,7 +7,18 @@ it: the pieces would be of different steps, as those of several servers would.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Dict,
+    Generic,
+    Hashable,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 import numpy as np
 
@@ -18,6 +29,8 @@ from .state_format import Outline, build, elements, flatten, leaves
 # Bytes of a piece, at most; more than the elements of any type have.
 PIECE = 64 << 20
 _MOST_PIECES = 1 << 20
+
+_Found = TypeVar("_Found")
 
 
 class Span(NamedTuple):
@@ -101,18 +114,27 @@ class Arriving:
         return build(self.outline, arrays)
 
 
-class _Begun:
+class _Begun(Generic[_Found]):
     """What has asked the first of its questions."""
 
     _worker: _core.Worker
     _question: Question
+
+    def finish(self) -> _Found:
+        """Returns with what comes of it; raises as `answer_to`."""
+        raise NotImplementedError
 
     def give_up(self) -> None:
         """Nobody will finish it."""
         self._worker.give_up(self._question.number)
 
 
-class Sending(_Begun):
+def finish_all(begun: Sequence[_Begun[_Found]]) -> List[_Found]:
+    """Finishes one after the other, up to the first that raises."""
+    return all_of(begun, lambda each: each.finish(), lambda each: each.give_up())
+
+
+class Sending(_Begun[None]):
     """A worker's: leaves a state with whoever answers to a name on a server (`arrived`).
 
     The first piece is asked at once, the others by `finish`.
@@ -139,18 +161,13 @@ class Sending(_Begun):
         for number in range(1, len(self._pieces)):
             answer_to(self._worker, self._ask(number))
 
-    @staticmethod
-    def finish_all(sent: Sequence[Sending]) -> None:
-        """Finishes one after the other, up to the first that raises."""
-        all_of(sent, Sending.finish, Sending.give_up)
-
     def _ask(self, number: int) -> Question:
         asked = {**self._asked, "piece": number}
         data = read(self._sections, self._pieces[number])
         return ask(self._worker, self._server, self._name, asked, data)
 
 
-class Fetching(_Begun):
+class Fetching(_Begun[Tuple[Dict[str, Any], Optional[Arriving]]]):
     """A worker's: asks for a state of which a server's answerer hands out pieces (`piece_of`)."""
 
     def __init__(
@@ -171,11 +188,6 @@ class Fetching(_Begun):
         for number in range(1, arriving.missing + 1):
             arriving.take(answer_to(self._worker, self._ask(number))[1])
         return answer, arriving
-
-    @staticmethod
-    def finish_all(fetched: Sequence[Fetching]) -> List[Tuple[Dict[str, Any], Optional[Arriving]]]:
-        """Finishes one after the other, up to the first that raises."""
-        return all_of(fetched, Fetching.finish, Fetching.give_up)
 
     def _ask(self, number: int) -> Question:
         return ask(self._worker, self._server, self._name, {**self._asked, "piece": number})
