@@ -14,7 +14,8 @@ class MovingAverage(Part):
     "Revisiting distributed synchronous SGD" (2016). As TensorFlow has it, with which that paper
     trains, the decay is (1 + steps) / (10 + steps) while that is smaller, so that what the network
     began with is soon forgotten. Running statistics of batch normalisation are averaged like all
-    else. The average lies on the first device, as float32.
+    else, but MXNet 1.9.1 writes them in the backward pass without its engine's knowledge: a step
+    may take in those of the step before. The average lies on the first device, as float32.
 
     Parameters
     ----------

@@ -105,14 +105,19 @@ def read_sealed(path: Path, seal: Seal) -> Any:
 def write_whole(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
     """Has fill(file) write a file of another name, which gets its own once it is on the disk."""
     partial = path.with_name(path.name + _PARTIAL)
-    with contextlib.suppress(FileNotFoundError):
-        partial.unlink()
-    with partial.open("xb") as file:  # follows no link that somebody has put there
+    with new_file(partial) as file:
         fill(file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
     flush_directory(path.parent)
+
+
+def new_file(path: Path) -> BinaryIO:
+    """Opens a file in place of what is there, and follows no link that somebody has put there."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    return path.open("xb")
 
 
 def flush_directory(path: Path) -> None:

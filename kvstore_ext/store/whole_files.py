@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Iterator
 
-from ..snapshots.sealed_files import flush_directory
+from ..snapshots.sealed_files import flush_directory, new_file
 
 
 @contextlib.contextmanager
@@ -30,6 +30,7 @@ def whole_file(name: Any, rank: int) -> Iterator[Any]:
         yield name
         return
     partial = f"{path}.worker-{rank}.part"
+    new_file(Path(partial)).close()
     try:
         yield partial
         with open(partial, "rb") as written:

@@ -230,11 +230,13 @@ def states_whose_optimizer_the_method_refuses_change_nothing(_: KVStore) -> None
 
 
 def check_failed_save(store: KVStore, save: Callable[[str], None], updater: Any) -> None:
-    """Of states that were saved before, through a link, which stays one."""
+    """Of states that were saved before, through a link, which stays one; but not through one that
+    lies where they are written first."""
     failing = mock.patch.object(updater, "get_states", side_effect=kvstore_ext.ClusterError("lost"))
     with file_of(store) as file:
         link = Path(f"{file}-link")
         link.symlink_to(file)
+        Path(f"{file}.worker-{store.rank}.part").symlink_to(f"{file}-elsewhere")
         save(str(link))
         before = Path(file).read_bytes()
         with failing, pytest.raises(kvstore_ext.ClusterError, match="lost"):
