@@ -74,7 +74,8 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
         "bound is the most for any scheme that sends every gradient as float32."
     )
     how = (
-        "makes it again, as root: stores and links are real, gradients random, and "
+        "makes it again, as root. The hosts are network namespaces of one machine, whose links are "
+        "slowed down: stores are real, gradients random, and "
         f"computing is a wait as long as on a {trace.device}. So that two processors carry it, "
         f"links and waits are {slower} times slower than stated"
     )
