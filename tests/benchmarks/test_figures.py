@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,13 @@ def made(runs: list[Any]) -> list[Result]:
     if isinstance(runs[0], Training):
         return trained(runs, lambda _: 0.05, lambda steps: 90 + steps / 100)
     return lines_of(runs, of_bound)
+
+
+def test_the_command_names_every_figure() -> None:
+    """In an interpreter that has imported nothing of it before."""
+    command = [sys.executable, "-m", "benchmarks.figures", "--list"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == list(FIGURES)
 
 
 @pytest.mark.parametrize("name", FIGURES)
