@@ -1,7 +1,8 @@
 """kvstore_ext: faster gradient communication for MXNet's KVStore.
 
-`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. Every directory is a
-room whose docstring says what it promises, in which order to read it, and what it may import:
+`import kvstore_ext`, before `import mxnet`, makes `mx.kv.create('p3')` known. Every directory of
+Python is a room whose docstring says what it promises, in which order to read it, and what it may
+import:
 
     errors.py, config.py, spelling.py,     what everything stands on
     stock_store.py, version.py, copies.py,

@@ -57,7 +57,7 @@ class Options:
         Bytes that a peer may be sent before it acknowledges; more keeps a fast link busy, less
         keeps priorities. 0 measures the links and adapts, and sends slices of 400 kB and more in
         parts where they are slow. Rank 0's holds for the job, but for shared memory, where a
-        worker's own 0 leaves it to a window of 8 slices.
+        worker's own 0 leaves it to a window of 1.6 MB.
     timeout
         Seconds for what gives no signs of life: starting, until all processes have come and all
         workers have opened their stores; and a snapshot's files.

@@ -7,6 +7,8 @@ from typing import Any, Dict, Iterable, Mapping
 import mxnet as mx
 import numpy as np
 
+from .errors import KVStoreError
+
 
 def copied(value: Any) -> Any:
     """A copy that stays as it is; of MXNet's arrays, made in order with what computes them, in the
@@ -24,8 +26,20 @@ def copied(value: Any) -> Any:
 
 
 def packed(optimizer: mx.optimizer.Optimizer) -> bytes:
-    """An optimizer with its counts and its schedule, without the parameters that it knows."""
-    return pickle.dumps(optimizer)
+    """An optimizer with its counts and its schedule, without the parameters that it knows.
+
+    Raises
+    ------
+    KVStoreError
+        For one with what cannot be pickled, such as a schedule that is a lambda.
+    """
+    try:
+        return pickle.dumps(optimizer)
+    except Exception as error:
+        raise KVStoreError(
+            f"optimizer {type(optimizer).__name__} cannot be saved: {error}; what it has, its "
+            "schedule too, must be of classes that are defined in a module"
+        ) from None
 
 
 def resume(optimizer: mx.optimizer.Optimizer, saved: bytes) -> None:

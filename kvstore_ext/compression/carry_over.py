@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Tuple
 
-import mxnet as mx
 import numpy as np
 
 from .. import _core
@@ -69,7 +68,7 @@ class CarryOver:
         keys = self._context.keys_of_method()
         if not keys:
             return {}
-        mx.nd.waitall()
+        self._context.wait_for_all()
         here = {name: self._here(name) for name in keys}
         there = {name: self._on_servers(key) for name, key in keys.items() if whole}
         return entry(method=self._method, rank=self._rank, worker=here, servers=there)
@@ -89,7 +88,7 @@ class CarryOver:
                 f"the states were saved with compression {saved['method']}; the store has "
                 f"{self._method}"
             )
-        mx.nd.waitall()
+        self._context.wait_for_all()
         nothing = (0, np.zeros(0, np.float32))
         for name, key in self._context.keys_of_method().items():
             drawn, state = nothing if saved is None else saved["worker"].get(name, nothing)

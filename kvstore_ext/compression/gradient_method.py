@@ -104,7 +104,7 @@ class GradientMethod(StoreMethod):
     def of_worker(self, name: Key) -> np.ndarray:
         """What this worker carries over for a compressed key, float32: nothing before the first
         round, and with dgc the accumulated gradient, then its momentum."""
-        mx.nd.waitall()  # no round is under way then
+        self._context.wait_for_all()  # no round is under way then
         return np.asarray(self.codecs[name].state())
 
     def _is_last(self, name: Key) -> bool:

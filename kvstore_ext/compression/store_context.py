@@ -38,7 +38,7 @@ class StoreContext:
 
     worker, store
         The lane, and the store's number on it.
-    rank, workers, patience, barrier
+    rank, workers, patience, barrier, wait_for_all
         The lane's.
     keys
         The store's dense keys by name, now and later, in the order of their first values.
@@ -54,6 +54,7 @@ class StoreContext:
     workers: int
     patience: float
     barrier: Callable[[], None]
+    wait_for_all: Callable[[], None]
     keys: Mapping[Key, KeyArrays]
     non_finite: _core.NonFinite
     push_details: Callable[[Key, int, bool], PushDetails]

@@ -26,6 +26,9 @@ To follow one round, read in this order:
     trainer_run.py  all this between two rounds, for snapshots of the store
     final.py        the best model, and one regression for all
     ensemble.py     the ensemble as a block of its own
+
+What this room promises: it needs of a store only what scripts may call. It imports copies, errors,
+snapshots and whole_numbers.
 """
 from .ensemble import Ensemble
 from .losses import AcceleratedCompressionLoss, DiverseTrainingLoss

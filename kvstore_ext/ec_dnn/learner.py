@@ -104,6 +104,7 @@ class Learner:
         scores, labels = [], []
         for begin in range(0, len(indices), _OUTPUT_BATCH):
             inputs, some = examples.batch(indices[begin : begin + _OUTPUT_BATCH])
+            check_labels(some, self.classes)
             scores.append(self.network(inputs).astype(np.float32, copy=False).asnumpy())
             labels.append(some)
         if not scores:

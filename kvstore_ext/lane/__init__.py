@@ -1,7 +1,7 @@
 """How a store gets its worker: in a cluster beside MXNet's own store, or with its server here.
 
-What this room promises: a store does not know whether there is a cluster, and every wait for other
-processes ends, with an error that names who is missing. In reading order:
+What this room promises: once it is open, a store need not know whether there is a cluster, and
+every wait for other processes ends, with an error that names who is missing. In reading order:
 
     lane.py           what a store may ask of its lane
     local_lane.py     worker and server in one process
@@ -10,6 +10,7 @@ processes ends, with an error that names who is missing. In reading order:
     script_reads.py   whether the script has come to what it may have to wait for
     told_to_end.py    what a worker does once a process was told to end
     bounded_calls.py  what MXNet may do for ever, given up after a time
+    threads_left.py   how many threads may encode
     tracer.py         a worker's part in a trace
 
 It imports errors, notes, config, descriptors, launch_reports, status_reports, stock_store,

@@ -144,7 +144,8 @@ class ClusterLane(Lane):
         self._steps.append(weakref.ref(store))
 
     def _status(self) -> Dict[str, Any]:
-        stores = [store for store in (each() for each in tuple(self._steps)) if store is not None]
+        known = [store for store in (each() for each in tuple(self._steps)) if store is not None]
+        stores = [store for store in known if not store.closed] or known
         sent, received = self.worker.traffic()
         return {
             "steps": max((store.steps for store in stores), default=0),

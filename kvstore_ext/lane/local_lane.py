@@ -11,7 +11,7 @@ from mxnet.kvstore import KVStore
 
 from .. import _core
 from ..config import Options
-from ..errors import ClusterError
+from ..errors import ClusterError, KVStoreError
 from ..keys.sparse_rows import Servers
 from ..optimizer.settings import multipliers
 from ..optimizer.slice_optimizer import SliceOptimizer, copy_optimizer
@@ -39,7 +39,11 @@ class LocalLane(Lane):
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
         self._server.core.greet(0, socket.gethostname(), job_name="")
         self.worker.join()
-        self._trace_if_asked(options)
+        try:
+            self._trace_if_asked(options)
+        except KVStoreError:
+            self.close()
+            raise
 
     def _of_trace(self) -> str:
         # A store is a job of its own here, and so is its trace.

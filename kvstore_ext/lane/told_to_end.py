@@ -32,7 +32,7 @@ class ToldToEnd:
     Attributes
     ----------
     snapshots
-        By store and directory, what takes a snapshot of it at once.
+        By open store and directory, what takes a snapshot of it at once.
     in_order
         Whether the job ends here and now, as it was told to.
     """
@@ -110,7 +110,7 @@ class ToldToEnd:
     def _on_main(self) -> None:
         """Ends the script, unless it is to come to a snapshot, has ended with one, or is held back.
         """
-        waits = self._steps and not self._left.is_set() and not self._worker.failure()
+        waits = self.snapshots and not self._left.is_set() and not self._worker.failure()
         if not waits and not self.in_order and not self._held_back:
             exit_as_told()
 
@@ -127,7 +127,9 @@ class ToldToEnd:
                 self._give_up_in_time()
 
     def _ask(self) -> None:
-        asked = {"told": self._told, "rank": self._rank, "at": self._stop_at}
+        asked = {
+            "told": self._told, "rank": self._rank, "at": self._stop_at, "ends": self.in_order,
+        }
         for server in set(self._asked) - set(self._open):
             self._open[server] = ask(self._worker, server, QUESTION, asked), time.monotonic()
 
@@ -155,7 +157,7 @@ class ToldToEnd:
     def _hear(self, told: str) -> None:
         self._told, self._since = told, time.monotonic()
         with self._changed:
-            if self._steps:
+            if self.snapshots:
                 self._stop_at = self._steps + 1
         if self._stop_at:
             say(f"{told}; the job ends after a snapshot")

@@ -1,6 +1,7 @@
 """Where kvstore_ext meets MXNet's own code: before and after its import, names, and scripts.
 
-What this room promises: all that is changed of MXNet is changed here. In reading order:
+What this room promises: all that is changed of MXNet's Python is changed here. What the core
+rewrites of its library is in csrc/security/. In reading order:
 
     before_import.py        engine settings, and what newer Pythons lack
     operators.py            MXNet's operators, whose functions are made when they are called

@@ -94,7 +94,7 @@ class TrainedParameters(Part):
         if untrained:
             # The engine does not know that a backward pass changes running averages, so that a copy
             # may come before it, or in its midst.
-            mx.nd.waitall()
+            self._owner()._kvstore._lane.wait_for_all()
         return copied(untrained)
 
     def at_hand(self) -> Dict[Any, mx.nd.NDArray]:

@@ -22,6 +22,7 @@ In reading order:
     stores               all of them by name
     simulation           one prediction
     limits, sweep        what limits it; many of them
+    progress             how much is left
     table, picture       for reading
     job_trace, profiling the network of a job, or of a script
     main                 the command

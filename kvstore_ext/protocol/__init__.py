@@ -15,5 +15,6 @@ what they mean. Who answers a question, or executes a command, registers it here
     state_pieces.py     how a state travels in pieces, however large it is
     handover.py         what one worker leaves on the servers for others to take
 
-It imports errors, notes, config, launch_reports and _core, and nothing else of kvstore_ext.
+It imports errors, notes, version, config, launch_reports and _core, and nothing else of
+kvstore_ext.
 """

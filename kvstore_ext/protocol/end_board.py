@@ -17,17 +17,22 @@ class EndBoard:
 
     told
         Who was told to end, in words; empty while nobody was.
+    ends
+        Whether a worker has come to where all end, and writes its snapshot.
     """
 
     def __init__(self, workers: int) -> None:
         self.told = ""
+        self.ends = False
         self._workers = workers
         self._at: Dict[int, int] = {}  # by rank
 
     def answer(self, asked: Dict[str, Any], _data: bytes) -> Tuple[Dict[str, Any], bytes]:
-        """Takes what a worker knows: `told`, and with its `rank` the count of steps `at` which it
-        stops. Answers who was told, and where all end, 0 while not all have said theirs."""
+        """Takes what a worker knows: `told`, with its `rank` the count of steps `at` which it
+        stops, and whether it `ends` now. Answers who was told, and where all end, 0 while not all
+        have said theirs."""
         self.told = self.told or asked["told"]
+        self.ends = self.ends or bool(asked["ends"])
         if asked["at"] and 0 <= asked["rank"] < self._workers:
             self._at[asked["rank"]] = asked["at"]
         is_known = len(self._at) == self._workers

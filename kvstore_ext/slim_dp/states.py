@@ -43,7 +43,7 @@ class SlimStates:
         training = self._training
         if not training.steps:
             return {}
-        mx.nd.waitall()
+        self._context.wait_for_all()
         training.selector.join()
         cores = self._cores()
         local = {name: array.asnumpy() for name, array in training.own().items()}
@@ -92,7 +92,7 @@ class SlimStates:
                 f"key {unknown[0]!r}: the store does not know the script's parameters, which are "
                 "to get the worker's own values; broadcast the key before, or pull it"
             )
-        mx.nd.waitall()
+        self._context.wait_for_all()
         training.selector.join()
         if training.steps:
             self._told()  # a core that came later would be of no run that goes on

@@ -111,6 +111,10 @@ class Snapshots:
         """Takes one, unless there is one of this step, and waits until it is written."""
         place = os.path.abspath(directory)
         if self.steps > self._taken.get(place, self._first):
+            try:
+                self.join()
+            except KVStoreError as error:  # of an earlier one, in whose place this one comes
+                say(str(error))
             self._begin(place, keep, self.steps)
         self.join()
 

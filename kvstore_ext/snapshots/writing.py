@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import KVStoreError
+from ..notes import say
 from .folder import Entry, remove_others
 from .manifest import Manifest, is_there
 from .sealed_files import flush_directory, remove_sealed, seal_of, write_sealed
@@ -99,7 +100,10 @@ class Writing:
             return
         manifest = self._completed(directory, contents.manifest)
         manifest.write(directory)
-        remove_others(directory.parent, contents.keep)
+        try:
+            remove_others(directory.parent, contents.keep)
+        except OSError as error:  # this one is whole all the same
+            say(f"older snapshots stay in {directory.parent}: {error}")
 
     def _completed(self, directory: Path, manifest: Manifest) -> Manifest:
         """With the files of all workers, once they are there."""

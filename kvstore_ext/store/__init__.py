@@ -1,8 +1,8 @@
 """The store that a script sees: what it may call, and where each call goes.
 
-What this room promises: everything is checked before anything is sent, calls return at once, and no
-method is named here. One thread calls a store at a time, the script's; what others need is in the
-core, or says so. In reading order:
+What this room promises: everything is checked before anything is sent, and no method is named here.
+Pushes and pulls return at once; what waits for other processes says so. One thread calls a store at
+a time, the script's; what others need is in the core, or says so. In reading order:
 
     p3_worker.py       the KVStore: takes keys and arrays, and hands them to the router
     store_keys.py      the store's keys, and how far each has come

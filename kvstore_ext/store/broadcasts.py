@@ -30,16 +30,21 @@ class Broadcasts:
         for name, arrays in values:
             if len(arrays) != 1:
                 raise ArrayMismatch(f"key {name!r}: got {len(arrays)} arrays; it must be one")
-            self._key(name, arrays[0]).check(arrays[0], "default")
+            self._check(name, arrays[0])
         if self._lane.workers == 1:
             return
         is_root = root == self._lane.rank
         for name, arrays in values:
             self._keys[name].broadcast(root, is_root, arrays[0], priority)
 
-    def _key(self, name: Key, array: mx.nd.NDArray) -> KeyArrays:
-        if name not in self._keys:
-            number = identity(self._store, f"broadcast {name!r}")
-            key = self._keys[name] = KeyArrays(self._lane.worker, name, number, array)
-            key.declare(self._store, _core.PlainCodec("broadcast"))
-        return self._keys[name]
+    def _check(self, name: Key, array: mx.nd.NDArray) -> None:
+        """Raises ArrayMismatch for an array that is not as the key; the first that is none of these
+        says how the key is."""
+        if name in self._keys:
+            return self._keys[name].check(array, "default")
+        number = identity(self._store, f"broadcast {name!r}")
+        key = KeyArrays(self._lane.worker, name, number, array)
+        key.check(array, "default")
+        key.declare(self._store, _core.PlainCodec("broadcast"))
+        self._keys[name] = key
+        return None

@@ -39,9 +39,9 @@ def prepare_for_forks(
     """
 
     def wait() -> None:
-        if any(not store.closed for store in stores):
+        for lane in {store._lane for store in stores if not store.closed}:
             with contextlib.suppress(mx.MXNetError):  # the script's to read, with its arrays
-                mx.nd.waitall()
+                lane.wait_for_all()
 
     def forget() -> None:
         lanes = {store._lane for store in stores if not store.closed}

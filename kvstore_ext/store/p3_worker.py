@@ -112,10 +112,11 @@ class P3Worker(VerifiedStore):
 
         Raises as `push` does.
         """
-        assert out is not None, "pull needs an array to write to"
+        self._check_open()
+        if out is None:
+            raise KVStoreError("pull needs an array to write to: out is None")
         if not ignore_sparse:
             raise KVStoreError("a distributed store cannot pull with ignore_sparse=False")
-        self._check_open()
         self._router.pull(pairs(key, out), priority)
 
     @unrecorded
@@ -183,8 +184,10 @@ class P3Worker(VerifiedStore):
             An int64 array of row numbers a key; they may repeat.
         """
         self._check_open()
-        assert out is not None, "row_sparse_pull needs an array to write to"
-        assert row_ids is not None, "row_sparse_pull needs row_ids"
+        if out is None:
+            raise KVStoreError("row_sparse_pull needs an array to write to: out is None")
+        if row_ids is None:
+            raise KVStoreError("row_sparse_pull needs the numbers of rows: row_ids is None")
         if isinstance(key, (int, str)):
             return self._router.pull_rows(key, out, row_ids, priority)
         if isinstance(row_ids, mx.nd.NDArray):
@@ -260,6 +263,7 @@ class P3Worker(VerifiedStore):
         super().load_optimizer_states(fname)
 
     def _check_optimizer(self) -> None:
+        self._check_open()
         if not hasattr(self._updater, "get_states"):  # as a function has none
             raise KVStoreError("the store has no optimizer: call set_optimizer")
 

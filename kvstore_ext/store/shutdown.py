@@ -4,6 +4,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
+import io
 import os
 import sys
 import traceback
@@ -61,7 +63,9 @@ def tell_launcher_of(error: BaseException) -> None:
 
 
 def _report(store: Any, reason: str) -> None:
-    report(failed=reason, step=store.steps)
+    # As far as the job has come: the launcher looks whether another attempt comes further.
+    steps = [each.steps for each in list(open_stores) if not each.closed]
+    report(failed=reason, step=max(steps, default=store.steps))
 
 
 def _crash(error: BaseException) -> str:
@@ -99,9 +103,18 @@ def _close_at_exit() -> None:
             _close(store, _crash(crash))
     if failures or left_behind:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _write_out()
         os._exit(STATUS if was_told() else status or (1 if failures else 0))
+
+
+def _write_out() -> None:
+    """Brings to their files what the script has left in those that are open, as winding down does.
+    """
+    files = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+    left = [each for each in gc.get_objects() if isinstance(each, files)]
+    for each in (sys.stdout, sys.stderr, *left):
+        with contextlib.suppress(Exception):  # a reader is gone, say; the process ends all the same
+            each.flush()
 
 
 def close_alone(store: Any) -> None:

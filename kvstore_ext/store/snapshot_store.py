@@ -188,14 +188,16 @@ class SnapshotStore(JoiningStore):
             self._snapshots.join()
         except KVStoreError as error:
             failure = error
-        if self._lane.told_to_end is not None:
-            self._lane.told_to_end.forget(self.number)
         try:
             super().close()
         except KVStoreError:
             if failure is not None:
                 say(str(failure))
             raise
+        finally:
+            # Not before: a worker that waits for the others to leave ends in order.
+            if self._lane.told_to_end is not None:
+                self._lane.told_to_end.forget(self.number)
         if failure is not None:
             raise failure
 

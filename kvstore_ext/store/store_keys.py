@@ -32,6 +32,7 @@ class StoreKeys:
             workers=lane.workers,
             patience=lane.patience,
             barrier=lane.barrier,
+            wait_for_all=lane.wait_for_all,
             keys=self.keys,
             non_finite=lane.non_finite,
             push_details=self._pushes.details_of_trained,

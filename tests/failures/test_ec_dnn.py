@@ -8,7 +8,8 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext import KVStoreError, OptionError, ec_dnn
+from kvstore_ext import ArrayMismatch, KVStoreError, OptionError, ec_dnn
+from kvstore_ext.ec_dnn.learner import Learner
 from mxnet.gluon import HybridBlock, nn
 
 from tests.support.checks.ec_dnn import CHECKS
@@ -97,6 +98,14 @@ def test_networks_and_data_that_do_not_fit(network: Any, data: Any, words: str) 
     network.initialize()
     with pytest.raises(KVStoreError, match=words):
         train(network, data)
+
+
+@pytest.mark.parametrize("label", [-1, 4])
+def test_a_label_of_an_example_that_is_not_trained_yet(label: int) -> None:
+    """As relabelling and evaluation look at them, beyond the first ones."""
+    learner = Learner(ready(), (INPUTS, np.append(LABELS[:-1], label)), "sgd", None)
+    with pytest.raises(ArrayMismatch, match=f"labels of shape .*{label}"):
+        learner.outputs_of_all()
 
 
 def train(network: Any, data: Any, method: str = "ec_dnn_s", **options: Any) -> ec_dnn.Trainer:

@@ -57,14 +57,17 @@ value = mx.nd.zeros((10,))
 store.broadcast(0, value, out=value)
 child = os.fork()
 if child == 0:
+    log = open(sys.argv[1], "w")
+    log.write("the child's last line")
     sys.exit(5)
 assert os.WEXITSTATUS(os.waitpid(child, 0)[1]) == 5
 store.close()
 """
 
 
-def test_a_child_without_a_cluster_ends_as_scripts_do() -> None:
-    run_python("-c", ENDING, seconds=60)
+def test_a_child_without_a_cluster_ends_as_scripts_do(tmp_path: Path) -> None:
+    run_python("-c", ENDING, tmp_path / "log", seconds=60)
+    assert (tmp_path / "log").read_text() == "the child's last line"
 
 
 def train(store_name: str) -> None:

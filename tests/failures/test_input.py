@@ -316,3 +316,12 @@ def test_in_a_cluster_nothing_is_sent_either(cluster: Cluster) -> None:
         assert "a server would have 4294967296 bytes" in worker.output
         assert "sent meanwhile: []" in worker.output
         assert f"sum: {[2.0] * 6}" in worker.output
+
+
+def test_calls_without_arrays_to_write_to(store: kvstore_ext.P3Worker) -> None:
+    with pytest.raises(KVStoreError, match="pull needs an array to write to: out is None"):
+        store.pull(3)
+    with pytest.raises(KVStoreError, match="an array to write to: out is None"):
+        store.row_sparse_pull(3, row_ids=mx.nd.array([0]))
+    with pytest.raises(KVStoreError, match="the numbers of rows: row_ids is None"):
+        store.row_sparse_pull(3, out=row_sparse((2, 3)))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
 from kvstore_ext.errors import ClusterError
+from kvstore_ext.snapshots import manifest
 from kvstore_ext.snapshots.snapshots import Snapshots
 from mxnet import gluon
 
@@ -47,6 +48,59 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(KVStoreError, match=words.format(3)):
         store.close()
     assert names(tmp_path) == []  # nothing of them takes room
+
+
+def test_one_is_whole_although_an_older_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def of_another_account(_: Path) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(manifest, "remove_manifest", of_another_account)
+    train(tmp_path, steps=2, keep=1)
+    assert names(tmp_path) == ["snapshot-000000-step-1", "snapshot-000001-step-2"]
+    assert restored(tmp_path)[0] == 2
+    assert f"older snapshots stay in {tmp_path}: " in capfd.readouterr().err
+
+
+def test_a_last_one_is_taken_although_one_before_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def no_space(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = open_store()
+    store.push("weight", mx.nd.ones(SHAPE))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", no_space)
+        assert store.snapshot(tmp_path, every=1)
+        store._snapshots._writing.wait()
+    store.push("weight", mx.nd.ones(SHAPE))
+    store._snapshots.take_now(tmp_path, keep=2)
+    store.close()
+    assert names(tmp_path) == ["snapshot-000001-step-2"]
+    assert "step 1 could not be written" in capfd.readouterr().err
+
+
+def test_a_schedule_that_cannot_be_saved_is_named(tmp_path: Path) -> None:
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.SGD(lr_scheduler=Fading()))
+    store.init("weight", mx.nd.zeros(SHAPE))
+    store.push("weight", mx.nd.ones(SHAPE))
+    with pytest.raises(KVStoreError, match=r"optimizer SGD cannot be saved: .*schedule"):
+        store.snapshot(tmp_path, every=1)
+    store.close()
+
+
+class Fading(mx.lr_scheduler.LRScheduler):
+    """A schedule that holds a function, as one of a script may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rate = lambda step: 1 / (1 + step)
+
+    def __call__(self, num_update: int) -> float:
+        return self.rate(num_update)
 
 
 def test_numbers_are_the_same_on_all_workers_after_one_has_failed(

@@ -53,9 +53,14 @@ def test_a_question_that_no_worker_asks_is_answered_with_an_error(
 def test_the_end_is_known_from_those_alone_who_are_in_the_job() -> None:
     board = EndBoard(2)
     for rank in (-1, 0, 2, 7):
-        answer, _ = board.answer({"told": "", "at": 5, "rank": rank}, b"")
+        answer, _ = board.answer({"told": "", "at": 5, "rank": rank, "ends": False}, b"")
         assert answer["at"] == 0
-    assert board.answer({"told": "", "at": 4, "rank": 1}, b"")[0]["at"] == 5
+    asked = {"told": "", "at": 4, "rank": 1, "ends": False}
+    assert board.answer(asked, b"")[0]["at"] == 5
+    assert not board.ends
+    board.answer({**asked, "ends": True}, b"")
+    board.answer(asked, b"")
+    assert board.ends
 
 
 class Forging:

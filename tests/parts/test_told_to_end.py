@@ -69,6 +69,16 @@ def test_the_time_to_end_is_kept_while_a_server_answers_nothing(worker: Any) -> 
         "0.5 s")
 
 
+def test_nobody_waits_for_snapshots_of_a_store_that_is_closed(worker: Any) -> None:
+    end = ToldToEnd(worker, rank=1, servers=2, left=threading.Event())
+    end.snapshots["store", "/snapshots"] = lambda: None
+    assert not end.comes_to_end()
+    end.forget("store")
+    worker.told.set()
+    assert worker.aborted.wait(LONG / 2)
+    assert worker.reason == "worker 1: told to end by SIGTERM"
+
+
 def test_a_question_that_is_not_answered_is_asked_again(worker: Any) -> None:
     ToldToEnd(worker, rank=0, servers=2, left=threading.Event())
     assert worker.again.wait(LONG / 2)

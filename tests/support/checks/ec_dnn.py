@@ -22,6 +22,9 @@ def an_array_unlike_the_keys_first_is_refused(store: KVStore) -> None:
     for other in (mx.nd.ones((4,)), mx.nd.ones((3,), dtype="float64")):
         with pytest.raises(kvstore_ext.ArrayMismatch, match="key 'a'"):
             store.broadcast_from(0, "a", other)
+    with pytest.raises(kvstore_ext.ArrayMismatch, match="key 'b': got a row_sparse array"):
+        store.broadcast_from(0, "b", mx.nd.zeros((3, 2)).tostype("row_sparse"))
+    store.broadcast_from(0, "b", mx.nd.ones((4,)))  # whose shape nobody has told before
 
 
 def a_method_of_one_worker_is_refused(store: KVStore) -> None:
