@@ -108,11 +108,44 @@ def train_sparse(mishap: str) -> None:
             threading.Event().wait()
 
 
+def take_snapshots_of_sparse_rows(mishap: str) -> None:
+    """Takes one after each step; worker 1 is killed in the fourth. What a step pushes is pulled
+    with the next forward pass, or in the fork of a loader."""
+    import os
+    import signal
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+    from mxnet import autograd, gluon
+
+    store = mx.kv.create("p3")
+    sparse = {"stype": "row_sparse", "grad_stype": "row_sparse"}
+    rows = gluon.Parameter("rows", shape=(4, 2), init="zeros", **sparse)
+    average = gluon.Parameter("average", shape=(2,), init="zeros", grad_req="null")
+    for parameter in (rows, average):
+        parameter.initialize()
+    trainer = gluon.Trainer([rows, average], "sgd", {"learning_rate": 1}, kvstore=store)
+    for step in range(1_000_000):
+        with autograd.record():
+            loss = mx.nd.sparse.sum(rows.row_sparse_data(mx.nd.arange(4, dtype="int64")))
+        loss.backward()
+        if step == 3 and store.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        trainer.step(1)
+        if mishap == "killed before a fork" and step == 3:
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        store.snapshot(os.environ["SNAPSHOTS"], every=1, keep=1)
+        print("step", step, "of worker", store.rank)
+
+
 Lost = dict  # what happened -> the job, and its workers of rank 0 and 1
 
 
 @pytest.fixture(scope="module")
-def lost(module_cluster: Cluster) -> Lost:
+def lost(module_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Lost:
     """Jobs that have lost processes, and wait for their limits side by side."""
     found = {}
     for what, script, servers, options in (
@@ -123,8 +156,14 @@ def lost(module_cluster: Cluster) -> Lost:
         ("all but the scheduler killed", train, 1, DEAD),
         ("killed with sparse keys", train_sparse, 1, {"silence": 3, "patience": 0}),
         ("hangs with sparse keys", train_sparse, 1, {"silence": 3, "patience": 3}),
+        ("killed before a snapshot", take_snapshots_of_sparse_rows, 1, {"silence": 3}),
+        ("killed before a fork", take_snapshots_of_sparse_rows, 1, {"silence": 3}),
     ):
-        job = module_cluster.start(script, what, servers=servers, options=options)
+        directory = tmp_path_factory.mktemp("snapshots")
+        job = module_cluster.start(
+            script, what, servers=servers, options=options,
+            environment={"SNAPSHOTS": str(directory)},
+        )
         found[what] = job, of_rank(job, 0), of_rank(job, 1)
         doomed = {
             "server killed": job.servers[:1],
@@ -369,3 +408,11 @@ def test_a_worker_lost_in_a_round_of_sparse_keys_is_named(lost: Lost, mishap: st
     }
     assert words[mishap] in survivor.output
     assert "operations on sparse keys have not ended" in survivor.output
+
+
+@pytest.mark.parametrize("moment", ["snapshot", "fork"])
+def test_who_waits_for_rows_that_nobody_pulls_ends_with_the_job(lost: Lost, moment: str) -> None:
+    job, survivor, victim = lost[f"killed before a {moment}"]
+    await_failure(survivor, *job.servers)
+    assert victim.wait() == -signal.SIGKILL
+    assert "worker 1 has not been heard of for 3 s" in survivor.output
