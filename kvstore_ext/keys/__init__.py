@@ -11,6 +11,3 @@ other room touches the buffers between devices and the lane. In reading order:
 
 It imports errors and _core, and nothing else of kvstore_ext.
 """
-from .names import Arrays, Key, Pairs, identity, pairs, storage, stype_of
-
-__all__ = ["Arrays", "Key", "Pairs", "identity", "pairs", "storage", "stype_of"]
