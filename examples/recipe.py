@@ -34,6 +34,7 @@ def parse_arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments, --recipe's included; `workers` is 0 without one. Ends where it is wrong."""
     parser.add_argument("--recipe", metavar="FILE", help="flags of an experiment; see recipe.py")
     parser.add_argument("--arm", metavar="NAME", help="which of the recipe's arms")
+    parser.allow_abbrev = False  # or a short form of --recipe would be taken, and not be read
     only_recipe = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     only_recipe.add_argument("--recipe")
     only_recipe.add_argument("--arm")

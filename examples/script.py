@@ -170,11 +170,20 @@ def make_schedule(args: Any, steps_per_epoch: float) -> Any:
     """
     from mxnet import lr_scheduler
 
-    rising = {"base_lr": args.lr, "warmup_steps": int(args.warmup_epochs * steps_per_epoch)}
+    falls = [round(epoch * steps_per_epoch) for epoch in args.lr_steps]
     last = round(args.epochs * steps_per_epoch)
+    rising_steps = int(args.warmup_epochs * steps_per_epoch)
+    if args.lr_schedule == "step" and any(a >= b for a, b in zip([0, *falls], falls)):
+        sys.exit(f"--lr-steps {','.join(f'{epoch:g}' for epoch in args.lr_steps)}: each epoch must "
+                 "come after the one before it")
+    if args.lr_schedule in ("cosine", "polynomial") and rising_steps >= last > 0:
+        sys.exit(f"--warmup-epochs {args.warmup_epochs:g} leaves --lr-schedule {args.lr_schedule} "
+                 f"nothing of --epochs {args.epochs}")
+    rising = {"base_lr": args.lr, "warmup_steps": rising_steps}
     if args.lr_schedule == "step":
-        falls = [round(epoch * steps_per_epoch) for epoch in args.lr_steps]
         return lr_scheduler.MultiFactorScheduler(falls, factor=args.lr_factor, **rising)
+    if last == 0:  # nothing is trained
+        return lr_scheduler.FactorScheduler(step=sys.maxsize, base_lr=args.lr)
     if args.lr_schedule == "cosine":
         return lr_scheduler.CosineScheduler(last, **rising)
     if args.lr_schedule == "polynomial":

@@ -53,7 +53,8 @@ net = mx.sym.FullyConnected(mx.sym.Activation(net, act_type="relu"), num_hidden=
 module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"), context=mx.cpu())
 
 
-progress = Progress(args, shown=kv.rank == 0, epochs=range(1, args.epochs + 1), store=kv,
+shown = kv.rank == 0 or args.verbose
+progress = Progress(args, shown=shown, epochs=range(1, args.epochs + 1), store=kv,
                     steps=len(images[train]) // args.batch_size, samples=global_batch)
 
 
@@ -70,7 +71,7 @@ def after_epoch(epoch: int, *_: object) -> None:
     progress.end_epoch()
     accuracy = validation_accuracy()
     progress.write({"accuracy/validation": accuracy})
-    if kv.rank == 0 or args.verbose:
+    if shown:
         print_line(f"epoch {epoch + 1}: validation accuracy {accuracy:.4f}, "
                    f"{progress.samples_per_second:.0f} samples/s")
     progress.begin_epoch(epoch + 2)
@@ -91,5 +92,5 @@ module.fit(
 )
 progress.end()
 accuracy = validation_accuracy()
-if kv.rank == 0:
+if shown:
     print_line(f"final validation accuracy {accuracy:.4f}")

@@ -145,7 +145,7 @@ if args.resume:
         "model", "model_options", "sparse_embedding", "batch_size", "optimizer", "wd"))
     first_epoch, updates = about["epoch"], about["updates"]
     kept.best_epoch, kept.best_loss = about["best_epoch"], about["best_loss"]
-    for epoch in (kept.best_epoch, first_epoch):
+    for epoch in filter(None, (kept.best_epoch, first_epoch)):  # none may have been the best
         net.load_parameters(os.path.join(saved.path(epoch), "parameters"), ctx=devices)
         if epoch == kept.best_epoch:
             kept.best = translation.copy_parameters(net, devices[0])

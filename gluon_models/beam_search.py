@@ -152,13 +152,10 @@ class _Sentence:
         if self._ended is None or score > self._ended.score:
             self._ended = Translation(self._words[first], score)
         totals[:, end] = -np.inf
-        count = min(beam, totals.size)
-        best = np.argpartition(-totals, count - 1, axis=None)[:count]
-        best = best[np.argsort(-totals.ravel()[best], kind="stable")]
         # With few words there may be fewer continuations than places: the others stay hopeless.
-        best = np.resize(best, beam)
+        best = np.argpartition(-totals, beam - 1, axis=None)[:beam]
+        best = best[np.argsort(-totals.ravel()[best], kind="stable")]
         self._scores = totals.ravel()[best]
-        self._scores[totals.size :] = -np.inf
         parents, nexts = best // words, best % words
         self._words = [[*self._words[parent], int(word)] for parent, word in zip(parents, nexts)]
         return nexts, parents

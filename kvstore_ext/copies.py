@@ -43,10 +43,12 @@ def packed(optimizer: mx.optimizer.Optimizer) -> bytes:
 
 
 def resume(optimizer: mx.optimizer.Optimizer, saved: bytes) -> None:
-    """Gives an optimizer all that another of its class had, but for the parameters that it knows.
-    It stays the object that scripts, Trainer and Module have, and so does its schedule."""
+    """Gives an optimizer all that another of its class had, but for the parameters that it knows,
+    and by how much it scales gradients: the run may go on with other batches, or other workers. It
+    stays the object that scripts, Trainer and Module have, and so does its schedule."""
     attributes = dict(vars(pickle.loads(saved)))
-    attributes.pop("param_dict", None)
+    for own in ("param_dict", "rescale_grad"):
+        attributes.pop(own, None)
     schedule, resumed = optimizer.lr_scheduler, attributes.get("lr_scheduler")
     if schedule is not None and type(schedule) is type(resumed):
         vars(schedule).update(vars(resumed))

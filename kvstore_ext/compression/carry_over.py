@@ -93,7 +93,12 @@ class CarryOver:
         for name, key in self._context.keys_of_method().items():
             drawn, state = nothing if saved is None else saved["worker"].get(name, nothing)
             own = saved is not None and saved["rank"] == self._rank
-            self._codecs[name].set_state(drawn, state if own else nothing[1])
+            try:
+                self._codecs[name].set_state(drawn, state if own else nothing[1])
+            except ValueError as error:  # of another shape than the key has
+                raise KVStoreError(
+                    f"key {name!r}: the states are those of another model: {error}"
+                ) from None
             if self._rank == 0:
                 whole = nothing[1] if saved is None else saved["servers"].get(name, nothing[1])
                 self._put_on_servers(key, drawn, whole)

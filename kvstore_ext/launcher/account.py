@@ -37,6 +37,7 @@ class Account:
             self.joining = True
         if report.get("joined") is True and not self.joined.done():
             self.joining = True
+            self.reason = ""  # of a store before this one, which the script has done without
             self.joined.set_result(None)
             rank = report.get("rank")
             self.rank = rank if isinstance(rank, int) else None

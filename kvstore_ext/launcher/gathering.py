@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import sys
 from collections import defaultdict
 from typing import Callable, Sequence
 
@@ -44,7 +45,6 @@ class GatheringStarter:
         name: str,
         command_for: Callable[[list[str]], list[str]],
         interface: str | None,
-        python: str,
         sink: Sink,
         hosts: Sequence[Host],
     ) -> None:
@@ -53,7 +53,8 @@ class GatheringStarter:
         self._interface = interface
         self._sink = sink
         self._hosts = hosts
-        self._direct = DirectStarter(lambda host: supervisor_command(python))
+        # mpirun or srun runs here, where --python need not be.
+        self._direct = DirectStarter(lambda host: supervisor_command(sys.executable))
         # Only this job's tasks know it: from their environment, which ps does not show.
         self._token = secrets.token_hex(32)
         self._links: defaultdict[int, asyncio.Future[Link]] = defaultdict(

@@ -254,7 +254,14 @@ class Job:
 
     async def _inquire(self, first: Running) -> None:
         """Ends the job with the failure of who is to blame, once `first` has failed."""
-        self.fail(await explained(first, self._running, self._options.own_servers))
+        own_servers = self._options.own_servers
+        # A scheduler that the job was spared has failed, but is not why another process has.
+        others = [
+            each
+            for each in self._running
+            if not each.ended.done() or not can_be_spared(each, self._running, own_servers)
+        ]
+        self.fail(await explained(first, others, own_servers))
 
     def _blame(self, running: Running, ending: Ending) -> None:
         self.fail(JobError(f"{running.title} {ending.text}", ending.status, running.sink))

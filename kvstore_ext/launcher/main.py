@@ -161,4 +161,4 @@ def make_starter(
 
     name = "srun" if options.launcher == "slurm" else "mpirun"
     sink = Sink(name, options.log_dir, terminal)
-    return GatheringStarter(name, command_for, options.interface, python, sink, options.hosts)
+    return GatheringStarter(name, command_for, options.interface, sink, options.hosts)

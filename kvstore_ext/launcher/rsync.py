@@ -17,6 +17,8 @@ from .ssh import SILENCE, UNREACHABLE, ssh_command, ssh_program, trial
 
 # Exit statuses of rsync whose far end says nothing: of ssh, and of its own two limits.
 _GONE = (UNREACHABLE, 30, 35)
+# What it may say instead where a connection breaks; but also of a full disk.
+_BROKEN = (10, 12)
 # Where a file that it was about to copy is no longer there, as an editor's is.
 _VANISHED = 24
 
@@ -63,6 +65,7 @@ class CopyingStarter(DirectStarter):
                 f"{host.name}: rsync ended with exit status {status}: {reason}",
                 1,
                 host=host if is_gone else None,
+                final=False if status in _BROKEN else None,
             )
 
 

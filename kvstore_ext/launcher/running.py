@@ -113,7 +113,8 @@ class Running:
             raise StartError(text, 1, self.sink, self.place)
         if "error" in received[0]:
             message = received[0]
-            raise StartError(f"{self.title}: {message['error']}", message["status"])
+            # Of an interface or a route that may be back soon, or a port that may be free.
+            raise StartError(f"{self.title}: {message['error']}", message["status"], final=False)
         try:
             return Endpoint(**received[0]["reserved"])
         except (KeyError, TypeError):
@@ -179,7 +180,7 @@ class Running:
             self._take(payload)
         elif "report" in message:
             self.account.take(message["report"])
-            if self.account.reason:
+            if "failed" in message["report"]:
                 self._hold()
         elif "left" in message:
             self.left = [_number(each) for each in message["left"]]
@@ -188,7 +189,8 @@ class Running:
                 collection.take(message, payload)
         elif "error" in message:
             text = f"could not be started: {message['error']}"
-            self._set_ended(Ending(_number(message["status"]), text, final=True))
+            final = not message.get("passes")
+            self._set_ended(Ending(_number(message["status"]), text, final=final))
         elif "status" in message["ended"]:
             self._set_ended(ended_with(_number(message["ended"]["status"])))
         else:

@@ -14,6 +14,7 @@ shell in between would end at once, and all it has started with it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -63,8 +64,9 @@ def main() -> int:
             write_all(_OUTPUT, encode({"error": str(error), "status": 1}))
         except OSError as error:
             status = 127 if isinstance(error, FileNotFoundError) else 126
-            text = f"{error.strerror}: {error.filename}"
-            write_all(_OUTPUT, encode({"error": text, "status": status}))
+            text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+            passes = error.errno in (errno.EAGAIN, errno.ENOMEM)  # with what else the host does
+            write_all(_OUTPUT, encode({"error": text, "status": status, "passes": passes}))
     return 0
 
 

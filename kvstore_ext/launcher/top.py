@@ -50,10 +50,14 @@ def read(directory: str) -> Row:
     """Returns the figures of the job with these logs; raises ValueError where there is none."""
     try:
         with open(os.path.join(directory, NAME)) as file:
-            return dict(json.load(file))
+            status = dict(json.load(file))
+            table(status)
+            return status
     except OSError as error:
         reason = f"{directory} is no directory of a job's logs: {NAME}: {error.strerror}"
         raise ValueError(f"{reason}; the launcher's first line names it") from None
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{directory}: {NAME} is none of a job's figures") from None
 
 
 def table(status: Row) -> str:

@@ -48,6 +48,7 @@ def adopt(store_class: type) -> None:
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):
         module._create_kvstore = _creating(module._create_kvstore, store_class)
+    mx.model._create_kvstore = _refusing_methods(mx.model._create_kvstore, store_class)
     mx.gluon.trainer._create_sparse_kvstore = _creating_for_sparse_weights(
         mx.gluon.trainer._create_sparse_kvstore, store_class
     )
@@ -131,6 +132,22 @@ def _creating(create: Callable[..., Any], store_class: type) -> Callable[..., An
         # Module takes no sums of these from a store, whatever that is capable of.
         sparse = any(value.stype != "default" for value in parameters.values())
         return store, updates or (isinstance(store, store_class) and sparse)
+
+    return create_kvstore
+
+
+def _refusing_methods(create: Callable[..., Any], store_class: Any) -> Callable[..., Any]:
+    """For FeedForward, which gives a store no parameters to begin with, and tells it of no
+    optimizer."""
+
+    def create_kvstore(kvstore: Any, devices: int, parameters: Dict[str, Any]) -> Any:
+        store, updates = create(kvstore, devices, parameters)
+        if isinstance(store, store_class) and store.method.compression is not None:
+            raise KVStoreError(
+                f"mx.model.FeedForward cannot train with the store {store.type}, whose method has "
+                "to know more than it tells: train with Module, which has taken its place in MXNet"
+            )
+        return store, updates
 
     return create_kvstore
 

@@ -45,7 +45,7 @@ class AutomaticSnapshots:
         # How many each optimizer has, which the Modules of a BucketingModule share. Several may
         # have one store, whose steps are those of the one that has made most.
         self._repeated: Any = weakref.WeakKeyDictionary()
-        self._in_two: Any = weakref.WeakSet()  # those that call allreduce_grads before update
+        self._in_two: Any = weakref.WeakSet()  # those that have called allreduce_grads last
         self._begun = 0  # steps that the first store had when it became that
         self._drawn = 0  # the repeated step after which random numbers were set last
         self._seen = False  # whether there was a step
@@ -54,7 +54,7 @@ class AutomaticSnapshots:
         """Has them taken in this process from now on."""
         trainer, module = mx.gluon.Trainer, mx.mod.Module
         trainer.step = self._after_steps(trainer.step, _store_of_trainer)
-        trainer.update = self._after_steps(trainer.update, _store_of_trainer)
+        trainer.update = self._after_steps(trainer.update, _store_of_trainer, second=True)
         trainer.allreduce_grads = self._not_repeated(trainer.allreduce_grads)
         module.update = self._after_steps(module.update, lambda module: module._kvstore)
         store: Any = P3Worker
@@ -83,7 +83,11 @@ class AutomaticSnapshots:
 
         return note_and_close
 
-    def _after_steps(self, step: Step, store_of: Callable[[Any], Any]) -> Step:
+    def _after_steps(
+        self, step: Step, store_of: Callable[[Any], Any], second: bool = False
+    ) -> Step:
+        """With `second` it is what ends a step that `allreduce_grads` has begun, and counted."""
+
         def step_and_snapshot(owner: Any, *arguments: Any, **named: Any) -> None:
             store = store_of(owner)
             if not isinstance(store, P3Worker):
@@ -96,8 +100,9 @@ class AutomaticSnapshots:
                 if is_first:
                     store.snapshot(self._directory_of(store), self._every)
             elif is_first:
-                if owner not in self._in_two:
+                if not second or owner not in self._in_two:
                     self._count(owner)
+                self._in_two.discard(owner)
                 self._repeat(store)
 
         return step_and_snapshot

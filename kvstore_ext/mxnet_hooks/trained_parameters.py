@@ -266,6 +266,8 @@ class ModuleParameters(TrainedParameters):
             f"parameter {name!r}": _text(arrays[0].shape, arrays[0].dtype)
             for name, arrays in parameters.items()
         }
+        if self.updaters():  # which number states by devices
+            told["devices"] = str(len(self._owner()._context))
         return {**told, "an optimizer": type(self._owner()._optimizer).__name__}
 
     def put_back(self, shared: Any, own: Any, is_own: bool) -> None:

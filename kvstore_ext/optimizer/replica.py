@@ -9,8 +9,8 @@ import numpy as np
 
 from ..copies import copied, count_on, update_counts
 
-# What an optimizer counts besides numbers that say how it updates.
-_NOT_ITS_NUMBERS = frozenset({"num_update", "begin_num_update", "aggregate_num"})
+# What an optimizer counts besides numbers that say how it updates; and its worker's own batch.
+_NOT_ITS_NUMBERS = frozenset({"num_update", "begin_num_update", "aggregate_num", "rescale_grad"})
 
 States = List[Tuple[mx.optimizer.Updater, Any]]  # each an updater, and an index there
 

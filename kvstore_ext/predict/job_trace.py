@@ -6,7 +6,7 @@ from typing import Dict, List
 import numpy as np
 
 from ..report.layers import keys_of_layers
-from ..trace.events import Kind, Message
+from ..trace.events import Kind
 from ..trace.reading import JobTrace, KeyInfo
 from .network import Layer, Network, NetworkError
 from .progress import say
@@ -69,9 +69,8 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
             f"the trace of {worker.name} has no layers: they are recorded of networks of Gluon's "
             "blocks, and of Module's, and have their names once the worker has ended well"
         )
-    ready = worker.of_kind(Kind.READY)
-    ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
-    pushed = {int(key) for key in ready["key"]}  # a frozen layer's keys only have first values
+    # A frozen layer's keys only have first values.
+    pushed = {int(key) for key in worker.gradients()["key"]}
     layers: List[Layer] = []
     for number in order:
         forward = _quick(passes[Kind.FORWARD].get(number, []))

@@ -31,7 +31,7 @@ class MethodCost:
     plain_bytes
         Bytes that its gradients have as numbers; its results have as many.
     pushed_bytes, result_bytes
-        Bytes that travelled each way.
+        Bytes that travelled each way; results' are nan where not all servers have left a trace.
     spared_bytes
         By how many fewer a host's link has carried, of the host and the way that were spared most;
         of one host alone, what a worker's link would have been.
@@ -100,8 +100,11 @@ def _cost(
 ) -> MethodCost:
     chosen = np.array(sorted(keys), "<u8")
     servers = [_of(server, chosen) for server in job.servers]
+    answers = [_kind(server, Kind.ANSWERED) for server in servers]
     plain = pushed = encoding = decoding = agreeing = 0.0
-    results = 0.0 if servers else float("nan")
+    having = {part.server for key in keys for part in job.keys[key].slices}
+    all_known = bool(servers) and having <= {server.rank for server in job.servers}
+    results = 0.0 if all_known else float("nan")
     for worker, mine in zip(job.workers, steps):
         events = _of(worker, chosen)
         own = events[mine.of(events["end"]) >= 0]
@@ -111,10 +114,9 @@ def _cost(
         encoding += _seconds(_kind(own, Kind.ENCODED)) + prepared
         agreeing += agreed
         decoding += _seconds(_kind(own, Kind.WRITTEN))
-        for server in servers:
-            answered = _kind(server, Kind.ANSWERED)
-            answered = answered[answered["peer"] == worker.rank]
-            results += _bytes(answered[mine.of(answered["end"]) >= 0])
+        for answered in answers:
+            own = answered[answered["peer"] == worker.rank]
+            results += _bytes(own[mine.of(own["end"]) >= 0])
     serving = 0.0
     for server in servers:
         own = server[places_in(counted, server["end"]) >= 0]
@@ -132,7 +134,10 @@ def _cost(
 def _spared(job: JobTrace, there: float, back: float) -> float:
     """The bytes that the busiest way of a host's link is spared, where each worker's pushes are
     fewer by so many, and so are its results. A host's processes share its link, and what they send
-    each other does not travel."""
+    each other does not travel. Where it is not known by how much results are fewer, `back` is nan
+    and pushes alone count."""
+    if np.isnan(back):
+        return there
     workers = Counter(worker.host for worker in job.workers)
     servers = Counter(server.host for server in job.servers)
     if not servers or len(set(workers) | set(servers)) == 1:

@@ -12,7 +12,7 @@ from typing import Dict, Iterable, List, Optional
 
 import numpy as np
 
-from ..trace.events import Kind, Message
+from ..trace.events import Kind
 from ..trace.reading import JobTrace, ProcessTrace
 
 _OPERATOR = "_fwd"
@@ -58,10 +58,9 @@ def _named(name: str, layers: Iterable[str]) -> Optional[str]:
 def _vote(worker: ProcessTrace, votes: Dict[int, Counter]) -> None:
     """Counts, round by round, the layer that ended last before a key's gradient was ready."""
     passes = worker.passes(Kind.BACKWARD)
-    ready = worker.of_kind(Kind.READY)
+    ready = worker.gradients()
     # A gradient that was there when it was pushed tells nothing.
-    awaited = ready["end"] - ready["begin"] > _SLACK
-    ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0) & awaited]
+    ready = ready[ready["end"] - ready["begin"] > _SLACK]
     if not len(passes) or not len(ready):
         return
     passes = passes[np.argsort(passes["end"], kind="stable")]

@@ -6,7 +6,7 @@ from typing import Dict, List, Set
 
 import numpy as np
 
-from ..trace.events import Kind, Message
+from ..trace.events import Kind
 from ..trace.reading import JobTrace, ProcessTrace
 from .layers import layers_of_keys
 
@@ -45,11 +45,9 @@ def order_of(job: JobTrace) -> Order:
     if not job.workers:
         return Order([], float("nan"))
     worker = job.workers[0]
-    pushes = worker.of_kind(Kind.READY)
-    pushes = pushes[(pushes["message"] == Message.PUSH) & (pushes["round"] > 0)]
-    done = worker.of_kind(Kind.DONE)
-    done = done[done["message"] == Message.PUSH]
-    priorities = {int(row["key"]): int(row["priority"]) for row in np.append(pushes, done)}
+    pushes = worker.gradients()
+    ended = worker.exchanges()
+    priorities = {int(row["key"]): int(row["priority"]) for row in np.append(pushes, ended)}
     sizes = {int(row["key"]): int(row["bytes"]) for row in pushes}
     ready = {int(row["key"]): int(row["end"]) for row in pushes}
     layers = layers_of_keys(job)

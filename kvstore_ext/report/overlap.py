@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..trace.events import Kind, Message
+from ..trace.events import Kind
 from ..trace.reading import ProcessTrace
 from .iteration import Iteration
 from .moments import MISSING
@@ -18,8 +18,7 @@ def overlap_of(worker: ProcessTrace, iteration: Iteration) -> float:
     An exchange is under way from when a gradient is there until its result is written. Without
     layers this is the most that the share can be. nan without an exchange in the steps that count.
     """
-    done = worker.of_kind(Kind.DONE)
-    done = done[done["message"] == Message.PUSH]
+    done = worker.exchanges()
     exchanges = union(done["begin"], done["end"])
     exchanging = common(exchanges, iteration.steps.spans)
     if not exchanging:
@@ -32,8 +31,7 @@ def late_gradients(worker: ProcessTrace) -> float:
     """Share of gradients that the script pushed after their step's backward pass had ended; nan
     where layers or steps were not recorded."""
     backward = np.sort(worker.of_kind(Kind.BACKWARD)["end"])
-    ready = worker.of_kind(Kind.READY)
-    ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
+    ready = worker.gradients()
     recorded = worker.of_kind(Kind.STEP)
     if not len(backward) or not len(ready) or not len(recorded):
         return float("nan")

@@ -122,7 +122,11 @@ def unseen(found: Analysis) -> Optional[Advice]:
         return None
     return Advice(
         f"For {words.per_cent(share)} of all waiting this trace does not tell the cause.",
-        "Put the files of all workers and servers into one directory, and trace fewer steps "
+        f"The clocks of {words.listed(found.apart)} are not known, since no ping connects them "
+        "with the others: trace a job of which all processes have begun before the steps that "
+        "count."
+        if found.apart
+        else "Put the files of all workers and servers into one directory, and trace fewer steps "
         "where events were left out.",
         "basis",
     )

@@ -6,7 +6,6 @@ from typing import List
 import numpy as np
 
 from ..trace.events import Kind
-from ..trace.reading import JobTrace
 from . import words
 from .analysis import Analysis
 from .html import table
@@ -56,18 +55,20 @@ def _bytes_at(found: Analysis, server: int) -> List[float]:
     ]
 
 
-def _without_trace(job: JobTrace) -> List[str]:
+def _without_trace(found: Analysis) -> List[str]:
     """Servers and workers that others have had to do with, and of which there is no trace."""
+    job = found.job
     servers = {part.server for key in job.keys.values() for part in key.slices}
     workers = {
         int(peer)
         for server in job.servers
         for peer in np.unique(server.of_kind(Kind.RECEIVED)["peer"])
     }
-    return [
+    missing = [
         *(f"worker {rank}" for rank in sorted(workers - {each.rank for each in job.workers})),
         *(f"server {rank}" for rank in sorted(servers - {each.rank for each in job.servers})),
     ]
+    return [name for name in missing if name not in found.apart]
 
 
 def basis_section(found: Analysis) -> Section:
@@ -88,7 +89,7 @@ def basis_section(found: Analysis) -> Section:
     if found.apart:
         notes.append(f"Nothing counts {words.listed(found.apart)}, whose clocks no ping connects "
                      "with the others'.")  # fmt: skip
-    missing = _without_trace(found.job)
+    missing = _without_trace(found)
     if missing:
         notes.append(
             f"{words.listed(missing)} took part, and left no files here: what they exchanged is "

@@ -6,7 +6,7 @@ from typing import List
 
 import numpy as np
 
-from ..trace.events import Kind, Message
+from ..trace.events import Kind
 from ..trace.reading import JobTrace
 from .causes import Causes
 from .iteration import Iteration
@@ -119,9 +119,7 @@ def _times_of_gradients(job: JobTrace, names: Names) -> np.ndarray:
     gradients)."""
     moments = []
     for worker in job.workers:
-        ready = worker.of_kind(Kind.READY)
-        ready = ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
-        moments.append(Moments(names, ready))
+        moments.append(Moments(names, worker.gradients()))
     if not moments:
         return np.zeros((0, 0), np.int64)
     rows = moments[0].rows

@@ -5,11 +5,11 @@ in order. Those of a slice are matched at both ends by their place in it.
 """
 from __future__ import annotations
 
-from typing import Iterator, NamedTuple, Tuple
+from typing import Dict, Iterator, NamedTuple, Tuple
 
 import numpy as np
 
-from ..trace.events import NO_PEER, Kind, Message
+from ..trace.events import EVENT, NO_PEER, Kind, Message
 from ..trace.reading import JobTrace, ProcessTrace
 from .moments import Names
 
@@ -42,17 +42,35 @@ class Transfers(NamedTuple):
 
 def all_transfers(job: JobTrace, names: Names) -> Iterator[Transfers]:
     """Of each worker to each server, and back."""
-    for worker in job.workers:
-        for server in job.servers:
+    servers = [_End(server) for server in job.servers]
+    for worker in map(_End, job.workers):
+        for server in servers:
             yield _transfers(names, worker, server)
             yield _transfers(names, server, worker)
 
 
-def _transfers(names: Names, sender: ProcessTrace, receiver: ProcessTrace) -> Transfers:
-    received = _parts(receiver, Kind.RECEIVED, sender.rank)
-    sent = _parts(sender, Kind.SENT, receiver.rank)
-    queued = sender.of_kind(Kind.QUEUED, Kind.ANSWERED)
-    queued = queued[queued["peer"] == receiver.rank]
+class _End:
+    """What a process has handed on, sent and received, by peer."""
+
+    def __init__(self, process: ProcessTrace) -> None:
+        self.name, self.rank = process.name, process.rank
+        self.received = _by_peer(_parts(process, Kind.RECEIVED))
+        self.sent = _by_peer(_parts(process, Kind.SENT))
+        self.queued = _by_peer(process.of_kind(Kind.QUEUED, Kind.ANSWERED))
+
+
+def _by_peer(events: np.ndarray) -> Dict[int, np.ndarray]:
+    """Events of each peer, in their order."""
+    ordered = events[np.argsort(events["peer"], kind="stable")]
+    peers, begins = np.unique(ordered["peer"], return_index=True)
+    return dict(zip(map(int, peers), np.split(ordered, begins[1:])))
+
+
+def _transfers(names: Names, sender: _End, receiver: _End) -> Transfers:
+    nothing = np.zeros(0, EVENT)
+    received = receiver.received.get(sender.rank, nothing)
+    sent = sender.sent.get(receiver.rank, nothing)
+    queued = sender.queued.get(receiver.rank, nothing)
     ends = received["end"].astype(np.int64)
     left = _matching(names, received, sent, np.minimum(ends, received["begin"]))
     first = queued[np.argsort(queued["begin"], kind="stable")]
@@ -66,10 +84,9 @@ def _transfers(names: Names, sender: ProcessTrace, receiver: ProcessTrace) -> Tr
                      np.minimum(waiting, begins))  # fmt: skip
 
 
-def _parts(process: ProcessTrace, kind: Kind, peer: int) -> np.ndarray:
+def _parts(process: ProcessTrace, kind: Kind) -> np.ndarray:
     events = process.of_kind(kind)
-    carried = np.isin(events["message"], [int(message) for message in _CARRIED])
-    events = events[(events["peer"] == peer) & carried]
+    events = events[np.isin(events["message"], [int(message) for message in _CARRIED])]
     return events[np.argsort(events["end"], kind="stable")]
 
 

@@ -170,7 +170,7 @@ class P3Server(KVStoreServer):
     def _greet(self, arguments: str) -> None:
         rank, host, job_name = [*arguments.split(" "), "", ""][:3]
         self._greeted.set()
-        report(joined=True)
+        report(joined=True, rank=self.kvstore.rank)
         is_number = rank.isdecimal() and len(rank) < 9
         self._lane.greet(int(rank) if is_number else -1, host, job_name)
 

@@ -44,6 +44,7 @@ class LocalTraining:
         self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
+        self._come = 0  # rounds that all keys are known to have had
         # The worker's own parameters while the script's arrays show the global ones.
         self._put_aside: Optional[Dict[Key, mx.nd.NDArray]] = None
         self._local: Dict[Key, KeyArrays] = {}
@@ -129,12 +130,28 @@ class LocalTraining:
         if communicates:
             round_ = self.steps[name] // self.method.p
             # The core that a round begins with must have been chosen, whoever is not pushed.
+            self._check_all_come((round_ - 1) // self.method.q * self.method.q)
             self._select((round_ - 1) // self.method.q)
             self._keys[name].pushpull([local], [local], details)
             if round_ % self.method.q == 0 and self.rounds == round_:
                 self._select(round_ // self.method.q)  # as soon as all keys are on their way
         for other in parameters[1:]:
             local.copyto(other)
+
+    def _check_all_come(self, rounds: int) -> None:
+        """Raises KVStoreError for a key that has not had so many rounds, after which a core is
+        chosen: servers would wait for it."""
+        if not self.method.selects or rounds <= self._come:
+            return
+        for name in self.keys:
+            if self.steps.get(name, 0) // self.method.p < rounds:
+                raise KVStoreError(
+                    f"key {name!r} has been pushed {self.steps.get(name, 0)} times, others more "
+                    f"than {rounds * self.method.p} times; slim_dp chooses the core among all keys "
+                    "after the same rounds of each: push it in every step, or leave it out from "
+                    "the start by exclude"
+                )
+        self._come = rounds
 
     def begin_idle(self) -> None:
         """Rounds go on without this worker (store.join)."""

@@ -19,8 +19,9 @@ from .reading import JobTrace, ProcessTrace
 
 Event = Dict[str, Any]
 
-# Tracks that are no thread of the process.
-_STEPS, _LAYERS = 1, 2
+# Tracks that are no thread of the process: above the numbers that Linux gives to those.
+_STEPS, _LAYERS = (1 << 22) + 1, (1 << 22) + 2
+_FIRST = {_STEPS: 1, _LAYERS: 2}  # where they stand
 _SERVERS_FROM = 10_000  # pids: workers' come first
 
 # What a thread does from `begin` to `end`, in words.
@@ -141,7 +142,7 @@ class _Process:
             if track not in threads and not len(process.of_kind(*_TRACKS[track])):
                 continue
             yield self._metadata("thread_name", track, name=name)
-            yield self._metadata("thread_sort_index", track, sort_index=track)
+            yield self._metadata("thread_sort_index", track, sort_index=_FIRST.get(track, track))
 
     def _metadata(self, what: str, thread: int, **told: Any) -> Event:
         return {"ph": "M", "name": what, "pid": self._pid, "tid": thread, "ts": 0, "args": told}

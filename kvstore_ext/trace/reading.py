@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 import numpy as np
 
 from .clocks import Clock, bring_together
-from .events import EVENT, Kind
+from .events import EVENT, Kind, Message
 
 _MAGIC = b"kvxtrace"
 _HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("event", "<u4"), ("capacity", "<u8"),
@@ -94,6 +94,16 @@ class ProcessTrace:
     def of_kind(self, *kinds: Kind) -> np.ndarray:
         """Its events of these kinds."""
         return self.events[np.isin(self.events["kind"], [int(kind) for kind in kinds])]
+
+    def gradients(self) -> np.ndarray:
+        """Its events of READY of gradients, which first values are not."""
+        ready = self.of_kind(Kind.READY)
+        return ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
+
+    def exchanges(self) -> np.ndarray:
+        """Its events of DONE of gradients and first values."""
+        done = self.of_kind(Kind.DONE)
+        return done[done["message"] == Message.PUSH]
 
     def passes(self, kind: Kind) -> np.ndarray:
         """Its events of FORWARD or BACKWARD, those of layers alone whose names are in `layers`."""

@@ -325,3 +325,22 @@ def test_calls_without_arrays_to_write_to(store: kvstore_ext.P3Worker) -> None:
         store.row_sparse_pull(3, row_ids=mx.nd.array([0]))
     with pytest.raises(KVStoreError, match="the numbers of rows: row_ids is None"):
         store.row_sparse_pull(3, out=row_sparse((2, 3)))
+
+
+def test_what_is_no_array(store: kvstore_ext.P3Worker) -> None:
+    """Such as a gradient that was never attached."""
+    with pytest.raises(ArrayMismatch, match="key 3: got a NoneType, not an NDArray"):
+        store.push(3, None)
+    with pytest.raises(ArrayMismatch, match=r"keys \[3, 'weight'\]: got a NoneType"):
+        store.push([3, "weight"], None)
+
+
+def test_feed_forward_trains_with_no_method_of_ours() -> None:
+    data = mx.io.NDArrayIter(np.ones((4, 3)), np.ones((4,)), 4)
+    layer = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
+    network = mx.sym.SoftmaxOutput(layer, name="softmax")
+    with pytest.warns(DeprecationWarning, match="FeedForward"):
+        model = mx.model.FeedForward(network, num_epoch=1)
+    words = "FeedForward cannot train with the store dist_sync_qsgd"
+    with pytest.raises(KVStoreError, match=words):
+        model.fit(data, kvstore=mx.kv.create("qsgd"))

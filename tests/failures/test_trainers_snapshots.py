@@ -9,6 +9,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import KVStoreError
+from kvstore_ext.copies import packed, resume
 from mxnet.contrib.amp.loss_scaler import LossScaler
 
 from tests.support.processes import run_python
@@ -49,6 +50,40 @@ def test_a_scripts_schedule_stays_its_own(tmp_path: Path) -> None:
         schedule.base_lr = 0.25
         step_of(trainer, layers)
         assert layers[0].weight.data().asscalar() == (-0.75 if before is None else -1.25)
+        store.close()
+
+
+def test_a_script_keeps_by_how_much_it_scales_gradients() -> None:
+    """A run may go on with other batches, or another number of workers."""
+    optimizer = mx.optimizer.SGD(rescale_grad=1 / 4, learning_rate=0.5)
+    resume(optimizer, packed(mx.optimizer.SGD(rescale_grad=1 / 8, learning_rate=0.1)))
+    assert (optimizer.rescale_grad, optimizer.lr) == (1 / 4, 0.1)
+
+
+def test_a_modules_states_are_of_as_many_devices(tmp_path: Path) -> None:
+    """It numbers them by parameter and device."""
+    layer = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="layer")
+    symbol = mx.sym.LinearRegressionOutput(layer, name="out")
+    for devices, restores in ((2, False), (2, True), (1, True)):
+        module = mx.mod.Module(
+            symbol,
+            label_names=["out_label"],
+            context=[mx.cpu(number) for number in range(devices)],
+        )
+        data = mx.io.NDArrayIter(np.ones((4, 3)), np.ones((4, 1)), 4,
+                                 label_name="out_label")
+        module.bind(data.provide_data, data.provide_label)
+        module.init_params()
+        store = mx.kv.create("qsgd")
+        module.init_optimizer(store, "sgd", {"momentum": 0.9})
+        refused = pytest.raises(KVStoreError, match=r"devices.*2.*1")
+        with refused if devices == 1 else nullcontext():
+            if restores:
+                assert store.restore(tmp_path) == 1
+        if not restores:
+            module.forward_backward(next(data))
+            module.update()
+            store.snapshot(tmp_path, every=1)
         store.close()
 
 

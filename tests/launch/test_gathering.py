@@ -41,7 +41,7 @@ def test_the_host_that_is_lost_is_the_one_that_was_told(
 
     async def lose_a_task() -> Host | None:
         sinks = [Sink(name, str(tmp_path), Terminal()) for name in ("srun", "worker 0")]
-        starter = GatheringStarter("srun", lambda addresses: [], None, "python", sinks[0], hosts)
+        starter = GatheringStarter("srun", lambda addresses: [], None, sinks[0], hosts)
         reader = asyncio.StreamReader()
         reader.feed_data(GREETING + encode({"host": told}))
         starter._links[0].set_result(Link(reader, None))  # type: ignore[arg-type]
