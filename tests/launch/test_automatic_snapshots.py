@@ -65,6 +65,11 @@ os.chdir(tempfile.mkdtemp(dir="."))
 store = mx.kv.create("p3")
 trainer = gluon.Trainer(parameters, "sgd", options, kvstore=store, update_on_kvstore=False)
 {LOOP.replace("<step>", IN_TWO)}"""
+# After a while it makes its steps in one.
+BY_BOTH = BY_UPDATE.replace(IN_TWO, f"""if step < 3:
+        {IN_TWO.replace(chr(10), chr(10) + "    ")}
+    else:
+        trainer.step(4)""")
 # Two networks, each with a store: the critic makes two steps for each of the maker's.
 ADVERSARIES = f"""{HEAD}
 def make(prefix, width):
@@ -155,10 +160,11 @@ def run(directory: Path, script: str, snapshots: str, name: str, last: int) -> s
     [
         (BY_STEP, 9, "[48]"),
         (BY_UPDATE, 9, "[48]"),
+        (BY_BOTH, 9, "[48]"),
         (BUCKETS, 9, "[48]"),
         (ADVERSARIES, 7, "(4|8|12|16)"),
     ],
-    ids=["step", "update", "buckets", "adversaries"],
+    ids=["step", "update", "both", "buckets", "adversaries"],
 )
 def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(
     tmp_path: Path, script: str, last: int, after: str

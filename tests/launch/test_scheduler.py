@@ -61,3 +61,25 @@ def test_jobs_that_need_their_scheduler(job: Job, stock: bool, worker: str) -> N
     assert job.run("-n", "1", *servers, "sh", "-c", worker, environment=environment) == 137
     assert job.errors[-1] == KILLED
     job.assert_gone()
+
+
+FAILING = f"""
+{REPORT} '{{"joined": true}}'
+if [ $KVSTORE_EXT_LAUNCH_RANK = 0 ]; then
+    sleep 2
+    {REPORT} '{{"failed": "no sign of life from worker 1, within 10 s"}}'
+    exit 1
+fi
+sleep 1000
+"""
+
+
+def test_a_scheduler_that_a_job_was_spared_is_not_to_blame_for_what_follows(job: Job) -> None:
+    (job.directory / "kvstore_run.py").write_text(SERVE)
+    environment = {"PYTHONPATH": str(job.directory)}
+    status = job.run("-n", "2", "-s", "1", "sh", "-c", FAILING, environment=environment)
+    spared = [line for line in job.errors if line.startswith(KILLED)]
+    assert spared == [f"{KILLED}; the job goes on without it"]
+    assert status == 1
+    assert "no sign of life from worker 1" in job.errors[-1]
+    job.assert_gone()
