@@ -1,4 +1,9 @@
 """What kvstore_ext raises: MXNetErrors too, so that scripts which catch those keep working."""
+from __future__ import annotations
+
+import contextlib
+from typing import Callable, Iterator
+
 from mxnet.base import MXNetError
 
 
@@ -23,3 +28,16 @@ class ArrayMismatch(KVStoreError, ValueError):  # noqa: N818
 
 class ClusterError(KVStoreError, RuntimeError):
     """The job cannot go on: a process is missing, failed, or disagrees with the others."""
+
+
+@contextlib.contextmanager
+def of_job(failure: Callable[[], str]) -> Iterator[None]:
+    """Has a wait for MXNet's operations raise ClusterError where the job has failed meanwhile, for
+    the reason that `failure` returns; any other error stays as it is."""
+    try:
+        yield
+    except MXNetError as error:
+        reason = failure()
+        if reason and not isinstance(error, KVStoreError):
+            raise ClusterError(reason) from None
+        raise

@@ -11,7 +11,7 @@ import tempfile
 from ..launcher import option_types as types
 from ..launcher.hosts import Host as Place
 from ..launcher.main import check_program, make_starter
-from ..launcher.options import Options, hosts_for, start_timeout
+from ..launcher.options import START_TIMEOUT, Options, hosts_for, queue_timeout
 from ..launcher.output import show
 from ..launcher.terminal import Terminal
 from .host import check_host
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--python", default=sys.executable, help=about)
     about = "more options for ssh, mpirun or srun"
     add("--launcher-options", type=types.words, default=[], metavar="OPTIONS", help=about)
-    about = "default: 60 s; slurm, where jobs queue: 3600"
+    about = "default: 60 s; with slurm, where jobs queue, 3600 for the first host"
     add("--start-timeout", type=types.seconds, metavar="SECONDS", help=about)
     return parser
 
@@ -104,7 +104,8 @@ def _options(found: argparse.Namespace, places: list[Place], log_dir: str) -> Op
         interface=found.interface,
         log_dir=log_dir,
         grace=0.0,
-        start_timeout=start_timeout(launcher, found.start_timeout),
+        start_timeout=found.start_timeout or START_TIMEOUT,
+        queue_timeout=queue_timeout(launcher, found.start_timeout),
         launcher_options=tuple(found.launcher_options),
         only_rank=_NOBODY,
     )

@@ -7,7 +7,7 @@ import mxnet as mx
 import numpy as np
 
 from .. import _core
-from ..errors import ArrayMismatch
+from ..errors import ArrayMismatch, of_job
 from .key_parts import KeyPart
 from .names import storage, stype_of
 
@@ -205,8 +205,10 @@ class KeyArrays:
         )
 
     def wait(self) -> None:
-        """Waits for all operations on the key; raises MXNetError where one failed."""
-        self._turn.wait_to_read()
+        """Waits for all operations on the key; raises ClusterError where the job has failed, and
+        MXNetError where one of them has for another reason."""
+        with of_job(self._worker.failure):
+            self._turn.wait_to_read()
 
     def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""

@@ -11,7 +11,7 @@ import mxnet as mx
 
 from .. import _core
 from ..config import Options, trace_asked_for
-from ..errors import ClusterError, KVStoreError
+from ..errors import KVStoreError, of_job
 from ..keys.sparse_rows import Servers
 from ..trace.steps import Steps
 from .threads_left import threads_left
@@ -134,12 +134,8 @@ class Lane(ABC):
     def wait_for_all(self) -> None:
         """Waits for all operations of MXNet's; raises ClusterError where the job has failed, and
         MXNetError where an operation has for another reason."""
-        try:
+        with of_job(self.worker.failure):
             mx.nd.waitall()
-        except mx.MXNetError:
-            if self.worker.failure():
-                raise ClusterError(self.worker.failure()) from None
-            raise
 
     @abstractmethod
     def sparse_settings(self, number: int, settings: str) -> None:

@@ -61,7 +61,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     add("--trace-steps", type=types.steps, metavar="A:B", help=about)
     about = "start the job again after a failure, so many times at most; default: 0"
     add("--restarts", type=types.number, default=0, metavar="N", help=about)
-    about = "default: 60 s; slurm, where jobs queue: 3600"
+    about = "default: 60 s; with slurm, where jobs queue, 3600 for the first process"
     add("--start-timeout", type=types.seconds, metavar="SECONDS", help=about)
 
 

@@ -31,6 +31,7 @@ _MOST_UNKNOWN = 500
 # mpirun and srun end by themselves after their tasks. When they are ended before, they kill what
 # is on their hosts, the supervisors too, which is one way for a process to stay.
 _PATIENCE = 5.0
+_LOOK = 1.0  # seconds after which it is looked whether a first task has come
 
 
 class GatheringStarter:
@@ -45,12 +46,14 @@ class GatheringStarter:
         name: str,
         command_for: Callable[[list[str]], list[str]],
         interface: str | None,
+        queue_timeout: float,
         sink: Sink,
         hosts: Sequence[Host],
     ) -> None:
         self._name = name
         self._command_for = command_for
         self._interface = interface
+        self._queue_timeout = queue_timeout
         self._sink = sink
         self._hosts = hosts
         # mpirun or srun runs here, where --python need not be.
@@ -91,8 +94,22 @@ class GatheringStarter:
 
     async def start(self, number: int, process: Process, sink: Sink, limit: float) -> Running:
         """Returns the process once task `number` has reported; raises StartError, and
-        asyncio.TimeoutError after so many seconds."""
+        asyncio.TimeoutError so many seconds after the first task has."""
+        await self._await_first(number, process, sink)
         return await asyncio.wait_for(self._start(number, process, sink), limit)
+
+    async def _await_first(self, number: int, process: Process, sink: Sink) -> None:
+        """Returns once any task has reported; raises StartError where none does."""
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + self._queue_timeout
+        while not any(link.done() for link in self._links.values()):
+            left = latest - loop.time()
+            if left <= 0:
+                text = f"{process.name} did not start within {self._queue_timeout:g} s"
+                raise StartError(text, 1, sink, final=False)
+            links = {self._links[number], *self._links.values()}  # soon those of all tasks
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait(links, timeout=min(left, _LOOK), return_when=first)
 
     async def _start(self, number: int, process: Process, sink: Sink) -> Running:
         link = await self._links[number]

@@ -161,4 +161,5 @@ def make_starter(
 
     name = "srun" if options.launcher == "slurm" else "mpirun"
     sink = Sink(name, options.log_dir, terminal)
-    return GatheringStarter(name, command_for, options.interface, sink, options.hosts)
+    queue = options.queue_timeout
+    return GatheringStarter(name, command_for, options.interface, queue, sink, options.hosts)

@@ -18,6 +18,8 @@ from .output import DEFAULT_LOGS
 from .trace_files import check_directory
 from .worker_command import through_runner
 
+START_TIMEOUT = 60.0  # seconds that the start of a process may take, unless it is said otherwise
+
 
 @dataclass(frozen=True)
 class Options:
@@ -44,6 +46,7 @@ class Options:
     log_dir: str
     grace: float
     start_timeout: float
+    queue_timeout: float
     launcher_options: tuple[str, ...]
     own_servers: bool = True
     role_environment: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -115,7 +118,8 @@ def parse(arguments: list[str]) -> Options:
         interface=found.interface,
         log_dir=os.path.abspath(found.log_dir or _default_log_dir()),
         grace=found.grace,
-        start_timeout=start_timeout(launcher, found.start_timeout),
+        start_timeout=found.start_timeout or START_TIMEOUT,
+        queue_timeout=queue_timeout(launcher, found.start_timeout),
         launcher_options=tuple(found.launcher_options),
         own_servers=not found.server_command,
         role_environment={"worker": dict(found.env_worker), "server": dict(found.env_server)},
@@ -135,9 +139,10 @@ def parse(arguments: list[str]) -> Options:
     )
 
 
-def start_timeout(launcher: str, asked: float | None) -> float:
-    """Returns the seconds that the start of a process may take; Slurm has jobs wait in a queue."""
-    return asked or (3600.0 if launcher == "slurm" else 60.0)
+def queue_timeout(launcher: str, asked: float | None) -> float:
+    """Returns the seconds until mpirun or srun has started a first process; Slurm has jobs wait in
+    a queue."""
+    return asked or (3600.0 if launcher == "slurm" else START_TIMEOUT)
 
 
 def hosts_for(launcher: str, hostfile: str | None, workers: int) -> list[Host]:

@@ -6,6 +6,7 @@ from typing import Any, Callable
 import mxnet as mx
 
 from ..compression.store_method import StoreMethod
+from ..errors import of_job
 from ..notes import warn_script
 
 
@@ -60,5 +61,6 @@ def _has_skipped(trainer: Any, method: StoreMethod) -> bool:
     on_servers = trainer._update_on_kvstore
     for parameter in pushed.values():
         results = parameter.list_data() if on_servers else parameter.list_grad()
-        results[0].wait_to_read()
+        with of_job(trainer._kvstore._worker.failure):
+            results[0].wait_to_read()
     return method.skipped(pushed)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _core
 from ..compression.store_context import StoreContext
-from ..errors import ClusterError, KVStoreError
+from ..errors import ClusterError, KVStoreError, of_job
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import NOBODY, entry, take_entry
@@ -46,7 +46,8 @@ class SlimStates:
         self._context.wait_for_all()
         training.selector.join()
         cores = self._cores()
-        local = {name: array.asnumpy() for name, array in training.own().items()}
+        with of_job(self._worker.failure):
+            local = {name: array.asnumpy() for name, array in training.own().items()}
         keys = training.keys.items()
         content = {
             "method": repr(training.method),
@@ -168,7 +169,8 @@ class SlimStates:
     def _global(self, key: KeyArrays) -> np.ndarray:
         value = mx.nd.empty(key.shape, dtype=key.dtype)
         key.pull([value], 0)
-        return value.asnumpy()
+        with of_job(self._worker.failure):
+            return value.asnumpy()
 
     def _put_on_servers(
         self, values: Dict[Any, np.ndarray], cut: Dict[Any, Dict[int, List[bytes]]]

@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List, Optional, Set
 import mxnet as mx
 
 from ..config import Options
-from ..errors import ClusterError
+from ..errors import ClusterError, of_job
 from ..optimizer.replica import Followed
 from .catching_up import Replicas, hand_over
 from .method_store import MethodStore
@@ -91,9 +91,10 @@ class JoiningStore(MethodStore):
         routers = {store._router.number: store._router for store in stores}
         hand_over(self._lane, replicas, routers, whole, missed)
         if self.rank in missed:
-            for store in stores:
-                store._router.refresh()
-                store._router.method.catch_up()
+            with of_job(self._worker.failure):
+                for store in stores:
+                    store._router.refresh()
+                    store._router.method.catch_up()
         for store in stores:
             store._joined_push = store._router.pushed_last
         return whole

@@ -10,6 +10,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from kvstore_ext import ArrayMismatch, KeyNotInitialised, KVStoreError, OptionError, Options
+from kvstore_ext.errors import ClusterError, of_job
 
 from tests.support.cluster import Cluster
 from tests.support.happened import Happenings
@@ -344,3 +345,15 @@ def test_feed_forward_trains_with_no_method_of_ours() -> None:
     words = "FeedForward cannot train with the store dist_sync_qsgd"
     with pytest.raises(KVStoreError, match=words):
         model.fit(data, kvstore=mx.kv.create("qsgd"))
+
+
+def test_a_wait_ends_with_the_reason_of_the_job() -> None:
+    for reason, raised, expected in (
+        ("", mx.MXNetError("of an operator"), mx.MXNetError),
+        ("worker 1 is lost", mx.MXNetError("of an operator"), ClusterError),
+        ("worker 1 is lost", ArrayMismatch("of the script"), ArrayMismatch),
+    ):
+        with pytest.raises(mx.MXNetError) as found, of_job(lambda reason=reason: reason):
+            raise raised
+        assert type(found.value) is expected
+        assert (str(found.value) == reason) == (expected is ClusterError)

@@ -12,6 +12,7 @@ from kvstore_ext.launcher.hosts import Host, host_called
 from kvstore_ext.launcher.output import Sink
 from kvstore_ext.launcher.processes import Ending, Process
 from kvstore_ext.launcher.protocol import GREETING, Link, encode
+from kvstore_ext.launcher.running import StartError
 from kvstore_ext.launcher.terminal import Terminal
 
 
@@ -41,7 +42,7 @@ def test_the_host_that_is_lost_is_the_one_that_was_told(
 
     async def lose_a_task() -> Host | None:
         sinks = [Sink(name, str(tmp_path), Terminal()) for name in ("srun", "worker 0")]
-        starter = GatheringStarter("srun", lambda addresses: [], None, sinks[0], hosts)
+        starter = GatheringStarter("srun", lambda addresses: [], None, 60, sinks[0], hosts)
         reader = asyncio.StreamReader()
         reader.feed_data(GREETING + encode({"host": told}))
         starter._links[0].set_result(Link(reader, None))  # type: ignore[arg-type]
@@ -54,3 +55,27 @@ def test_the_host_that_is_lost_is_the_one_that_was_told(
         return failure.host
 
     assert asyncio.run(lose_a_task()) == Host(gone)
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_only_the_first_task_may_wait_in_a_queue(tmp_path: Path, others: bool) -> None:
+    async def start() -> None:
+        sinks = [Sink(name, str(tmp_path), Terminal()) for name in ("srun", "worker 1")]
+        queue, limit = (60, 0.1) if others else (0.1, 60)
+        starter = GatheringStarter("srun", lambda addresses: [], None, queue, sinks[0], [])
+        if others:
+            link = Link(asyncio.StreamReader(), None)  # type: ignore[arg-type]
+            starter._links[0].set_result(link)
+        worker = Process("worker", 1, Host("one"), ("true",), {})
+        try:
+            await starter.start(1, worker, sinks[1], limit)
+        finally:
+            for sink in sinks:
+                sink.close()
+
+    if others:
+        with pytest.raises(asyncio.TimeoutError):
+            asyncio.run(start())
+    else:
+        with pytest.raises(StartError, match=r"worker 1 did not start within 0\.1 s"):
+            asyncio.run(start())
