@@ -4,7 +4,7 @@ A report is one datagram to a Unix socket, whose path kvstore-launch puts into K
 one of these JSON objects. The process's supervisor passes it on (launcher/protocol.py).
 
     {"joining": true}     it joins the cluster: a store is being opened, or a server has started
-    {"joined": true, "rank": 0}    the cluster stands: all have come; a worker's rank in it
+    {"joined": true, "rank": 0}    the cluster stands: all have come; its rank there
     {"traffic": {"sent": 1000, "received": 900}}    bytes of a store's lane, which has closed
     {"failed": "worker 1: its script failed: ..."}  why it is about to end, in a failure's own words
     {"step": 40}          how many steps its store has behind it, of a script that fails

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from typing import Any, Dict, List, Sequence, Tuple, Union
+from typing import Any, Collection, Dict, Iterable, List, Sequence, Tuple, Union
 
 import mxnet as mx
 
@@ -29,7 +29,7 @@ def pairs(key: Union[Key, Sequence[Key]], value: Arrays) -> Pairs:
     if isinstance(key, (int, str)) and not isinstance(key, bool):
         if isinstance(value, mx.nd.NDArray):
             return [(key, [classic(value)])]
-        if not isinstance(value, (list, tuple)):
+        if not isinstance(value, Iterable):
             raise ArrayMismatch(f"key {key!r}: got a {type(value).__name__}, not an NDArray")
         arrays = list(value)
         for array in arrays:
@@ -40,7 +40,7 @@ def pairs(key: Union[Key, Sequence[Key]], value: Arrays) -> Pairs:
         return [(key, [classic(array) for array in arrays])]
     if not isinstance(key, (list, tuple)):
         raise KVStoreError(f"a key is {key!r}; it must be an int, a str, or a list of them")
-    if not isinstance(value, (mx.nd.NDArray, list, tuple)):
+    if not isinstance(value, (mx.nd.NDArray, Collection)):
         raise ArrayMismatch(f"keys {list(key)!r}: got a {type(value).__name__}, not NDArrays")
     if isinstance(value, mx.nd.NDArray) or len(key) != len(value):
         count = 1 if isinstance(value, mx.nd.NDArray) else len(value)

@@ -11,7 +11,8 @@ from .protocol import Message
 class Account:
     """What one process has reported. `joined` is done once the cluster stands, as it sees it.
 
-    `rank` is a worker's in the cluster, where it has said so, and rarely not the launcher's.
+    `rank` is a worker's or server's in the cluster, once it has said so, and rarely the launcher's
+    is another.
     `step` is how many steps its run has behind it, as a process that fails says.
     `told`: it was told to end. `snapshot`: how the job ends then, in words that go behind "ended".
     `status` is its last one, as kvstore_ext/status_reports.py has it; empty before.

@@ -48,7 +48,7 @@ def adopt(store_class: type) -> None:
     mx.kv.create = _creating_known(mx.kv.create)
     for module in (mx.model, mx.gluon.trainer, mx.module.module):
         module._create_kvstore = _creating(module._create_kvstore, store_class)
-    mx.model._create_kvstore = _refusing_methods(mx.model._create_kvstore, store_class)
+    mx.model._train_multi_device = _refusing_methods(mx.model._train_multi_device, store_class)
     mx.gluon.trainer._create_sparse_kvstore = _creating_for_sparse_weights(
         mx.gluon.trainer._create_sparse_kvstore, store_class
     )
@@ -136,20 +136,21 @@ def _creating(create: Callable[..., Any], store_class: type) -> Callable[..., An
     return create_kvstore
 
 
-def _refusing_methods(create: Callable[..., Any], store_class: Any) -> Callable[..., Any]:
-    """For FeedForward, which gives a store no parameters to begin with, and tells it of no
+def _refusing_methods(train: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    """FeedForward's training, which gives a store no parameters to begin with, and tells it of no
     optimizer."""
+    signature = inspect.signature(train)
 
-    def create_kvstore(kvstore: Any, devices: int, parameters: Dict[str, Any]) -> Any:
-        store, updates = create(kvstore, devices, parameters)
+    def train_multi_device(*arguments: Any, **named: Any) -> None:
+        store = signature.bind(*arguments, **named).arguments.get("kvstore")
         if isinstance(store, store_class) and store.method.compression is not None:
             raise KVStoreError(
                 f"mx.model.FeedForward cannot train with the store {store.type}, whose method has "
                 "to know more than it tells: train with Module, which has taken its place in MXNet"
             )
-        return store, updates
+        train(*arguments, **named)
 
-    return create_kvstore
+    return train_multi_device
 
 
 def _creating_for_sparse_weights(

@@ -44,7 +44,6 @@ class LocalTraining:
         self._keys = context.keys
         self._core = 0  # parameters; 0 before the first round
         self._sized = False
-        self._come = 0  # rounds that all keys are known to have had
         # The worker's own parameters while the script's arrays show the global ones.
         self._put_aside: Optional[Dict[Key, mx.nd.NDArray]] = None
         self._local: Dict[Key, KeyArrays] = {}
@@ -75,7 +74,8 @@ class LocalTraining:
         self, name: Key, gradients: List[mx.nd.NDArray], outs: Optional[List[mx.nd.NDArray]]
     ) -> None:
         """Raises KVStoreError where a step lacks an optimizer, or parameters to update, or comes
-        within global_parameters(), and ArrayMismatch for gradients that are not dense."""
+        within global_parameters(), or without another key that is needed first; and ArrayMismatch
+        for gradients that are not dense."""
         if stype_of(gradients[0]) != "default":
             raise ArrayMismatch(
                 f"key {name!r}: got a {storage(gradients[0].stype)} gradient of a dense weight; "
@@ -92,6 +92,23 @@ class LocalTraining:
                 f"key {name!r} is pushed alone; slim_dp trains the parameters that the script has: "
                 "use pushpull(key, gradients, out=parameters)"
             )
+        if self.communicates(name) and self.method.selects:
+            self._check_others((self.steps.get(name, 0) + 1) // self.method.p)
+
+    def _check_others(self, round_: int) -> None:
+        """Raises KVStoreError for a key without the rounds after which the core is chosen that this
+        round begins with: servers would wait for it."""
+        rounds = round_ - 1 - self.method.core_delay
+        if rounds <= 0 or rounds % self.method.q != 0:
+            return  # it begins with an earlier round's, and others could come meanwhile
+        for name in self.keys:
+            steps = self.steps.get(name, 0)
+            if steps // self.method.p < rounds:
+                raise KVStoreError(
+                    f"key {name!r} has been pushed {steps} times, others {rounds * self.method.p} "
+                    "times and more; slim_dp chooses the core among all keys after the same rounds "
+                    "of each: push it in every step, or leave it out from the start by exclude"
+                )
 
     def has_own_model(self, name: Key) -> bool:
         """Whether the script's arrays have this worker's own parameters of a key by now."""
@@ -130,28 +147,12 @@ class LocalTraining:
         if communicates:
             round_ = self.steps[name] // self.method.p
             # The core that a round begins with must have been chosen, whoever is not pushed.
-            self._check_all_come((round_ - 1) // self.method.q * self.method.q)
             self._select((round_ - 1) // self.method.q)
             self._keys[name].pushpull([local], [local], details)
             if round_ % self.method.q == 0 and self.rounds == round_:
                 self._select(round_ // self.method.q)  # as soon as all keys are on their way
         for other in parameters[1:]:
             local.copyto(other)
-
-    def _check_all_come(self, rounds: int) -> None:
-        """Raises KVStoreError for a key that has not had so many rounds, after which a core is
-        chosen: servers would wait for it."""
-        if not self.method.selects or rounds <= self._come:
-            return
-        for name in self.keys:
-            if self.steps.get(name, 0) // self.method.p < rounds:
-                raise KVStoreError(
-                    f"key {name!r} has been pushed {self.steps.get(name, 0)} times, others more "
-                    f"than {rounds * self.method.p} times; slim_dp chooses the core among all keys "
-                    "after the same rounds of each: push it in every step, or leave it out from "
-                    "the start by exclude"
-                )
-        self._come = rounds
 
     def begin_idle(self) -> None:
         """Rounds go on without this worker (store.join)."""

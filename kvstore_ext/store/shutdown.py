@@ -108,10 +108,10 @@ def _close_at_exit() -> None:
 
 
 def _write_out() -> None:
-    """Brings to their files what the script has left in those that are open, as winding down does.
-    """
-    files = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
-    left = [each for each in gc.get_objects() if isinstance(each, files)]
+    """Brings to its file what the script has left in text files that are open, as winding down
+    does. Others may be a thread's, which is about to write: a snapshot's, say."""
+    # Not isinstance, which asks objects that stand for others, and may be gone.
+    left = [each for each in gc.get_objects() if issubclass(type(each), io.TextIOWrapper)]
     for each in (sys.stdout, sys.stderr, *left):
         with contextlib.suppress(Exception):  # a reader is gone, say; the process ends all the same
             each.flush()

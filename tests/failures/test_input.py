@@ -334,6 +334,9 @@ def test_what_is_no_array(store: kvstore_ext.P3Worker) -> None:
         store.push(3, None)
     with pytest.raises(ArrayMismatch, match=r"keys \[3, 'weight'\]: got a NoneType"):
         store.push([3, "weight"], None)
+    gradients = {3: dense((2, 3)), "weight": dense((2, 3))}
+    store.push(list(gradients), gradients.values())
+    store.push(3, iter([gradients[3]]))
 
 
 def test_feed_forward_trains_with_no_method_of_ours() -> None:
