@@ -337,6 +337,9 @@ def test_missing_files_are_named_with_their_places(tmp_path: Path, dataset: str,
     (["--devices", "own"], "--devices own: GPU 0 of worker 0 of this host: MXNet sees 0 GPUs here"),
     (["--model", "lenett"], "unknown model 'lenett'"),
     (["--kv-store", "dist_snyc"], "--kv-store dist_snyc is unknown"),
+    (["--lr-schedule", "cosine", "--warmup-epochs", "1"],
+     "--warmup-epochs 1 leaves --lr-schedule cosine nothing of --epochs 1"),
+    (["--lr-schedule", "step", "--lr-steps", "6,3"], "--lr-steps 6,3: each epoch must come after"),
     (["--kv-store", "local", "--snapshot", "{}"], "--snapshot: the store local takes none"),
     (["--dtype", "float16"], "float16 needs GPUs")])
 def test_wrong_flags_get_a_plain_error(tmp_path: Path, flags: list[str], message: str) -> None:

@@ -11,6 +11,7 @@ from kvstore_ext.report.causes import Cause
 from kvstore_ext.report.overlap import late_gradients
 from kvstore_ext.report.pictures import parts_of_step
 from kvstore_ext.report.process_sections import basis_section
+from kvstore_ext.trace.clocks import Clock
 from kvstore_ext.trace.events import Kind, Message
 from kvstore_ext.trace.merging import merged
 from kvstore_ext.trace.reading import JobTrace
@@ -104,6 +105,27 @@ def test_who_left_no_trace_is_named() -> None:
     about = basis_section(analyse(JobTrace(tuple(kept), job.keys))).about
     assert "worker 1 and server 2 took part, and left no files here" in about
     assert "took part" not in basis_section(found_in("UNEVEN")).about
+
+
+def test_nothing_is_saved_on_the_way_from_a_server_without_a_trace() -> None:
+    job = jobs.UNEVEN.trace()
+    kept = [each for each in job.processes if each.name != "server 2"]
+    (cost,) = analyse(JobTrace(tuple(kept), job.keys)).methods
+    assert np.isnan(cost.result_bytes)
+    assert cost.spared_bytes == pytest.approx(cost.plain_bytes - cost.pushed_bytes)
+    (whole,) = found_in("UNEVEN").methods
+    assert whole.result_bytes > 0
+
+
+def test_who_has_an_unknown_clock_left_files_all_the_same() -> None:
+    job = jobs.UNEVEN.trace()
+    lost = [
+        replace(each, clock=Clock(error=float("inf"))) if each.name == "server 2" else each
+        for each in job.processes
+    ]
+    about = basis_section(analyse(JobTrace(tuple(lost), job.keys))).about
+    assert "Nothing counts server 2, whose clocks" in about
+    assert "took part" not in about
 
 
 def test_without_a_worker_s_trace_the_others_keep_their_ranks() -> None:
