@@ -182,11 +182,9 @@ def make_schedule(args: Any, steps_per_epoch: float) -> Any:
     rising = {"base_lr": args.lr, "warmup_steps": rising_steps}
     if args.lr_schedule == "step":
         return lr_scheduler.MultiFactorScheduler(falls, factor=args.lr_factor, **rising)
-    if last == 0:  # nothing is trained
-        return lr_scheduler.FactorScheduler(step=sys.maxsize, base_lr=args.lr)
-    if args.lr_schedule == "cosine":
+    if args.lr_schedule == "cosine" and last:
         return lr_scheduler.CosineScheduler(last, **rising)
-    if args.lr_schedule == "polynomial":
+    if args.lr_schedule == "polynomial" and last:
         return lr_scheduler.PolyScheduler(last, pwr=args.lr_power, **rising)
     return lr_scheduler.FactorScheduler(step=sys.maxsize, **rising)
 

@@ -59,8 +59,8 @@ def _has_skipped(trainer: Any, method: StoreMethod) -> bool:
         if parameter.grad_req != "null" and parameter._stype == "default"
     }
     on_servers = trainer._update_on_kvstore
-    for parameter in pushed.values():
-        results = parameter.list_data() if on_servers else parameter.list_grad()
-        with of_job(trainer._kvstore._worker.failure):
+    with of_job(trainer._kvstore._worker.failure):
+        for parameter in pushed.values():
+            results = parameter.list_data() if on_servers else parameter.list_grad()
             results[0].wait_to_read()
     return method.skipped(pushed)

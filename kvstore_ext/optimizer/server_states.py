@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import pickle
 import weakref
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -40,6 +40,8 @@ class ServerStates:
         What its compression carries over.
     decides
         Whether this worker is rank 0, whose states hold for the job.
+    wait_for_all
+        The lane's.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class ServerStates:
         resend: weakref.WeakMethod,
         carries: Carries,
         decides: bool,
+        wait_for_all: Callable[[], None],
     ) -> None:
         self.optimizer = optimizer
         self._worker = worker
@@ -57,6 +60,7 @@ class ServerStates:
         self._resend = resend
         self._carries = carries
         self._decides = decides
+        self._wait_for_all = wait_for_all
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """All states, as MXNet's Updater.get_states. Any worker may ask, without the others."""
@@ -74,7 +78,7 @@ class ServerStates:
         return states
 
     def _fetch_all(self) -> Tuple[Dict[Any, Any], Dict[Key, int]]:
-        mx.nd.waitall()  # no update is under way then
+        self._wait_for_all()  # no update is under way then
         states: Dict[Any, Any] = {}
         counts: Dict[Key, int] = {}
         for name, key in self._keys.items():
@@ -115,7 +119,7 @@ class ServerStates:
     def resume(self, loaded: Dict[Key, Any]) -> None:
         """Goes on from states of the store's keys, and from where the optimizer is. Rank 0's hold
         for the job."""
-        mx.nd.waitall()
+        self._wait_for_all()
         resend = self._resend()
         assert resend is not None, "the store is gone"
         resend(self.optimizer)

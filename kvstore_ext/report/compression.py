@@ -115,8 +115,8 @@ def _cost(
         agreeing += agreed
         decoding += _seconds(_kind(own, Kind.WRITTEN))
         for answered in answers:
-            own = answered[answered["peer"] == worker.rank]
-            results += _bytes(own[mine.of(own["end"]) >= 0])
+            told = answered[answered["peer"] == worker.rank]
+            results += _bytes(told[mine.of(told["end"]) >= 0])
     serving = 0.0
     for server in servers:
         own = server[places_in(counted, server["end"]) >= 0]
@@ -140,7 +140,7 @@ def _spared(job: JobTrace, there: float, back: float) -> float:
         return there
     workers = Counter(worker.host for worker in job.workers)
     servers = Counter(server.host for server in job.servers)
-    if not servers or len(set(workers) | set(servers)) == 1:
+    if len(set(workers) | set(servers)) == 1:
         return max(there, back)
     ways: List[float] = []
     for host in set(workers) | set(servers):

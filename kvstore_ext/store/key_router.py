@@ -246,6 +246,7 @@ class KeyRouter(StoreKeys):
             weakref.WeakMethod(self._send_optimizer),
             self.method,
             decides=self._lane.rank == 0,
+            wait_for_all=self._lane.wait_for_all,
         )
 
     def _begin_on_workers(self, optimizer: mx.optimizer.Optimizer) -> WorkerStates:

@@ -104,8 +104,6 @@ class StoreRun(Part):
         self._lane.barrier()  # nobody pushes before the servers have it all
 
     def _optimizer(self) -> Any:
-        if self._router.on_servers:
-            self._lane.wait_for_all()  # as collecting does, but for a job that has failed meanwhile
         return self._router.states.collect(), packed(self._router.states.optimizer)
 
     def _values(self) -> Dict[Key, mx.nd.NDArray]:
