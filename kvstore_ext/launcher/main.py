@@ -19,7 +19,7 @@ from .hosts import Host
 from .job import Job, Starter
 from .metrics import MetricsError, serve
 from .options import Options, parse
-from .output import Sink, make_log_directory, note, show
+from .output import Sink, make_log_directory, note, open_missing_streams, show
 from .processes import hosts_of, plan
 from .rsync import CopyingStarter
 from .ssh import SILENCE, ssh_command
@@ -42,6 +42,12 @@ _OTHER_LOGS = "choose another directory by --log-dir"
 
 def main(arguments: list[str]) -> int:
     """Returns 0, 2 for what is wrong before the start, or the status of the first failure."""
+    open_missing_streams()
+    try:
+        os.getcwd()
+    except OSError as error:
+        note(f"cannot find the working directory, where processes are to run: {error.strerror}")
+        return 2
     options = parse(arguments)
     try:
         check_program(options.launcher, options.python)

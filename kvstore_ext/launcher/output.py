@@ -22,6 +22,18 @@ DEFAULT_LOGS = "launch-logs"  # in the working directory, with a directory for e
 _LONGEST = 65536
 
 
+def open_missing_streams() -> None:
+    """Opens nothing, in place of the standard streams that the launcher was started without, as by
+    `>&-`: a log or a connection would get their numbers, and what is said with them."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # as the lowest
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
 def note(text: str) -> None:
     """Says something in the launcher's own name before there is a job; then `Screen.note` does."""
     with contextlib.suppress(OSError):

@@ -122,6 +122,20 @@ def test_an_interpreter_that_only_other_hosts_have() -> None:
         check_command(["python3.99", "train.py"], local=True)
 
 
+@pytest.mark.parametrize("stream", ["0<&-", "1>&-", "2>&-"])
+def test_a_launcher_that_was_started_without_a_stream(stream: str, job: Job) -> None:
+    job.entry = ["sh", "-c", f'exec "$@" {stream}', "sh", *job.entry]
+    assert job.run("-n", "1", "--server-command", "true", "sh", "-c", "echo to the log") == 0
+    assert job.log("worker-0") == "to the log\n"
+
+
+def test_a_working_directory_that_is_gone(job: Job) -> None:
+    job.entry = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", *job.entry]
+    assert job.run("-n", "1", "true") == 2
+    where = "cannot find the working directory, where processes are to run"
+    assert job.errors == [f"launch: {where}: No such file or directory"]
+
+
 def test_log_directory_that_cannot_be_made(job: Job) -> None:
     (job.directory / "file").write_text("")
     assert job.run("--log-dir", "file/logs", "-n", "1", "true") == 2
