@@ -96,6 +96,16 @@ def test_a_process_that_goes_on_is_shown(job: Job) -> None:
     assert job.lines == ["[worker 0] goes on"]
 
 
+def test_a_failure_that_the_script_has_got_over_is_no_reason(job: Job) -> None:
+    """It has opened another store since, and ends for a reason that it tells to nobody."""
+    told = json.dumps({"failed": SCRIPT_FAILED}), json.dumps({"joined": True, "rank": 0})
+    script = f"{REPORT} {' '.join(map(shlex.quote, told))}; {once(1)}; exit 3"
+    waits = f"{SAID}; exec sleep 1000"
+    assert run(job, script, waits, waits) == 3
+    assert job.errors[1:] == ["launch: worker 0 on localhost ended with exit status 3"]
+    job.assert_gone()
+
+
 def test_the_cause_tells_nothing(job: Job) -> None:
     told = failing("server 0: worker 1 has not pushed key 'w', round 4, within 9 s")
     assert run(job, told, f"{once(0)}; kill -SEGV $$") == 139

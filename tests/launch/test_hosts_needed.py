@@ -43,6 +43,23 @@ def test_a_host_that_never_answers_is_replaced(job: Job, tmp_path: Path, sync: l
     assert sorted(line for line in job.lines if "up" in line) == ["[worker 0] up", "[worker 1] up"]
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("status", "attempts"), [(12, 2), (1, 1)], ids=["broken", "wrong"])
+def test_a_copy_that_breaks_off_is_tried_again(
+    job: Job, tmp_path: Path, status: int, attempts: int
+) -> None:
+    (job.directory / "there").mkdir()
+    (job.directory / "some").write_text("first\n")
+    environment = stand_ins(tmp_path / "programs")
+    with (tmp_path / "programs" / "rsync").open("a") as rsync:
+        rsync.write(f"[ $(wc -l <copies) -gt 1 ] || exit {status}\n")
+    arguments = ["-H", "some", "--interface", "lo", "--sync-dst-dir", "there", "-n", "1", *SERVE]
+    arguments += ["--restarts", "3", "--no-secure", "echo", "up"]
+    assert (job.run(*arguments, environment=environment) == 0) == (attempts == 2), job.errors
+    assert len((job.directory / "copies").read_text().splitlines()) == attempts
+    assert f"rsync ended with exit status {status}" in job.errors[1]
+
+
 def test_no_more_hosts_are_used_than_are_needed(job: Job, tmp_path: Path) -> None:
     """Without --restarts, too: what --dry-run shows is what is started."""
     (job.directory / "some").write_text("first\ngone\n")

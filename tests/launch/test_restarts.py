@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kvstore_ext.trace.reading import TraceError, read
 from tests.support.fork_desk import ForkDesk
 
 from .jobs import REPORT, Job
+from .patched import QUICK, launcher_with
 
 SERVE = ["--server-command", "true"]
 # Appends its attempt to a file, and fails in those that come before the last argument.
@@ -231,6 +233,36 @@ def test_a_status_above_those_of_signals_is_the_scripts_own(job: Job) -> None:
     assert job.run("-n", "1", *SERVE, "--restarts", "9", *fail_until(9, why)) == 255
     assert attempts(job.directory) == ["0", "1"]
     assert job.errors[-1].endswith("not started again: its script has failed after 7 steps twice")
+
+
+# The host has room for the supervisors' processes only the second time, as with other users' gone.
+FULL = """
+import errno
+begin, tries = direct.asyncio.create_subprocess_exec, []
+async def begin_later(*command, **how):
+    tries.append(command)
+    if len(tries) == 1:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+    return await begin(*command, **how)
+direct.asyncio.create_subprocess_exec = begin_later
+"""
+
+
+def test_a_host_without_room_for_a_process_is_tried_again(job: Job) -> None:
+    job.entry = launcher_with(QUICK, FULL)
+    assert job.run("-n", "1", *SERVE, "--restarts", "1", *fail_until(1)) == 0, job.errors
+    assert attempts(job.directory) == ["1"]
+    assert "cannot be run: Resource temporarily unavailable" in "".join(job.errors)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_port_that_another_job_still_has_is_tried_again(job: Job) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ["-n", "1", *SERVE, "--port", str(port), "--restarts", "1", "true"]
+        assert job.run(*arguments) == 1
+    assert sum(f"cannot listen at 127.0.0.1 on port {port}" in each for each in job.errors) == 4
+    assert job.errors[-1].endswith("--restarts 1 allows no more")
 
 
 def test_what_cannot_be_run_is_not_tried_again(job: Job) -> None:
