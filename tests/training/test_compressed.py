@@ -10,7 +10,7 @@ from typing import Any, Callable
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext import compression
+from kvstore_ext import KVStoreError, compression
 from kvstore_ext.keys.names import identity
 from mxnet import autograd, gluon
 
@@ -210,8 +210,20 @@ def test_what_is_carried_over_is_saved_and_loaded(kind: str) -> None:
     np.testing.assert_array_equal(results[1], results[0])
 
 
-def make_trainer(kind: str, **options: Any) -> gluon.Trainer:
-    parameter = gluon.Parameter("weight", shape=SHAPE, init="zeros")
+def test_what_another_model_has_carried_over_is_refused(tmp_path: Path) -> None:
+    trainer = make_trainer("2bit")
+    step(trainer, np.ones(SHAPE, np.float32))
+    trainer.save_states(str(tmp_path / "states"))
+    trainer._kvstore.close()
+    other = make_trainer("2bit", shape=(7,))
+    step(other, np.ones(7, np.float32))
+    with pytest.raises(KVStoreError, match="key 0: the states are those of another model"):
+        other.load_states(str(tmp_path / "states"))
+    other._kvstore.close()
+
+
+def make_trainer(kind: str, shape: tuple = SHAPE, **options: Any) -> gluon.Trainer:
+    parameter = gluon.Parameter("weight", shape=shape, init="zeros")
     parameter.initialize(ctx=DEVICES)
     store = mx.kv.create("p3")
     store.set_gradient_compression({"type": kind, **options})
