@@ -87,10 +87,14 @@ def test_a_store_that_has_failed_says_why_for_ever() -> None:
     store = kvstore_ext.P3Worker()
     store.fail("so")
     another = kvstore_ext.P3Worker()
-    with pytest.raises(kvstore_ext.ClusterError, match="worker 0: so"):
-        store.barrier()
-    another.barrier()
+    for _ in range(2):
+        with pytest.raises(kvstore_ext.ClusterError, match="worker 0: so"):
+            store.barrier()
+        another.barrier()
     another.close()
+    with pytest.raises(kvstore_ext.ClusterError, match="worker 0: so"):
+        store.push("key", mx.nd.ones((1,)))
+    store.close()
 
 
 @pytest.mark.parametrize("ending", ["raise ValueError('as the test wants')", "store.fail('so')"])

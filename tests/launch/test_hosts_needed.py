@@ -29,7 +29,7 @@ def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
 
 
 @pytest.mark.parametrize("sync", [[], ["--sync-dst-dir", "there"]], ids=["ssh", "rsync"])
-def test_a_host_that_never_answers_is_replaced(job: Job, tmp_path: Path, sync: list[str]) -> None:
+def test_a_host_that_is_not_reached_is_replaced(job: Job, tmp_path: Path, sync: list[str]) -> None:
     hostfile = job.directory / "some"
     hostfile.write_text("first\ngone\nsecond\n")
     (job.directory / "there").mkdir()
@@ -38,8 +38,7 @@ def test_a_host_that_never_answers_is_replaced(job: Job, tmp_path: Path, sync: l
     environment = stand_ins(tmp_path / "programs")
     assert job.run(*arguments, environment=environment) == 0, job.errors
     assert "launch: restart 1 of 1 in 1 s" in job.errors
-    tried = "Connection refused; try: ssh -o BatchMode=yes -o ControlPath=none gone true"
-    assert tried in job.errors[1] or not sync
+    assert "; try: ssh -o BatchMode=yes -o ControlPath=none gone true" in job.errors[1]
     assert sorted(line for line in job.lines if "up" in line) == ["[worker 0] up", "[worker 1] up"]
 
 

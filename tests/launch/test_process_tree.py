@@ -23,8 +23,9 @@ def test_processes_that_may_not_be_looked_at_are_left_out(monkeypatch: pytest.Mo
     real = builtins.open
     with subprocess.Popen(["sleep", "60"]) as child:
         monkeypatch.setattr(builtins, "open", refuse)
-        assert child.pid in process_tree.descendants(os.getpid())
+        found = process_tree.descendants(os.getpid())
         child.kill()
+    assert child.pid in found
 
 
 def test_processes_that_may_not_be_signalled_are_passed_over(

@@ -60,12 +60,14 @@ def launcher(token: str) -> Iterator[tuple[str, list[Any]]]:
     server = loop.run_until_complete(asyncio.start_server(welcome, "127.0.0.1", 0))
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", found
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    server.close()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", found
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        server.close()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
 
 
 def run_order(line: bytes) -> bytes:

@@ -159,8 +159,10 @@ def test_no_store_is_opened_of_our_servers(job: Job) -> None:
 
 @pytest.mark.parametrize(("worker", "status"), [("true", 1), (f"{REPORT} {JOINED}", 0)])
 def test_no_store_is_opened_of_servers_that_report(job: Job, worker: str, status: int) -> None:
-    server = f"sh -c {shlex.quote(f'{REPORT} {JOINING}; exec sleep 1000')}"
-    arguments = ["-n", "1", "--grace", "2", "--server-command", server, "sh", "-c", worker]
+    server = f"{REPORT} {JOINING}; touch said-$DMLC_ROLE; exec sleep 1000"
+    servers = ["--grace", "2", "--server-command", f"sh -c {shlex.quote(server)}"]
+    all_have = "until [ -e said-server -a -e said-scheduler ]; do sleep 0.05; done"
+    arguments = ["-n", "1", *servers, "sh", "-c", f"{all_have}; {worker}"]
     assert job.run(*arguments) == status
     assert any(line.startswith(NO_STORE) for line in job.errors) == (status == 1)
 

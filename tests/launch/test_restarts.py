@@ -168,7 +168,7 @@ def test_a_training_goes_on_from_its_snapshot(job: Job) -> None:
     assert [line.split(" on ")[0] for line in killed] == ["launch: worker 1", "launch: worker 0"]
     begins = [line for line in job.lines if line.startswith("[worker 0] attempt")]
     assert begins[0].endswith("0 begins at 0")
-    assert int(begins[2].split()[-1]) >= int(begins[1].split()[-1])
+    assert begins[2].endswith(("2 begins at 4", "2 begins at 8"))
     assert "[worker 0] [12.0, 12.0, 12.0]" in job.lines
     traces = job.directory / "traces"
     for attempt in range(3):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,9 +84,10 @@ def test_a_quick_job_is_as_quick_as_in_its_last_seconds() -> None:
     assert follow_worker(*[{"made": each} for each in made])[-1]["steps_rate"] == pytest.approx(10)
 
 
-def test_before_two_reports_there_are_no_figures(tmp_path: Path) -> None:
-    row = {"role": "worker", "rank": 0, "steps": 7}
-    assert line({"processes": [row], "measured": False}) == "step 7, no figures yet"
+def test_before_two_reports_there_are_no_figures() -> None:
+    first, second = follow_worker({"steps": 7, "made": 7}, {"steps": 8, "made": 8})
+    assert line(first) == "step 7, no figures yet"
+    assert "no figures yet" not in line(second)
 
 
 def test_steps_of_an_earlier_job_are_none_of_this_ones_speed() -> None:

@@ -129,7 +129,8 @@ class OnTerminal:
         self.ours, self.theirs = pty.openpty()
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
         self._shown = b""
-        self._reader = threading.Thread(target=self._read, name="terminal")
+        # Of a test that fails before anybody has read all, it would go on for ever.
+        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
         self._reader.start()
 
     def wait_for(self, words: str) -> None:
@@ -163,16 +164,19 @@ def test_what_processes_report_is_seen_everywhere(job: Job) -> None:
     assert found["steps_rate"] == 10.0
     assert found["waiting"] == 0.25
     command = [sys.executable, str(LAUNCH), "top", str(job.log_dir)]
-    watching = subprocess.Popen(command, stdout=table.theirs)
-    once = top(job.log_dir, "--once")
-    values = scrape(port)
-    short = "10.0 steps/s, 25% waiting, slowest: worker 1 on localhost, 0.25 s late"
-    said = f"{short}, 2.0 MB/s sent, 6.0 MB/s received"
-    terminal.wait_for(short)
-    table.wait_for(said[:79])
-    (job.directory / "enough").touch()
-    assert job.wait() == 0
-    assert watching.wait(LIMIT) == 0
+    with subprocess.Popen(command, stdout=table.theirs) as watching:
+        try:
+            once = top(job.log_dir, "--once")
+            values = scrape(port)
+            short = "10.0 steps/s, 25% waiting, slowest: worker 1 on localhost, 0.25 s late"
+            said = f"{short}, 2.0 MB/s sent, 6.0 MB/s received"
+            terminal.wait_for(short)
+            table.wait_for(said[:79])
+            (job.directory / "enough").touch()
+            assert job.wait() == 0
+            assert watching.wait(LIMIT) == 0
+        finally:
+            watching.kill()
 
     assert once.returncode == 0, once.stderr
     head, _, names, *rows = once.stdout.splitlines()

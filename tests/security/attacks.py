@@ -204,7 +204,7 @@ class HalfOpen:
 
 
 class Flood:
-    """Garbage for every port, over and over, until `end`; `sent` is in bytes."""
+    """Garbage for every port, over and over, until `close`; `sent` is in bytes."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.sent = 0
@@ -212,7 +212,7 @@ class Flood:
         self._thread = threading.Thread(target=self._run, args=(ports,), name="flood")
         self._thread.start()
 
-    def end(self) -> None:
+    def close(self) -> None:
         self._ended.set()
         self._thread.join()
 

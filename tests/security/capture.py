@@ -28,7 +28,7 @@ class Capture:
         self._thread = threading.Thread(target=self._run, name="capture")
         self._thread.start()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Stops, once it has looked at all that has been captured."""
         self._ended.set()
         self._thread.join()

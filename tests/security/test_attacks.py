@@ -8,6 +8,7 @@ import secrets
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 from kvstore_ext.security.job_key import NAME, JobKey
@@ -80,22 +81,20 @@ def test_a_job_with_a_key_trains_on(
 ) -> None:
     """Through all that others can do who know the ports, and not the key."""
     ports = ports_of(job)
-    half_open = attacks.HalfOpen(ports, connections(request))
-    assert half_open.open == connections(request)
-    flood = attacks.Flood(ports)
-    answers = {
-        attacks.forge(port, what, name)
-        for port in ports
-        for what in attacks.FORGED
-        for name in attacks.NAMES
-    }
-    assert answers == {b""}
-    secret = JobKey(bytes.fromhex(KEY)).socket_secret
-    for port in ports:
-        replay_and_change(port, secret)
-    time.sleep(_SECONDS)
-    flood.end()
-    half_open.close()
+    with closing(attacks.HalfOpen(ports, connections(request))) as half_open:
+        assert half_open.open == connections(request)
+        with closing(attacks.Flood(ports)) as flood:
+            answers = {
+                attacks.forge(port, what, name)
+                for port in ports
+                for what in attacks.FORGED
+                for name in attacks.NAMES
+            }
+            assert answers == {b""}
+            secret = JobKey(bytes.fromhex(KEY)).socket_secret
+            for port in ports:
+                replay_and_change(port, secret)
+            time.sleep(_SECONDS)
     assert flood.sent > 1_000_000
     (cluster.directory / "end").touch()
     job.wait()
@@ -141,9 +140,8 @@ def test_a_job_without_a_key_trains_on_in_a_flood(cluster: Cluster) -> None:
     """Of garbage, some of which ZeroMQ takes for messages of an old version."""
     job = cluster.start(train_until, cluster.directory, servers=1, options=AT_ONCE)
     await_training(job)
-    flood = attacks.Flood(ports_of(job))
-    time.sleep(5 * _SECONDS)
-    flood.end()
+    with closing(attacks.Flood(ports_of(job))) as flood:
+        time.sleep(5 * _SECONDS)
     assert flood.sent > 1_000_000
     (cluster.directory / "end").touch()
     job.wait()
@@ -175,11 +173,10 @@ def test_a_job_without_a_key_trains_on(
         assert b"READY" in attacks.say(
             port, attacks.asking_for_a_number("127.0.0.1", own), b"stranger"
         )
-    half_open = attacks.HalfOpen(ports, connections(request))
-    assert half_open.open == connections(request)
-    time.sleep(_SECONDS)  # in which workers give signs of life
-    assert not scheduler.ended, scheduler.output
-    half_open.close()
+    with closing(attacks.HalfOpen(ports, connections(request))) as half_open:
+        assert half_open.open == connections(request)
+        time.sleep(_SECONDS)  # in which workers give signs of life
+        assert not scheduler.ended, scheduler.output
     (cluster.directory / "end").touch()
     job.wait()
     for worker in job.workers:

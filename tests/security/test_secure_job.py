@@ -8,6 +8,7 @@ import secrets
 import socket
 import time
 import uuid
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
@@ -105,23 +106,24 @@ def run(module_cluster: Cluster) -> Run:
 
     def run(key: str) -> Trained:
         directory, prefix = module_cluster.directory, f"job{len(module_cluster.jobs)}"
-        capture = Capture(NUMBERS, GRADIENTS, GREETED, HOST) if IS_ROOT else None
-        job = module_cluster.start(
-            train_beside_strangers,
-            *(directory, PATTERN.hex(), TOLD.hex(), prefix),
-            options={**AT_ONCE, "shared_memory": False},  # so that there is something to read
-            environment={**HEARTBEATS, "KVSTORE_EXT_JOB": JOB, **({NAME: key} if key else {})},
-        )
-        for worker in job.workers:
-            worker.await_output("half-way")
-        ports = strangers.ports_of(process.pid for process in job.processes)
-        answers = knock(job) if key else []
-        cut = sum(strangers.cut_connections(process.pid) for process in job.processes)
-        time.sleep(3.5)  # of heartbeats, on the next connections
-        (directory / f"{prefix}-go-on").touch()
-        job.wait()
-        if capture:
-            capture.end()
+        with ExitStack() as until_here:
+            capture = Capture(NUMBERS, GRADIENTS, GREETED, HOST) if IS_ROOT else None
+            if capture:
+                until_here.callback(capture.close)
+            job = module_cluster.start(
+                train_beside_strangers,
+                *(directory, PATTERN.hex(), TOLD.hex(), prefix),
+                options={**AT_ONCE, "shared_memory": False},  # so that there is something to read
+                environment={**HEARTBEATS, "KVSTORE_EXT_JOB": JOB, **({NAME: key} if key else {})},
+            )
+            for worker in job.workers:
+                worker.await_output("half-way")
+            ports = strangers.ports_of(process.pid for process in job.processes)
+            answers = knock(job) if key else []
+            cut = sum(strangers.cut_connections(process.pid) for process in job.processes)
+            time.sleep(3.5)  # of heartbeats, on the next connections
+            (directory / f"{prefix}-go-on").touch()
+            job.wait()
         return Trained(job, load_all(directory, prefix, 2), capture, answers, cut, ports)
 
     return lru_cache(maxsize=None)(run)

@@ -30,7 +30,11 @@ def test_in_a_cluster(job: Job, name: str) -> None:
     assert_kept(job, name)
 
 
-@pytest.mark.parametrize("name", CHECKS)
+# In one process the script's own optimizer updates sparse keys by their places: docs/migration.md.
+IN_A_CLUSTER = {"multipliers_of_sparse_keys_are_found_by_name"}
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in IN_A_CLUSTER])
 def test_in_one_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KVSTORE_EXT_OPTIONS", '{"slice_bytes": 100}')
     store = mx.kv.create("p3")
@@ -42,5 +46,19 @@ def test_a_closed_store_refuses_everything() -> None:
     store = kvstore_ext.P3Worker()
     store.close()
     store.close()
-    with pytest.raises(kvstore_ext.KVStoreError, match="the store is closed"):
-        store.barrier()
+    value = mx.nd.ones((1,))
+    for refused in (
+        lambda: store.init(0, value),
+        lambda: store.broadcast(0, value, out=value),
+        lambda: store.push(0, value),
+        lambda: store.pull(0, out=value),
+        lambda: store.pushpull(0, value, out=value),
+        lambda: store.broadcast_from(0, "own", value),
+        lambda: store.set_optimizer(mx.optimizer.SGD()),
+        lambda: store.save_optimizer_states("states"),
+        lambda: store.snapshot("snapshots"),
+        lambda: store.restore("snapshots"),
+        store.barrier,
+    ):
+        with pytest.raises(kvstore_ext.KVStoreError, match="the store is closed"):
+            refused()

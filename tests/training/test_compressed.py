@@ -40,6 +40,7 @@ WORKERS = 3
 # With the reference's method for a key of a shape.
 CASES: dict[str, tuple[Case, Callable[[tuple], Method]]] = {
     "terngrad": (Case("terngrad"), lambda shape: TernGrad()),
+    "terngrad, by its name": (Case("terngrad", by_name=True), lambda shape: TernGrad()),
     "terngrad, on two devices": (Case("terngrad", devices=2), lambda shape: TernGrad()),
     "terngrad of float16": (Case("terngrad", dtype="float16"), lambda shape: TernGrad()),
     "terngrad, unshared": (

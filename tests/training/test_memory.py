@@ -45,10 +45,13 @@ def train_large_keys(dtype: str, devices: str) -> None:
         mx.nd.waitall()
         if store.rank == 1:
             store.barrier()
+        pushed = store.stats()["sent"].get("push", 0)
         for key in keys:
             store.pushpull(key, gradients[key], out=weights[key], priority=-key)
         if store.rank != 1:
-            time.sleep(1)  # for the slices to arrive, which nobody tells this worker
+            # The last of them arrive a moment later, which nobody tells this worker.
+            while store.stats()["sent"].get("push", 0) < pushed + len(keys) * (1 << 20):
+                time.sleep(0.01)
             store.barrier()
     mx.nd.waitall()
     print(f"grew by {status('VmHWM') - before} bytes")

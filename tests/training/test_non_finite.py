@@ -199,11 +199,18 @@ def test_what_it_may_be() -> None:
 def test_it_is_also_a_compressions(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the environment it holds for both, and a method that has none is not asked."""
     monkeypatch.setenv("KVSTORE_EXT_OPTIONS", '{"non_finite": "raise"}')
-    for name in ("terngrad", "slim_dp", "p3"):
+    for name in ("terngrad", "slim_dp"):
         store = mx.kv.create(name)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             store.init("key", mx.nd.zeros((3,)))
         if name == "terngrad":
             assert store.compression.non_finite == "raise"
+        store.close()
+    store = mx.kv.create("p3")
+    store.init("key", mx.nd.zeros((3,)))
+    store.push("key", mx.nd.array([float("nan")] * 3))
+    with pytest.raises(mx.MXNetError, match="key 'key', round 1, has values that are not finite"):
+        mx.nd.waitall()
+    with pytest.raises(kvstore_ext.ClusterError, match="has values that are not finite"):
         store.close()

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.cluster import Cluster as Network
 from tests.support.cluster import Cluster, Job
+from tests.support.system_packages import need, needs_root
 
 METHODS = ["", "fp16", "terngrad"]
 
@@ -91,7 +92,9 @@ def test_what_finds_no_room_takes_the_network(cluster: Cluster) -> None:
     assert max(shared(jobs[1])) < 2 * 11 * 4 * elements
 
 
+@needs_root
 def test_hosts_share_no_memory(cluster: Cluster) -> None:
+    need("tc")
     with Network(hosts=5) as network:
         apart = cluster.run(train, "", hosts=network.hosts)
         scheduler, *others = network.hosts

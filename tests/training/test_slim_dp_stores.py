@@ -177,8 +177,8 @@ def begin_late() -> None:
 
 def test_a_worker_that_is_late_is_named_before_the_core_that_waits_for_it(cluster: Cluster) -> None:
     job = cluster.start(begin_late, workers=2, options={"silence": 3, "patience": 3})
-    job.workers[0].await_output("worker 1 has not initialised key 0.* within 3 s")
-    assert "core" not in job.workers[0].output
+    job.await_output("worker 1 has not initialised key 0.* within 3 s")
+    assert not any("core" in process.output for process in job.processes)
 
 
 SPECIFICATION = (

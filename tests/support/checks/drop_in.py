@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
+from unittest import mock
 
 import kvstore_ext
 import mxnet as mx
@@ -148,19 +149,19 @@ def stores_of_a_process_have_keys_and_optimizers_of_their_own(_: KVStore) -> Non
 
 
 def names_of_stores_are_enough_for_a_trainer(_: KVStore) -> None:
-    KVStoreBase.kv_registry["device"] = kvstore_ext.P3Worker  # as --replace device=p3 does
-    for name in ("p3", "dist_sync_p3", "device"):
-        weight = gluon.Parameter("weight", shape=(30,), init="zeros")
-        weight.initialize()
-        trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 1.0}, kvstore=name)
-        with autograd.record():
-            loss = weight.data().sum()
-        loss.backward()
-        trainer.step(1)
-        assert isinstance(trainer._kvstore, kvstore_ext.P3Worker)
-        assert_equal(weight.data(), np.full((30,), -trainer._kvstore.num_workers))
-        trainer._kvstore.close()
-    del KVStoreBase.kv_registry["device"]
+    as_by_replace = {"device": kvstore_ext.P3Worker}  # as --replace device=p3 does
+    with mock.patch.dict(KVStoreBase.kv_registry, as_by_replace):
+        for name in ("p3", "dist_sync_p3", "device"):
+            weight = gluon.Parameter("weight", shape=(30,), init="zeros")
+            weight.initialize()
+            trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 1.0}, kvstore=name)
+            with autograd.record():
+                loss = weight.data().sum()
+            loss.backward()
+            trainer.step(1)
+            assert isinstance(trainer._kvstore, kvstore_ext.P3Worker)
+            assert_equal(weight.data(), np.full((30,), -trainer._kvstore.num_workers))
+            trainer._kvstore.close()
 
 
 def an_estimator_trains(_: KVStore) -> None:

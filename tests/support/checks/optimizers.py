@@ -87,8 +87,6 @@ def multipliers_are_found_by_key_and_by_name(store: KVStore) -> None:
 
 
 def multipliers_of_sparse_keys_are_found_by_name(store: KVStore) -> None:
-    if store._lane.in_process:
-        return  # there the script's own optimizer updates them, by their places (docs/migration.md)
     optimizer = mx.optimizer.SGD(learning_rate=1)
     optimizer.set_lr_mult({"frozen": 0, "fast": 2})
     store.set_optimizer(optimizer)

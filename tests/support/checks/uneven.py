@@ -191,8 +191,11 @@ def amps_loss_scale_is_that_of_who_has_missed_nothing(_: KVStore) -> None:
 
 
 def check_module(on_servers: bool) -> None:
-    os.environ["MXNET_UPDATE_ON_KVSTORE"] = "01"[on_servers]
-    store = mx.kv.create("p3")
+    with mock.patch.dict(os.environ, {"MXNET_UPDATE_ON_KVSTORE": "01"[on_servers]}):
+        train_module(mx.kv.create("p3"))
+
+
+def train_module(store: KVStore) -> None:
     weight = mx.sym.var("weight", shape=(1, LENGTH))
     symbol = mx.sym.MakeLoss(mx.sym.sum(mx.sym.broadcast_mul(mx.sym.var("data"), weight)))
     module = mx.mod.Module(symbol, label_names=None)
@@ -206,7 +209,6 @@ def check_module(on_servers: bool) -> None:
                 module.forward_backward(mx.io.DataBatch([data]))
                 module.update()
             module.get_params()  # after which it need not look at the devices again
-    del os.environ["MXNET_UPDATE_ON_KVSTORE"]
     found = module.get_params()[0]["weight"].asnumpy()[0]
     np.testing.assert_allclose(found, alone(store, "adam"), 1e-4, 1e-5)
     store.close()
@@ -286,15 +288,17 @@ def a_run_goes_on_from_a_snapshot_after_a_block(_: KVStore) -> None:
     own = mx.nd.array([os.getpid()])
     line.store.broadcast_from(0, "own", own)
     directory = Path(tempfile.gettempdir()) / f"kvstore_ext-uneven-{int(own.asscalar())}"
-    line.epochs()
-    assert line.store.snapshot(directory, every=2)
-    line.store.close()
-    again = Line("adam", mx.kv.create("p3"), update_on_kvstore=False)
-    assert again.store.restore(directory) == len(list(totals(again.store)))
-    again.check(alone(again.store, "adam"))
-    again.store.close()
-    if again.store.rank == 0:
-        shutil.rmtree(directory)
+    try:
+        line.epochs()
+        assert line.store.snapshot(directory, every=2)
+        line.store.close()
+        again = Line("adam", mx.kv.create("p3"), update_on_kvstore=False)
+        assert again.store.restore(directory) == len(list(totals(again.store)))
+        again.check(alone(again.store, "adam"))
+        again.store.close()
+    finally:
+        if line.store.rank == 0:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def sparse_keys_are_pushed_with_nothing(_: KVStore) -> None:
