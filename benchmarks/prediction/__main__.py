@@ -39,7 +39,7 @@ def main() -> None:
         predicted = pool.map(arms.seconds, [each.setting for each in known], repeat(speeds))
         for each, seconds in zip(known, predicted):
             found.append(Compared(each, seconds))
-            print(f"{document.name_of(each)}: {100 * found[-1].difference:+.1f} %", flush=True)
+            print(f"{each.setting.name}: {100 * found[-1].difference:+.1f} %", flush=True)
     left_out = {each.setting.arm for each in measured} - {each.setting.arm for each in known}
     text = document.document(found, sorted(left_out), _PROSE.read_text())
     arguments.output.write_text(text)

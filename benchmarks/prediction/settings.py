@@ -39,6 +39,20 @@ class Setting:
     computes: bool
     by_name: bool
 
+    def named(self, *arm: str) -> str:
+        """In words, with those of an arm."""
+        more = [f"{self.slice_elements} elements a slice"] if self.slice_elements else []
+        more += [] if self.computes else ["no computing"]
+        more += ["Trainer's order"] if self.by_name else []
+        parts = [self.trace, f"{self.hosts:2} hosts", f"{self.gigabits:4g} Gbit/s", *arm, *more,
+                 f"{self.dilation:g} times slower"]  # fmt: skip
+        return ", ".join(" ".join(part.split()) for part in parts)
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return self.named(self.arm)
+
 
 @dataclass(frozen=True)
 class Measured:

@@ -28,7 +28,7 @@ class RingRules:
         Seconds that each step of a sum takes beside the wire and its delay.
     """
 
-    fused: int = 64 << 20
+    fused: int = 128 << 20
     cycle: float = 0.001
     byte: float = 0.0
     step: float = 0.0

@@ -30,17 +30,17 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def choose(rows: Sequence[Row]) -> Tuple[Row, List[Row]]:
-    """The best of the stores on one cluster, and those of others that are faster by less than
-    predictions of them may be off: with these it is a tie, which goes to ours."""
+    """The best of the stores on one cluster, and those of others that are faster or slower by less
+    than predictions of them may be off: with these it is a tie, in which ours is named first."""
     fastest = best(rows)[0]
     ours = [row for row in rows if row.store not in OFF]
-    if fastest.store not in OFF or not ours:
+    if not ours:
         return fastest, []
     own = best(ours)[0]
-    faster = [row for row in rows if row.store in OFF and row.seconds < own.seconds]
-    if any(own.seconds > row.seconds * (1 + OFF[row.store]) for row in faster):
+    others = [row for row in rows if row.store in OFF]
+    if any(own.seconds > row.seconds * (1 + OFF[row.store]) for row in others):
         return fastest, []
-    return own, faster
+    return own, [row for row in others if row.seconds <= own.seconds * (1 + OFF[row.store])]
 
 
 def _named(winner: Row, ties: Sequence[Row]) -> str:

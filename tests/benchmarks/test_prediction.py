@@ -13,8 +13,10 @@ from kvstore_ext.predict.stores import stores
 
 from benchmarks.prediction import __main__ as command
 from benchmarks.prediction import arms, further
+from benchmarks.prediction.document import Compared
 from benchmarks.prediction.fitted import FITS, was_fitted
-from benchmarks.prediction.settings import Setting
+from benchmarks.prediction.leads import leads
+from benchmarks.prediction.settings import Measured, Setting
 from benchmarks.replay.arms import ARMS
 
 
@@ -54,13 +56,31 @@ def test_every_setting_stands_beside_its_prediction(results, monkeypatch, capsys
     command.main()
     said = capsys.readouterr().out.splitlines()[-1]
     assert said.startswith("2 settings: ")
-    assert said.endswith("1 of them by more than 10 %")
+    assert said.endswith("1 times by more than 10 %")
     counted, _, fitted = written.read_text().partition("## Runs that constants were fitted to")
     rows = [row for row in counted.splitlines() if row.startswith("| alexnet")]
     assert len(rows) == 2
     assert "| alexnet, 2 hosts, 100 Gbit/s, signsgd, 2 times slower |" in rows[0]
     assert "| googlenet, 4 hosts, 1 Gbit/s, p3, 2 times slower |" in fitted
     assert "Not predicted: p3_snapshots." in fitted
+
+
+def test_leads_that_are_predicted_otherwise_are_named():
+    def compared(arm: str, gigabits: float, seconds: float, predicted: float) -> Compared:
+        setting = Setting("some", arm, "alexnet", 4, gigabits, 2.0, 0, True, False)
+        return Compared(Measured(setting, [seconds]), predicted)
+
+    said, _, _, _, *rows = leads([
+        compared("p3", 1, 1.0, 1.0), compared("stock_p3", 1, 0.96, 1.03),
+        compared("p3", 2, 1.0, 1.0), compared("stock_p3", 2, 1.1, 1.2),
+        compared("p3", 4, 1.0, 1.0), compared("dist_sync", 4, 0.999, 1.004),
+        compared("horovod", 4, 1.004, 0.98), compared("qsgd", 4, 0.5, 2.0),
+    ])  # fmt: skip
+    assert said.startswith("`p3` was ahead of a peer, or behind it, by 1 % or more 2 times, and 1 ")
+    assert rows == [
+        "| alexnet, 4 hosts, 1 Gbit/s, 2 times slower | stock_p3 | -4.0 % | +3.0 % |",
+        "| alexnet, 4 hosts, 4 Gbit/s, 2 times slower | horovod | +0.4 % | -2.0 % |",
+    ]
 
 
 def test_runs_that_a_constant_comes_from_do_not_count():

@@ -60,6 +60,8 @@ def test_a_tie_goes_to_a_store_that_mxnet_can_make_here():
     far = [row_of("p3", 1.2), row_of("stock_p3", 1.0)]
     assert choose(far) == (far[1], [])
     assert choose(near[:2]) == (near[0], [])
+    ahead = [row_of("p3", 1.0), row_of("dist_sync", 1.13), row_of("stock_p3", 1.13)]
+    assert choose(ahead) == (ahead[0], [ahead[1]])
     others = near[1:]
     assert choose(others) == (others[1], [])
 
