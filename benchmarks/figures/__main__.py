@@ -4,6 +4,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from typing import Any, Dict, List
 
 from benchmarks.figures import (
@@ -73,7 +74,7 @@ def make(name: str, arguments: argparse.Namespace, latest: float) -> List[str]:
     if runs and not arguments.draw_only:
         failures = list(measurement.measure(runs, results, latest - time.monotonic()))
     shown = figure.shown(arguments.quick) if _reads_files(figure) else runs
-    lines = [line for line in measurement.lines_of(shown, results) if "seconds" in line]
+    lines = _with_failures(measurement.lines_of(shown, results))
     if runs and not lines:
         return [*failures, f"{results} has none of the runs of {name}"]
     figure.draw(lines, directory)
@@ -81,6 +82,12 @@ def make(name: str, arguments: argparse.Namespace, latest: float) -> List[str]:
         document.show(name, _what(figure))
     print(f"{directory / name}.svg and .md")
     return failures
+
+
+def _with_failures(found: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """The lines of runs that went well, with `failures`: how often the same failed."""
+    failed = Counter(line["key"] for line in found if "seconds" not in line)
+    return [{**line, "failures": failed[line["key"]]} for line in found if "seconds" in line]
 
 
 def _runs(figure: Any, arguments: argparse.Namespace) -> List[measurement.Measurable]:

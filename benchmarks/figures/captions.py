@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any, Dict, Iterator, List, Sequence
 
 from benchmarks.replay.processors import described
+from benchmarks.replay.summary import BUSY
 
 Lines = List[Dict[str, Any]]
 
@@ -19,10 +20,7 @@ def head(title: str, name: str, what: str) -> Iterator[str]:
 
 def slower(lines: Lines) -> str:
     """By how much the cluster was slowed down, and how busy the machine still was."""
-    dilations = sorted({line["dilation"] for line in lines})
-    ends = f"{dilations[0]:g}"
-    if len(dilations) > 1:
-        ends += f" to {dilations[-1]:g}"
+    ends = _range(sorted({line["dilation"] for line in lines}))
     found = f"everything, links and waits, was {ends} times slower than stated"
     busy = described(lines)
     if busy:
@@ -32,16 +30,11 @@ def slower(lines: Lines) -> str:
     return "; ".join([found, *(f"runs were {said}" for said in _loads(lines))])
 
 
-def processors_a_host(line: Dict[str, Any]) -> float:
-    """What a host of a run has of them when everything is slowed down."""
-    return line.get("processors", 2) * line["dilation"] / line["hosts"]
-
-
 def processors(lines: Lines) -> str:
-    """What a host has of them when everything is slowed down."""
-    counts = sorted({round(processors_a_host(line), 1) for line in lines})
-    ends = f"{counts[0]:g}" + (f" to {counts[-1]:g}" if len(counts) > 1 else "")
-    return f"as long as on hosts with {ends} processors each of this machine's kind"
+    """What hosts have of them together when everything is slowed down."""
+    counts = sorted({line.get("processors", 2) for line in lines})
+    times = sorted({line["dilation"] for line in lines})
+    return f"{_range(counts)} processors, each {_range(times)} times as fast as this machine's"
 
 
 def repeats(lines: Lines, settings: Sequence[str]) -> str:
@@ -50,13 +43,14 @@ def repeats(lines: Lines, settings: Sequence[str]) -> str:
     least, most = min(counts.values()), max(counts.values())
     runs = f"{least}" if least == most else f"{least} to {most}"
     found = "One run each" if most == 1 else f"Medians of {runs} runs, and their range"
-    return ", ".join([found, *_commits(lines)])
+    return ", ".join([found, *_commits(lines), *_failures(lines)])
 
 
 def began(lines: Lines) -> str:
     """A sentence on what runs were made by, and when they began."""
     said = [*_commits(lines), *_loads(lines)]
-    return f"Runs were {' and '.join(said)}." if said else ""
+    sentences = [f"Runs were {' and '.join(said)}."] if said else []
+    return " ".join([*sentences, *(f"Of all, {each}." for each in _failures(lines))])
 
 
 def _commits(lines: Lines) -> List[str]:
@@ -65,8 +59,24 @@ def _commits(lines: Lines) -> List[str]:
     return [f"made at commits {', '.join(names)}"] if len(names) > 1 else []
 
 
+def _failures(lines: Lines) -> List[str]:
+    """How many failed before these."""
+    count = sum(line.get("failures", 0) for line in lines)
+    return [f"{count} runs failed and were made again"] if count else []
+
+
 def _loads(lines: Lines) -> List[str]:
     """How busy the machine was when runs began: of an idle one that is what the run before has
     left."""
     found = [line["load"] for line in lines if "load" in line]
-    return [f"begun at loads of {min(found):g} to {max(found):g}"] if found else []
+    if not found:
+        return []
+    busy = sum(line["load"] > BUSY * line["processors"] for line in lines if "load" in line)
+    over = f", {busy} of {len(found)} above {BUSY:g} for a processor" if busy else ""
+    return [f"begun at loads of {min(found):g} to {max(found):g}{over}"]
+
+
+def _range(sizes: Sequence[float]) -> str:
+    """Of sizes in order."""
+    ends = [f"{size:g}" for size in dict.fromkeys((sizes[0], sizes[-1]))]
+    return " to ".join(ends)

@@ -106,8 +106,8 @@ def _text(lines: Lines, trained: Lines, hidden: Hidden) -> Iterator[str]:
     yield ""
     repeats = captions.repeats(trained, ["gigabits"])
     yield (f"{repeats}. Without communication it would be {alone:.0f}; "
-           f"{captions.slower(trained)}. So encoding takes "
-           f"{captions.processors([line for line in trained if line['arm'] in CODED])}.")
+           f"{captions.slower(trained)}. So hosts that encode "
+           f"share {captions.processors([line for line in trained if line['arm'] in CODED])}.")
     yield ""
     yield from _needs(trained, alone)
     yield ""

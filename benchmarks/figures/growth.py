@@ -136,7 +136,9 @@ def _text(lines: Lines, found: Found) -> Iterator[str]:
            f"continued: {KEYS} small keys lie on {KEYS} servers at most. Times \"here\" are those "
            f"of a machine whose two processors all hosts share, and grow with their sum. The start "
            f"is from the first worker's beginning, when servers and the scheduler have been "
-           f"started, until the last worker's store is open.")
+           f"started, until the last worker's store is open. Memory is what a process has beside "
+           f"what importing takes, which processes share here: they are forks of one that has "
+           f"imported MXNet. {captions.began(lines)}".rstrip())
     for arm in NAMES:
         if (arm, QUANTITIES[0].title) not in found:
             continue

@@ -74,8 +74,9 @@ def _text(lines: Lines, panels: List[Tuple[str, float, Lines]]) -> Iterator[str]
     yield ""
     repeats = captions.repeats(lines, ["trace", "slice_elements"])
     yield (f"{repeats}; {captions.slower(lines)}. The paper's best size is "
-           f"{DEFAULT:,}, and so is the store's default. Handling messages takes "
-           f"{captions.processors(lines)}: with more of them small slices would cost less.")
+           f"{DEFAULT:,}, and so is the store's default. Handling messages takes as "
+           f"long as where hosts share {captions.processors(lines)}: with more of them small "
+           "slices would cost less.")
 
 
 def _of(found: summary.Found, name: str) -> Dict[float, float]:

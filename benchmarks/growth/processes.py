@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from benchmarks.cluster.namespaces import INTERFACE
+from benchmarks.cluster.namespaces import own_counters
 
 _ESTABLISHED = "01"
 
@@ -50,11 +50,7 @@ def connections() -> int:
 
 def packets() -> int:
     """That this host has sent so far, acknowledgements of TCP included."""
-    for line in Path("/proc/self/net/dev").read_text().splitlines():
-        name, _, counters = line.partition(":")
-        if name.strip() == INTERFACE:
-            return int(counters.split()[9])
-    raise FileNotFoundError(f"this host has no interface {INTERFACE}")
+    return own_counters()[9]
 
 
 def _times(place: Path) -> List[int]:

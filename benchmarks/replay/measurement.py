@@ -7,7 +7,6 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Protocol, Sequence
@@ -246,7 +245,6 @@ def _written_to(file: Path) -> Iterator[None]:
         raise ResultsError(f"results cannot be written to {file}: {error.strerror}") from error
 
 
-@lru_cache(maxsize=None)
 def _commit() -> str:
     """That of the checkout, where it is one; with "+" where something has been changed since."""
     root, code = Path(__file__).parents[2], ["*.py", "*.cc", "*.h", "*.inc"]

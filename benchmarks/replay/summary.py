@@ -12,7 +12,7 @@ from benchmarks.replay.trace import load
 
 BOUND = "bound"
 FEW = 3  # runs below which a median is not worth much
-_BUSY = 1.5  # processes that have run or waited, a processor, on a busy machine
+BUSY = 1.5  # processes that have run or waited, a processor, on a busy machine
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def doubts(lines: List[Dict[str, Any]], cores: int) -> List[str]:
     counts = Counter((line["arm"], line["gigabits"]) for line in lines if "seconds" in line)
     found = []
     # Of the last minute, and so of the run before: that alone comes to somewhat more than cores.
-    if max(loads, default=0.0) > _BUSY * cores:
+    if max(loads, default=0.0) > BUSY * cores:
         found.append(
             f"warning: this machine was busy: a load of {min(loads):g} to {max(loads):g} on "
             f"{cores} cores. Arms that compute more look slower than they are: measure on idle "

@@ -3,10 +3,9 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
-from benchmarks.cluster.namespaces import INTERFACE
+from benchmarks.cluster.namespaces import own_counters
 
 Mark = Tuple[float, int, int]  # seconds, bytes sent and received until then
 
@@ -15,12 +14,8 @@ def mark() -> Mark:
     """The time, and the bytes that this host has sent and received, as its interface counts them:
     with one header for a segment of up to 64 KiB, where the link carries one for each 1448 bytes,
     which are up to 4 % more."""
-    for line in Path("/proc/self/net/dev").read_text().splitlines():
-        name, _, counters = line.partition(":")
-        if name.strip() == INTERFACE:
-            numbers = [int(number) for number in counters.split()]
-            return time.perf_counter(), numbers[8], numbers[0]
-    return time.perf_counter(), 0, 0
+    numbers = own_counters()
+    return time.perf_counter(), numbers[8], numbers[0]
 
 
 def between(marks: Sequence[Mark]) -> List[List[float]]:

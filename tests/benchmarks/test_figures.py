@@ -262,7 +262,7 @@ def test_saved_communication_stands_beside_the_papers(tmp_path: Path) -> None:
         ["70.0 %", "", "78 %: no"], ["70.0 %", "", "78 %: no"]]
     # The paper's table 2: 1.09, 1.13, 1.32 and 1.41, of hours that it did not round.
     assert [row[10] for row in slim] == ["1.09", "1.12", "1.32", "1.41"]
-    assert "hosts with 20 to 60.1 processors each" in text
+    assert "hosts share 2 processors, each 40 to 206.2 times as fast as this machine's" in text
 
 
 def test_lines_lead_to_many_hosts(tmp_path: Path) -> None:

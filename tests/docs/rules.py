@@ -84,11 +84,14 @@ def _as_it_is(command: str) -> Run | None:
 
 def _make(command: str) -> Run | None:
     # What a target does takes minutes, or is what is running now: make says what it would do.
-    found = re.fullmatch(r"make (.+)", command)
+    found = re.fullmatch(r"(?:rm (docs/figures/\S+) && )?make (.+)", command)
     if command == "make demo":  # the first thing that a user runs
         make = f"make -C {ROOT} ENVIRONMENT={sys.prefix}"
         return Run(f"make -C {ROOT} -n demo", f"{make} demo")
-    return Run(*[f"make -C {ROOT} -n {found[1]}"] * 2) if found else None
+    if not found:
+        return None
+    removed = f"test -f {ROOT}/{found[1]} && " if found[1] else ""
+    return Run(*[f"{removed}make -C {ROOT} -n {found[2]}"] * 2)
 
 
 def _pip(command: str) -> Run | None:
