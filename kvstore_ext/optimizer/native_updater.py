@@ -23,6 +23,7 @@ class NativeUpdater:
         self._updaters: Dict[int, mx.optimizer.Updater] = {}
         self._masters: Dict[int, Any] = {}  # weights of float16 keys in float32, by number
         self._settings: Dict[int, SettingsFollower] = {}
+        self._heard: Dict[int, str] = {}  # the last settings that came for a key, by number
         self._assigned: Set[int] = set()  # numbers whose next update is a value
 
     def set_optimizer(
@@ -33,8 +34,9 @@ class NativeUpdater:
     ) -> None:
         """Updates a store's sparse keys with this optimizer, from its first step."""
         self._updaters[store] = mx.optimizer.get_updater(optimizer)
-        for number in [own for own in self._masters if store_and_key(own)[0] == store]:
-            del self._masters[number]
+        for kept in (self._masters, self._heard):
+            for number in [own for own in kept if store_and_key(own)[0] == store]:
+                del kept[number]
         self._settings[store] = SettingsFollower(optimizer, factors)
 
     def state(self, place: Tuple[int, ...]) -> Tuple[Any, int]:
@@ -56,9 +58,9 @@ class NativeUpdater:
         self._assigned.add(place[0])
 
     def apply(self, number: int, settings: str) -> None:
-        """Takes over what a script has changed of the optimizer, before a key's next update."""
-        store, index = store_and_key(number)
-        self._settings[store].apply(settings, index)
+        """Has a key's updates, from the next one on, be by what a script has changed of the
+        optimizer. Other keys of the store keep what came for them."""
+        self._heard[number] = settings
 
     def __call__(self, number: int, gradient: Any, value: Any) -> None:
         try:
@@ -74,7 +76,9 @@ class NativeUpdater:
         if number in self._assigned or store not in self._updaters:
             self._assigned.discard(number)
             gradient.copyto(value)
-        elif value.dtype != np.float16 or not self._updaters[store].optimizer.multi_precision:
+            return
+        self._settings[store].apply(self._heard.get(number, ""), index)
+        if value.dtype != np.float16 or not self._updaters[store].optimizer.multi_precision:
             self._updaters[store](index, gradient, value)
         else:
             # MXNet's servers keep weights in float32 by themselves, its local store does not.

@@ -104,6 +104,24 @@ def multipliers_of_sparse_keys_are_found_by_name(store: KVStore) -> None:
     assert_equal(value.tostype("default"), -3 * total(store, (4, 2)))
 
 
+def sparse_keys_have_the_rates_that_they_were_pushed_with(store: KVStore) -> None:
+    """As where two embeddings are trained in turns, each at a rate of its own."""
+    optimizer = mx.optimizer.SGD(learning_rate=1)
+    store.set_optimizer(optimizer)
+    gradient = mx.nd.ones((4, 2)).tostype("row_sparse")
+    rates = {"slow": 0.25, "quick": 2.0, 50: 0.5, 51: 4.0}
+    for key in rates:
+        store.init(key, mx.nd.zeros((4, 2)).tostype("row_sparse"))
+    for step in range(1, 4):
+        for key, rate in rates.items():
+            optimizer.lr = rate
+            store.push(key, gradient)
+            value = mx.nd.zeros((4, 2)).tostype("row_sparse")
+            store.row_sparse_pull(key, out=value, row_ids=mx.nd.arange(4, dtype="int64"))
+            expected = np.full((4, 2), -rate * step * store.num_workers)
+            assert_equal(value.tostype("default"), expected)
+
+
 def multipliers_told_by_index_are_those_of_keys_that_are_words(_: KVStore) -> None:
     """As Module's are; the optimizer runs on the servers, or, LAMB, on the workers."""
     names = {0: "first_weight", 1: "second_bias"}
@@ -224,6 +242,7 @@ CHECKS = {
         a_key_that_turns_sparse_keeps_its_state,
         multipliers_are_found_by_key_and_by_name,
         multipliers_of_sparse_keys_are_found_by_name,
+        sparse_keys_have_the_rates_that_they_were_pushed_with,
         multipliers_told_by_index_are_those_of_keys_that_are_words,
         every_key_counts_its_own_updates,
         an_optimizer_that_has_made_updates_counts_on,
