@@ -31,8 +31,6 @@ class ToldToEnd:
 
     Attributes
     ----------
-    snapshots
-        By open store and directory, what takes a snapshot of it at once.
     in_order
         Whether the job ends here and now, as it was told to.
     """
@@ -40,7 +38,8 @@ class ToldToEnd:
     def __init__(
         self, worker: _core.Worker, rank: int, servers: int, left: threading.Event
     ) -> None:
-        self.snapshots: Dict[Tuple[Any, str], Callable[[], object]] = {}
+        # By open store and directory, after which step the script was there, and what takes one.
+        self._snapshots: Dict[Tuple[Any, str], Tuple[int, Callable[[], object]]] = {}
         self.in_order = False
         self._held_back = False  # the script is not to end where it is
         self._worker = worker
@@ -66,9 +65,22 @@ class ToldToEnd:
         """
         self._asking.join(seconds)
 
+    def offer(self, store: Any, directory: str, step: int, take: Callable[[], object]) -> None:
+        """Has the job end with a snapshot of a store in a directory: `take` takes it at once.
+
+        Directories of the store that the script has not come back to for more than a step are
+        forgotten, such as one for each epoch.
+        """
+        others = {
+            key: (at, other)
+            for key, (at, other) in self._snapshots.items()
+            if key != (store, directory) and (key[0] != store or at >= step - 1)
+        }
+        self._snapshots = {(store, directory): (step, take), **others}
+
     def forget(self, store: Any) -> None:
         """Takes no snapshots of a store any more."""
-        self.snapshots = {key: take for key, take in self.snapshots.items() if key[0] != store}
+        self._snapshots = {key: each for key, each in self._snapshots.items() if key[0] != store}
 
     def comes_to_end(self) -> bool:
         """Counts a step after which all workers could take a snapshot; whether the job ends with
@@ -83,8 +95,8 @@ class ToldToEnd:
             return self.in_order
 
     def end(self, step: int, directory: Any) -> None:
-        """Takes snapshots of all stores, and ends the script."""
-        for take in list(self.snapshots.values()):
+        """Takes snapshots, the one that was offered last first, and ends the script."""
+        for _, take in list(self._snapshots.values()):
             take()
         if self._rank == 0:
             report(snapshot=f"after step {step}, with a snapshot in {directory}")
@@ -110,7 +122,7 @@ class ToldToEnd:
     def _on_main(self) -> None:
         """Ends the script, unless it is to come to a snapshot, has ended with one, or is held back.
         """
-        waits = self.snapshots and not self._left.is_set() and not self._worker.failure()
+        waits = self._snapshots and not self._left.is_set() and not self._worker.failure()
         if not waits and not self.in_order and not self._held_back:
             exit_as_told()
 
@@ -157,7 +169,7 @@ class ToldToEnd:
     def _hear(self, told: str) -> None:
         self._told, self._since = told, time.monotonic()
         with self._changed:
-            if self.snapshots:
+            if self._snapshots:
                 self._stop_at = self._steps + 1
         if self._stop_at:
             say(f"{told}; the job ends after a snapshot")

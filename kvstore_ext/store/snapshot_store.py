@@ -110,7 +110,7 @@ class SnapshotStore(JoiningStore):
             return self._snapshots.take(directory, every, keep)
         snapshots = self._snapshots  # the store's last reference closes it
         place = os.path.abspath(directory)
-        told.snapshots[self.number, place] = lambda: snapshots.take_now(place, keep)
+        told.offer(self.number, place, self.steps, lambda: snapshots.take_now(place, keep))
         if told.comes_to_end():
             told.end(self.steps, directory)
         self._check_open()

@@ -23,7 +23,7 @@ store.set_optimizer(mx.optimizer.create("test"))
 for step in range(1000000):
     store.pushpull("weight", mx.nd.ones((3,)), out=value)
     value.wait_to_read()
-    store.snapshot("snapshots", every=100000)
+    store.snapshot("early" if step < 5 else "snapshots", every=100000)
     if step == 9:
         print("trains", flush=True)
     time.sleep(0.01)
@@ -48,6 +48,7 @@ def test_the_job_ends_with_a_snapshot(job: Job, name: str) -> None:
     assert re.fullmatch(last, job.errors[-1]), job.errors
     [snapshot] = (job.directory / "snapshots").iterdir()
     assert (snapshot / "manifest.json").exists(), list(snapshot.iterdir())
+    assert not (job.directory / "early").exists()
     job.assert_gone()
 
 
