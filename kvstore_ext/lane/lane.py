@@ -14,8 +14,8 @@ from ..config import Options, trace_asked_for
 from ..errors import KVStoreError, of_job
 from ..keys.sparse_rows import Servers
 from ..trace.steps import Steps
+from .end_of_script import EndOfScript
 from .threads_left import threads_left
-from .told_to_end import ToldToEnd
 from .tracer import Tracer
 
 
@@ -43,7 +43,7 @@ class Lane(ABC):
     opened_before
         How many stores of other lanes this process had opened before this lane's first one.
     told_to_end
-        What is done where a process of the job is told to end; None for one that is alone.
+        What is done where a process of the job is told to end; None until the job stands.
     stuck
         Whether ps-lite could not be ended, so that the interpreter cannot be wound down either.
     """
@@ -59,7 +59,7 @@ class Lane(ABC):
     non_finite: _core.NonFinite
     verify_every: int
     opened_before = 0
-    told_to_end: Optional[ToldToEnd] = None
+    told_to_end: Optional[EndOfScript] = None
     stuck = False
 
     _tracer: Optional[Tracer] = None

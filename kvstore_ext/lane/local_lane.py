@@ -18,6 +18,7 @@ from ..optimizer.slice_optimizer import SliceOptimizer, copy_optimizer
 from ..server.parts import ServerParts
 from ..stock_store import stock_store
 from .lane import Lane, make_worker
+from .told_alone import ToldAlone
 
 
 class LocalLane(Lane):
@@ -39,6 +40,7 @@ class LocalLane(Lane):
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
         self._server.core.greet(0, socket.gethostname(), job_name="")
         self.worker.join()
+        self.told_to_end = ToldAlone()
         try:
             self._trace_if_asked(options)
         except KVStoreError:
@@ -93,6 +95,8 @@ class LocalLane(Lane):
     def close(self) -> None:
         """Ends the lane once all operations have ended."""
         self.stop_trace(servers_too=False)
+        if self.told_to_end is not None:
+            self.told_to_end.stop(0.0)
         try:
             self.worker.leave()
         except RuntimeError as error:

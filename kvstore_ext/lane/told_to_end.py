@@ -4,23 +4,25 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Dict, Tuple
 
 from .. import _core
 from ..errors import KVStoreError
 from ..launch_reports import report
 from ..notes import say
 from ..protocol.end_board import QUESTION
-from ..protocol.end_signal import LIMIT, TOLD, EndSignal, exit_as_told, was_told
+from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.questions import Question, answer_to, ask
+from .end_of_script import EndOfScript
 
 _BETWEEN_LOOKS = 0.2
 _BETWEEN_QUESTIONS = 1.0
 _LAST_WORDS = 2.0  # for the script of a worker that was told, which may be where nothing wakes it
 
 
-class ToldToEnd:
-    """A worker's part. The script's thread calls `comes_to_end` and `end`; one of its own asks.
+class ToldToEnd(EndOfScript):
+    """A worker's part. The script's thread calls `comes_to_end` and `end`; one of its own asks
+    servers, and waits for none of their answers.
 
     Parameters
     ----------
@@ -28,22 +30,13 @@ class ToldToEnd:
         The worker, its rank, and how many servers there are.
     left
         Set when the worker leaves the job.
-
-    Attributes
-    ----------
-    in_order
-        Whether the job ends here and now, as it was told to.
     """
 
     def __init__(
         self, worker: _core.Worker, rank: int, servers: int, left: threading.Event
     ) -> None:
-        # By open store and directory, after which step the script was there, and what takes one.
-        self._snapshots: Dict[Tuple[Any, str], Tuple[int, Callable[[], object]]] = {}
-        self.in_order = False
-        self._held_back = False  # the script is not to end where it is
+        super().__init__(rank)
         self._worker = worker
-        self._rank = rank
         self._asked = range(servers if rank == 0 else 1)  # rank 0 takes their news to server 0
         self._open: Dict[int, Tuple[Question, float]] = {}  # by server, and since when
         self._left = left
@@ -65,23 +58,6 @@ class ToldToEnd:
         """
         self._asking.join(seconds)
 
-    def offer(self, store: Any, directory: str, step: int, take: Callable[[], object]) -> None:
-        """Has the job end with a snapshot of a store in a directory: `take` takes it at once.
-
-        Directories of the store that the script has not come back to for more than a step are
-        forgotten, such as one for each epoch.
-        """
-        others = {
-            key: (at, other)
-            for key, (at, other) in self._snapshots.items()
-            if key != (store, directory) and (key[0] != store or at >= step - 1)
-        }
-        self._snapshots = {(store, directory): (step, take), **others}
-
-    def forget(self, store: Any) -> None:
-        """Takes no snapshots of a store any more."""
-        self._snapshots = {key: each for key, each in self._snapshots.items() if key[0] != store}
-
     def comes_to_end(self) -> bool:
         """Counts a step after which all workers could take a snapshot; whether the job ends with
         it. Waits for the other workers' words, or a failure, where that must be known first."""
@@ -94,37 +70,8 @@ class ToldToEnd:
             self.in_order = self._steps == self._end_at
             return self.in_order
 
-    def end(self, step: int, directory: Any) -> None:
-        """Takes snapshots, the one that was offered last first, and ends the script."""
-        for _, take in list(self._snapshots.values()):
-            take()
-        if self._rank == 0:
-            report(snapshot=f"after step {step}, with a snapshot in {directory}")
-            say(f"the job ends after step {step}, with a snapshot in {directory}")
-        exit_as_told()
-
-    @contextlib.contextmanager
-    def held_back(self) -> Iterator[None]:
-        """Has the script end behind this block, where its process is told to meanwhile: for a call
-        that is not to be left half done, and that ends with an error if the job does."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # nobody here would hear what the main thread is told
-            return
-        before = was_told()
-        self._held_back = True
-        try:
-            yield
-        finally:
-            self._held_back = False
-        if was_told() and not before:
-            self._on_main()
-
-    def _on_main(self) -> None:
-        """Ends the script, unless it is to come to a snapshot, has ended with one, or is held back.
-        """
-        waits = self._snapshots and not self._left.is_set() and not self._worker.failure()
-        if not waits and not self.in_order and not self._held_back:
-            exit_as_told()
+    def _is_over(self) -> bool:
+        return self._left.is_set() or bool(self._worker.failure())
 
     def _watch(self) -> None:
         next_question = 0.0

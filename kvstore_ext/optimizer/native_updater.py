@@ -77,7 +77,9 @@ class NativeUpdater:
             self._assigned.discard(number)
             gradient.copyto(value)
             return
-        self._settings[store].apply(self._heard.get(number, ""), index)
+        # In a process alone nothing is heard: the optimizer is the script's own.
+        if self._heard:
+            self._settings[store].apply(self._heard.get(number, ""), index)
         if value.dtype != np.float16 or not self._updaters[store].optimizer.multi_precision:
             self._updaters[store](index, gradient, value)
         else:

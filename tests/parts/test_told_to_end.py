@@ -60,7 +60,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unanswered]:
 
 def test_the_time_to_end_is_kept_while_a_server_answers_nothing(worker: Any) -> None:
     end = ToldToEnd(worker, rank=1, servers=2, left=threading.Event())
-    end.snapshots["store", "/snapshots"] = lambda: None
+    end.offer("store", "/snapshots", 1, lambda: None)
     assert not end.comes_to_end()
     worker.told.set()
     assert worker.aborted.wait(LONG / 2)
@@ -71,7 +71,7 @@ def test_the_time_to_end_is_kept_while_a_server_answers_nothing(worker: Any) -> 
 
 def test_nobody_waits_for_snapshots_of_a_store_that_is_closed(worker: Any) -> None:
     end = ToldToEnd(worker, rank=1, servers=2, left=threading.Event())
-    end.snapshots["store", "/snapshots"] = lambda: None
+    end.offer("store", "/snapshots", 1, lambda: None)
     assert not end.comes_to_end()
     end.forget("store")
     worker.told.set()

@@ -1,0 +1,99 @@
+"""SIGTERM to a process without a cluster: it ends with a last snapshot if it takes any."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.support import ending
+from tests.support.paths import python_path
+
+BEGIN = """
+import time
+import kvstore_ext
+import mxnet as mx
+from kvstore_ext.lane import told_alone
+
+told_alone.LIMIT = 0.5
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+store.set_optimizer(mx.optimizer.create("test"))
+"""
+STEP = """
+store.pushpull("weight", mx.nd.ones((3,)), out=value)
+value.wait_to_read()
+"""
+TAKE = 'store.snapshot("snapshots", every=100000)\n'
+READY = 'print("ready", flush=True)\n'
+TRAIN = f"""
+for step in range(10**9):
+    {textwrap.indent(STEP + TAKE, "    ")}
+    if step == 1:
+        {READY}
+    time.sleep(0.01)
+"""
+LIMIT = 60.0  # seconds
+
+
+def told(script: str, directory: Path) -> tuple[int, list[str]]:
+    """Tells a script to end once it is ready; returns its status, and what kvstore_ext says."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": python_path()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=ending.with_parent(),
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+        process.wait()
+    lines = [line for line in said.splitlines() if line.startswith("kvstore_ext: ")]
+    return process.returncode, [line for line in lines if "no launcher" not in line]
+
+
+def test_it_ends_with_a_snapshot(tmp_path: Path) -> None:
+    status, said = told(BEGIN + TRAIN, tmp_path)
+    assert status == 128 + signal.SIGTERM
+    assert said[0] == "kvstore_ext: told to end by SIGTERM; the job ends after a snapshot"
+    (snapshot,) = (tmp_path / "snapshots").iterdir()
+    assert (snapshot / "manifest.json").exists()
+    step = snapshot.name.rpartition("-")[2]
+    assert said[1] == f"kvstore_ext: the job ends after step {step}, with a snapshot in snapshots"
+
+
+def test_one_that_comes_to_no_snapshot_ends_all_the_same(tmp_path: Path) -> None:
+    script = f"{BEGIN}{STEP}{TAKE}{READY}mx.nd.waitall()\ntime.sleep({LIMIT})\n"
+    status, said = told(script, tmp_path)
+    assert status == 128 + signal.SIGTERM
+    assert said[-1].endswith("the script has not come to its next snapshot in 0.5 s")
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        ("", -signal.SIGTERM, []),
+        (
+            f"{STEP}{TAKE}store.close()\n",
+            128 + signal.SIGTERM,
+            ["kvstore_ext: worker 0: told to end by SIGTERM"],
+        ),
+    ],
+    ids=["none", "none any more"],
+)
+def test_one_that_takes_no_snapshots_ends_at_once(
+    more: str, status: int, said: list[str], tmp_path: Path
+) -> None:
+    assert told(f"{BEGIN}{more}{READY}time.sleep({LIMIT})\n", tmp_path) == (status, said)
