@@ -19,7 +19,7 @@ def best_local(
     """The model with the smallest training loss, and all models' losses, (K,) by rank.
 
     A loss is the mean cross entropy over the examples of all workers, each of which counts once
-    whoever has it.
+    whoever has it. It is NaN or infinity for a model that overflows, which is never the best.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ def best_local(
     sums = models.sum(sums)
     losses = sums[:-1] / sums[-1]
     held = models.copy()
-    models.broadcast(int(losses.argmin()), given)
+    finite = np.where(np.isfinite(losses), losses, np.inf)  # NumPy takes NaN for the least
+    models.broadcast(int(finite.argmin()), given)
     best = models.copy()
     models.put(held)
     return best, losses

@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional
 
 import mxnet as mx
 
+from ..errors import KVStoreError
 from ..notes import say
 from ..snapshots.random_states import RandomStates
 from ..store.p3_worker import P3Worker
@@ -49,6 +50,7 @@ class AutomaticSnapshots:
         self._begun = 0  # steps that the first store had when it became that
         self._drawn = 0  # the repeated step after which random numbers were set last
         self._seen = False  # whether there was a step
+        self._seen_elsewhere = False  # one without a store of kvstore_ext
 
     def begin(self) -> None:
         """Has them taken in this process from now on."""
@@ -65,6 +67,11 @@ class AutomaticSnapshots:
         for store in list(open_stores):
             if not store.closed:
                 self._miss(store)
+        if self._seen_elsewhere and not self._seen:
+            say(
+                f"no snapshot is in {self._directory}: the script has trained without a store of "
+                "kvstore_ext, whose runs these are; have it ask for one, as mx.kv.create('p3')"
+            )
 
     def _miss(self, store: Any) -> None:
         if self._seen or store.rank != 0 or store.steps_made == 0 or store.snapshot_step > 0:
@@ -91,6 +98,7 @@ class AutomaticSnapshots:
         def step_and_snapshot(owner: Any, *arguments: Any, **named: Any) -> None:
             store = store_of(owner)
             if not isinstance(store, P3Worker):
+                self._seen_elsewhere = True
                 step(owner, *arguments, **named)
                 return
             self._meet(store)
@@ -98,6 +106,12 @@ class AutomaticSnapshots:
             if self._to_repeat == 0:
                 step(owner, *arguments, **named)
                 if is_first:
+                    if store._may_be_uneven:
+                        raise KVStoreError(
+                            "--snapshot takes one after each step, and within store.joined() "
+                            "nobody can, as workers that have run out of batches take no part; "
+                            "have the script call store.snapshot after the block instead"
+                        )
                     store.snapshot(self._directory_of(store), self._every)
             elif is_first:
                 if not second or owner not in self._in_two:

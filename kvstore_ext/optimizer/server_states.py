@@ -14,6 +14,7 @@ import mxnet as mx
 import numpy as np
 
 from .. import _core
+from ..copies import packed
 from ..errors import KVStoreError
 from ..keys.key_parts import KeyPart, Parted
 from ..keys.names import Key
@@ -69,6 +70,7 @@ class ServerStates:
         if not dump_optimizer:
             return pickle.dumps(states)
         self._count(counts)
+        packed(self.optimizer)  # which names what cannot be
         return pickle.dumps((states, self.optimizer))
 
     def collect(self) -> Dict[Key, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping
 
 import mxnet as mx
 
-from ..copies import copied, count_on, update_counts
+from ..copies import copied, count_on, packed, update_counts
 from ..keys.key_arrays import KeyArrays
 from ..keys.names import Key
 from ..protocol.carries import Carries
@@ -33,6 +33,8 @@ class CarryingUpdater(mx.optimizer.Updater):
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """As MXNet's."""
         states = {**self.states, **self._carries.fetch()}
+        if dump_optimizer:
+            packed(self.optimizer)  # which names what cannot be
         return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
 
     def collect(self) -> Dict[Any, Any]:

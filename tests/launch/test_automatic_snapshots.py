@@ -207,3 +207,26 @@ value.wait_to_read()
     said = run(tmp_path, script, "snapshots", "result", -1)
     assert re.search("no snapshot is in .*: the script has made 5 steps, and none by Trainer", said)
     assert "no snapshot is in" not in run(tmp_path, BY_STEP, "snapshots", "result", -1)
+
+
+def test_a_script_without_a_store_of_ours_is_told(tmp_path: Path) -> None:
+    script = BY_STEP.replace('kvstore=mx.kv.create("p3")', "kvstore=None")
+    said = run(tmp_path, script, "snapshots", "result", -1)
+    assert "the script has trained without a store of kvstore_ext" in said
+
+
+def test_uneven_steps_are_refused(tmp_path: Path) -> None:
+    script = f"""{HEAD}{NETWORK}
+store = mx.kv.create("p3")
+trainer = gluon.Trainer(parameters, "sgd", options, kvstore=store)
+with autograd.record():
+    loss = net(mx.nd.ones((4, 3))).sum()
+loss.backward()
+try:
+    with store.joined():
+        trainer.step(4)
+except mx.MXNetError as error:
+    print(error, file=sys.stderr)
+"""
+    said = run(tmp_path, script, "snapshots", "result", -1)
+    assert "--snapshot takes one after each step, and within store.joined()" in said

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import mxnet as mx
 import numpy as np
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kvstore_ext import ec_dnn
 from kvstore_ext.ec_dnn import relabelling
 from kvstore_ext.ec_dnn.ensemble import copy_of
+from kvstore_ext.ec_dnn.final import best_local
 from kvstore_ext.ec_dnn.local_data import Order
 from mxnet import autograd
 from mxnet.gluon import HybridBlock, nn
@@ -275,3 +276,43 @@ def test_a_model_labels_while_the_next_one_is_on_its_way(prefetch: bool) -> None
     next(trainer.rounds(1))
     assert not Late.waited_in_vain
     assert asked_when_labelling == ([[0, 1], [0, 1]] if prefetch else [[0], [0, 1]])
+
+
+class TwoModels:
+    """As `Models` of two workers, of which `outputs` are each one's; `best` is whose was sent."""
+
+    count = 2
+
+    def __init__(self, outputs: list[np.ndarray]) -> None:
+        self.examples = range(len(outputs[0]))
+        self.best = -1
+        self._outputs = outputs
+
+    def copy(self) -> list:
+        return []
+
+    def put(self, _: list) -> None:
+        pass
+
+    def each(self, _: list) -> Iterator[int]:
+        for rank in range(self.count):
+            self._rank = rank
+            yield rank
+
+    def outputs_of_all(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._outputs[self._rank], np.zeros(len(self.examples), np.int64)
+
+    def sum(self, own: np.ndarray) -> np.ndarray:
+        return own
+
+    def broadcast(self, root: int, _: list) -> None:
+        self.best = root
+
+
+@pytest.mark.parametrize("overflows", [np.nan, -np.inf])
+def test_a_model_that_overflows_is_not_the_best(overflows: float) -> None:
+    fine = np.full((3, 2), -0.7)
+    found = TwoModels([np.where(np.eye(3, 2) > 0, overflows, fine), fine])
+    _, losses = best_local(found, found, None)  # type: ignore[arg-type]
+    assert found.best == 1
+    assert losses[1] == pytest.approx(0.7)

@@ -115,6 +115,23 @@ def an_optimizer_that_looks_at_whole_parameters_is_not_loaded(_: KVStore) -> Non
     store.close()
 
 
+def a_schedule_that_cannot_be_saved_is_named(_: KVStore) -> None:
+    class Local(mx.lr_scheduler.LRScheduler):
+        def __call__(self, update: int) -> float:
+            return self.base_lr
+
+    for kind in ("sgd", "lamb"):  # on the servers, and on the workers
+        store = mx.kv.create("p3")
+        store.set_optimizer(mx.optimizer.create(kind, lr_scheduler=Local()))
+        store.init(0, mx.nd.zeros((2, 2)))
+        store.push(0, mx.nd.ones((2, 2)))
+        with file_of(store) as file:
+            with pytest.raises(kvstore_ext.KVStoreError, match=r"cannot be saved: .*in a module"):
+                store.save_optimizer_states(file, dump_optimizer=True)
+            store.save_optimizer_states(file)
+        store.close()
+
+
 def states_of_another_model_are_refused(_: KVStore) -> None:
     for optimizer in (mx.optimizer.Adam(), mx.optimizer.LAMB()):
         other = mx.optimizer.get_updater(type(optimizer)())
@@ -297,6 +314,7 @@ CHECKS = {
     for check in (
         states_can_be_saved_and_loaded,
         states_travel_in_pieces,
+        a_schedule_that_cannot_be_saved_is_named,
         states_of_another_model_are_refused,
         damaged_states_are_refused_where_a_trainer_updates,
         a_factor_of_one_holds_after_loading,
