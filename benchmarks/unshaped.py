@@ -6,7 +6,8 @@
 Two workers and two servers of this machine push and pull all gradients of a network, with an
 optimizer on the servers (SGD, or another by --optimizer) and without one, where sums take the
 gradients' place as with gluon.Trainer; nothing is computed. The stores are p3, MXNet's own
-dist_sync and MXNet's own P3, whose servers take no optimizer. Prints medians of the jobs, with
+dist_sync and MXNet's own P3, whose servers take no optimizer; --arms stock_p3_local has that go
+through Unix sockets, by ps-lite's DMLC_LOCAL. Prints medians of the jobs, with
 those of each: a step's time, the processor time of all processes together, and that time for each
 gigabyte (10**9 bytes) which a worker pushes and pulls. --against names an interpreter that has
 another version of kvstore_ext, whose p3 then takes the place of MXNet's stores. --arms p3 runs that
@@ -27,10 +28,12 @@ from launched import STOCK_P3, STOCK_SERVERS, in_turns, measured, processor_seco
 
 WORKERS, WARM_UP = 2, 3
 ARMS = ("p3", "stock_p3", "dist_sync")
+LOCAL = "stock_p3_local"
+VARIABLES = {"stock_p3": STOCK_P3, LOCAL: {**STOCK_P3, "DMLC_LOCAL": "1"}}
 WAYS = ("sums", "optimizer")
 OPTIMIZERS = {"sgd": ("sgd", {}), "momentum": ("sgd", {"momentum": 0.9}), "adam": ("adam", {})}
 # "Update on P3StoreDist is not supported", says MXNet in a server's log, and goes on without.
-MISSING = ("stock_p3", "optimizer")
+MISSING = {(arm, "optimizer") for arm in VARIABLES}
 NETWORKS = Path(__file__).resolve().parents[1] / "kvstore_ext" / "predict" / "networks"
 BYTES = 4  # of an element
 
@@ -83,7 +86,7 @@ def job(arm: str, way: str, arguments: argparse.Namespace) -> Tuple[float, float
               "--steps", str(arguments.steps), "--network", arguments.network,
               "--optimizer", arguments.optimizer]
     server = () if ours else STOCK_SERVERS
-    variables = STOCK_P3 if arm == "stock_p3" else {}
+    variables = VARIABLES.get(arm, {})
     if arm == "p3" and arguments.options:
         variables = {"KVSTORE_EXT_OPTIONS": arguments.options}
     python = arm if arm == arguments.against else sys.executable
@@ -97,7 +100,8 @@ def main() -> None:
     parser.add_argument("--network", default="vgg19", help="of kvstore_ext/predict/networks")
     parser.add_argument("--repeats", type=int, default=3, help="jobs of each; default: 3")
     parser.add_argument("--steps", type=int, default=6, help="of each job; default: 6")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, help="default: all")
+    parser.add_argument("--arms", nargs="+", choices=(*ARMS, LOCAL),
+                        help="default: all but the last")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="default: sgd")
     parser.add_argument("--options", help="of p3, as JSON")
@@ -109,12 +113,12 @@ def main() -> None:
     arms = arguments.arms or (("p3", arguments.against) if arguments.against else ARMS)
     moved = WORKERS * 2 * BYTES * sum(sizes(arguments.network)) / 1e9
     for way in arguments.ways:
-        known = [arm for arm in arms if (arm, way) != MISSING]
+        known = [arm for arm in arms if (arm, way) not in MISSING]
         found = in_turns(known, arguments.repeats, partial(job, way=way, arguments=arguments))
         for arm, jobs in found.items():
             seconds, used = zip(*jobs)
             name = "the other" if arm == arguments.against else arm
-            print(f"{way:9} {name:9} {told(seconds, 's a step')}, "
+            print(f"{way:9} {name:14} {told(seconds, 's a step')}, "
                   f"{told(used, 's of processors')}, {median(used) / moved:.2f} for a GB")
     return None
 

@@ -176,6 +176,9 @@ ARMS: Dict[str, Arm] = {
     # As by ec_dnn.Method, whose defaults are rounds of more steps: four batches a worker.
     "ec_dnn": Arm("EC-DNN, every 8 steps", OURS, "p3", models=ModelRounds(8, 1, 4, 3), share=0.5),
     "dist_sync": Arm("MXNet dist_sync", STOCK, "dist_sync"),
+    # Keys from 100,000 elements on are dealt to all servers, not from 1,000,000 on.
+    "dist_sync_split": Arm("MXNet dist_sync, split more", STOCK, "dist_sync",
+                           environment={"MXNET_KVSTORE_BIGARRAY_BOUND": "100000"}),
     "dist_sync_2bit": Arm("MXNet dist_sync, 2bit", STOCK, "dist_sync",
                           compression={"type": "2bit", "threshold": 0.5}, apart=True, share=0.53),
     "stock_p3": Arm("MXNet P3", STOCK, "dist_sync", environment=STOCK_P3),
