@@ -17,6 +17,7 @@ from ..optimizer.settings import multipliers
 from ..optimizer.slice_optimizer import SliceOptimizer, copy_optimizer
 from ..server.parts import ServerParts
 from ..stock_store import stock_store
+from .bounded_calls import LAST_MOMENT
 from .lane import Lane, make_worker
 from .told_alone import ToldAlone
 
@@ -96,7 +97,7 @@ class LocalLane(Lane):
         """Ends the lane once all operations have ended."""
         self.stop_trace(servers_too=False)
         if self.told_to_end is not None:
-            self.told_to_end.stop(0.0)
+            self.told_to_end.stop(LAST_MOMENT)
         try:
             self.worker.leave()
         except RuntimeError as error:

@@ -3,51 +3,61 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from ..notes import say
 from ..protocol.end_signal import LIMIT, STATUS, TOLD, EndSignal, was_told
 from .end_of_script import EndOfScript
 
+_BETWEEN_LOOKS = 0.2
+
 
 class ToldAlone(EndOfScript):
-    """Listens from the first snapshot on: before, SIGTERM ends such a process as it ends others."""
+    """Listens from the first snapshot on: before, SIGTERM ends such a process as it ends others.
+
+    A thread of its own sees to the time to end, as the script may be in a call that does not end.
+    """
 
     def __init__(self) -> None:
         super().__init__(rank=0)
-        self._listens = False
-        self._told = False
-        self._over = False
+        self._over = threading.Event()
+        self._said = threading.Lock()  # taken by who says it first
+        self._watching: Optional[threading.Thread] = None
 
     def offer(self, store: Any, directory: str, step: int, take: Callable[[], object]) -> None:
         super().offer(store, directory, step, take)
-        if not self._listens:
-            self._listens = True
-            EndSignal.listen(self._on_main)
+        EndSignal.listen(self._on_main)  # of several stores of a process, each a lane, the last one
+        if self._watching is None:
+            self._watching = threading.Thread(target=self._watch, daemon=True, name="told to end")
+            self._watching.start()
 
     def stop(self, seconds: float) -> None:
-        self._over = True
+        self._over.set()
+        if self._watching is not None:
+            self._watching.join(seconds)
 
     def comes_to_end(self) -> bool:
         """Whether the process was told to end, and so does after this step."""
         self.in_order = was_told()
+        if self.in_order:
+            self._say()
         return self.in_order
 
-    def _on_main(self) -> None:
-        super()._on_main()
-        if self._told:
-            return
-        self._told = True
-        say(f"{TOLD}; the job ends after a snapshot")
-        latest = threading.Timer(LIMIT, self._give_up)
-        latest.daemon = True
-        latest.start()
+    def _watch(self) -> None:
+        while not self._over.wait(_BETWEEN_LOOKS):
+            if was_told():
+                self._say()
+                self._give_up_in_time()
+                return
 
-    def _give_up(self) -> None:
-        """Ends the process, which may be in a call that nothing else ends."""
-        if not self.in_order and not self._over:
+    def _say(self) -> None:
+        if self._said.acquire(blocking=False):
+            say(f"{TOLD}; the job ends after a snapshot")
+
+    def _give_up_in_time(self) -> None:
+        if not self._over.wait(LIMIT) and not self.in_order:
             say(f"{TOLD}; the script has not come to its next snapshot in {LIMIT:g} s")
             os._exit(STATUS)
 
     def _is_over(self) -> bool:
-        return self._over
+        return self._over.is_set()
