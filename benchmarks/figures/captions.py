@@ -72,8 +72,8 @@ def _loads(lines: Lines) -> List[str]:
     if not found:
         return []
     busy = sum(line["load"] > BUSY * line["processors"] for line in lines if "load" in line)
-    over = f", {busy} of {len(found)} above {BUSY:g} for a processor" if busy else ""
-    return [f"begun at loads of {min(found):g} to {max(found):g}{over}"]
+    over = f", {busy} of {len(found)} above {BUSY:g} a processor" if busy else ""
+    return [f"begun at loads of {min(found):g} to {max(found):g}{over}, the run before included"]
 
 
 def _range(sizes: Sequence[float]) -> str:

@@ -6,8 +6,11 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from benchmarks import datasets
 from benchmarks.figures import curves, style
+from benchmarks.intervals import compared, interval
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
 from benchmarks.training.recipe import Recipe, Settings
@@ -120,6 +123,9 @@ class Table:
             for key, of_seed in runs.items()
             if seeds
         }
+        self._last_of_seeds = {
+            key: np.array([of_seed[seed][-1] for seed in seeds]) for key, of_seed in runs.items()
+        }
         self._seeds = len(seeds)
 
     def draw(self, axes: Any) -> None:
@@ -158,17 +164,23 @@ class Table:
         for name in others:
             lost = self._lost(name)
             if lost:
-                yield (f"{ARMS[name].label} loses {mean(lost):.2f} points to p3, the mean of "
-                       f"{len(lost)} settings ({min(lost):.2f} to {max(lost):.2f}; the paper: "
-                       f"{_PAPER:g}).")
+                together = interval(np.mean(list(lost.values()), axis=0))
+                yield (f"{ARMS[name].label} loses {together} points to p3, the mean of "
+                       f"{len(lost)} settings (the paper: {_PAPER:g}). "
+                       + compared("By setting", lost))
 
     def _last(self, name: str, setting: Setting) -> Optional[float]:
         scores = self.found.get((name, setting))
         return scores[-1] if scores else None
 
-    def _lost(self, name: str) -> List[float]:
-        pairs = [(self._last("p3", setting), self._last(name, setting)) for setting in SETTINGS]
-        return [ours - theirs for ours, theirs in pairs if ours is not None and theirs is not None]
+    def _lost(self, name: str) -> Dict[str, np.ndarray]:
+        """Points by setting, of each seed."""
+        last = self._last_of_seeds
+        return {
+            ", ".join(f"{value:g}" for value in setting): last["p3", setting] - last[name, setting]
+            for setting in SETTINGS
+            if ("p3", setting) in last and (name, setting) in last
+        }
 
 
 def _cell(value: Optional[float]) -> str:

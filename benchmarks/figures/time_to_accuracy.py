@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+import numpy as np
+
 from benchmarks.figures import captions, curves, score_curves, style
+from benchmarks.intervals import compared
 from benchmarks.replay.summary import Spread
 from benchmarks.training import summary
 from benchmarks.training.arms import ARMS
@@ -125,7 +128,8 @@ def _text(panels: Sequence[Tuple[Panel, List[Dict[str, Any]]]]) -> Iterator[str]
            + captions.began([line for _, lines in panels for line in lines]))
     for panel, lines in panels:
         if summary.by_arm(_shaped(lines)):
-            yield from ["", f"## {panel.title}", "", *_table(panel, lines), "", *_how(panel, lines)]
+            yield from ["", f"## {panel.title}", "", *_table(panel, lines), ""]
+            yield from [*_beside(panel, lines), "", *_how(panel, lines)]
 
 
 def _table(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
@@ -153,6 +157,23 @@ def _table(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
             _cell(steps, 0),
         ]
         yield "| " + " | ".join(cells) + " |"
+
+
+def _beside(panel: Panel, lines: List[Dict[str, Any]]) -> Iterator[str]:
+    """Which scores in the end are told from p3's, seed by seed."""
+    found = {
+        name: {line["seed"]: line["curve"][-1][2] for line in own}
+        for name, own in summary.by_arm(_shaped(lines)).items()
+    }
+    ours = found.pop("p3", {})
+    differences = {
+        ARMS[name].label: np.array([found[name][seed] - ours[seed] for seed in sorted(ours)])
+        for name in panel.names
+        if ours and found.get(name, {}).keys() == ours.keys()
+    }
+    if differences:
+        measure = TASKS[panel.recipe.task].measure
+        yield compared(f"{measure} in the end, less p3's of the same seed", differences)
 
 
 def _cell(value: Spread, digits: int) -> str:

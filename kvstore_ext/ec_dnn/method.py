@@ -21,7 +21,8 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the paper; defaults are its table 1's for CIFAR.
+    """A method of the paper; defaults are the numbers of its table 1 for CIFAR. There p is of the
+    whole training, as here with training_steps, which studies of this project have given.
 
     Parameters
     ----------

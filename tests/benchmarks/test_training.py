@@ -255,8 +255,25 @@ def test_losses_of_accuracy_stand_beside_the_papers(tmp_path: Path) -> None:
     p3_accuracy.draw(lines, tmp_path)
     text = (tmp_path / "p3-accuracy.md").read_text()
     assert rows(text, "0.1")[0][1:] == ["0.9", "64", "90.00", "89.00", "90.00"]
-    assert "dgc, 1 % loses 0.70 points to p3, the mean of 5 settings (0.50 to 1.00" in text
-    assert "dgc, 0.1 % loses 0.00 points" in text
+    assert "dgc, 1 % loses 0.70 ± 0.00 points to p3, the mean of 5 settings (the paper:" in text
+    assert "By setting: 0.05, 0.9, 64 +0.50 ± 0.00; 0.02, 0.9, 64 +0.50 ± 0.00; 0.1, 0.9, 6" in text
+    assert "dgc, 0.1 % loses 0.00 ± 0.00 points" in text
+
+
+def test_scores_in_the_end_stand_beside_p3s_of_the_same_seed(tmp_path: Path) -> None:
+    lines = trained(time_to_accuracy.runs(), lambda _: 0.05, lambda steps: 60 + steps / 10)
+    for line in lines:
+        if line["arm"] in ("qsgd", "terngrad"):
+            lost = 1.0 if line["arm"] == "qsgd" else (-1) ** line["seed"]
+            line["curve"] = [[steps, passed, score - lost - line["seed"] / 100]
+                             for steps, passed, score in line["curve"]]
+    time_to_accuracy.draw(lines, tmp_path)
+    found = [line for line in (tmp_path / "time-to-accuracy.md").read_text().splitlines()
+             if "less p3's of the same seed" in line]
+    assert len(found) == 2
+    for line in found:
+        assert "qsgd -1.03 ± 0.02" in line
+        assert "Below zero by its interval: qsgd." in line
 
 
 def test_a_missing_data_set_is_said_before_the_first_run(tmp_path: Path) -> None:
