@@ -5,6 +5,7 @@ reading pybind11 and the standard library again for each of them took most of th
 """
 import hashlib
 import os
+import shutil
 import sys
 from glob import glob
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pybind11
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
+from setuptools.command.build import build
 
 CORE = "kvstore_ext/csrc"
 
@@ -88,10 +90,21 @@ def changed(target, source):
 
 
 def own_flags():
-    """What tells objects apart that were compiled with flags of the user's."""
-    names = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+    """What tells objects apart that were compiled by another compiler or flags of the user's."""
+    names = ("CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
     flags = "".join(f"{name}={os.environ[name]}\n" for name in names if os.environ.get(name))
     return f"-{hashlib.sha256(flags.encode()).hexdigest()[:8]}" if flags else ""
+
+
+class Build(build):
+    """Begins with nothing of the last build but its objects: modules that are no more would be
+    installed again, and a core that only its rooms' own files have changed would count as new."""
+
+    def run(self):
+        for package in self.distribution.packages:
+            if "." not in package:
+                shutil.rmtree(Path(self.build_lib, package), ignore_errors=True)
+        super().run()
 
 
 class BuildCore(build_ext):
@@ -105,9 +118,10 @@ class BuildCore(build_ext):
         self.build_temp = f"build/{tag}-pybind11-{pybind11.__version__}{own_flags()}"
 
     def build_extension(self, ext):
+        ext.depends = [*ext.depends, *ext.sources]
         ext.sources = room_files(ext.sources, f"{self.build_temp}/rooms")
         super().build_extension(ext)
 
 
 ParallelCompile(needs_recompile=changed).install()
-setup(ext_modules=[core], cmdclass={"build_ext": BuildCore})
+setup(ext_modules=[core], cmdclass={"build": Build, "build_ext": BuildCore})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,10 +65,20 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory, objects: Path) -> Path:
     """What `make wheel` makes with the Python of the tests, of objects compiled before."""
     sources = copy_checkout(tmp_path_factory.mktemp("sources"), objects)
+    leave_an_earlier_build(sources)
     command = ["tools/make_wheel.sh", str(Path(sys.executable).parent), "dist"]
     run_all(command, cwd=sources).check_returncode()
     (built,) = (sources / "dist").glob("*.whl")
     return built
+
+
+def leave_an_earlier_build(sources: Path) -> None:
+    """As of a commit with another core, and with a module that is no more."""
+    tag = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    package = sources / "build" / f"lib.{tag}" / "kvstore_ext"
+    package.mkdir(parents=True)
+    for name in (f"_core{sysconfig.get_config_var('EXT_SUFFIX')}", "no_more.py"):
+        (package / name).write_text("of an earlier build")
 
 
 @pytest.fixture(scope="module")
