@@ -159,7 +159,7 @@ $(patsubst %,$(STAMPS)/%,demo test lint coverage docs wheel): $(STAMPS)/%: $(STA
 	@touch $@
 
 $(STAMPS)/peers: $(STAMPS)/python requirements/peers.txt requirements/build.txt requirements/run.txt
-	@PYTHON=$(abspath $(BIN)/python) tools/make_environment.sh $(PEERS)
+	@PYTHON='$(abspath $(BIN)/python)' tools/make_environment.sh $(PEERS)
 	@echo "Compiling $(HOROVOD) into $(PEERS)"
 	@$(PEERS)/bin/python -m pip install -qq --no-deps --only-binary :all: -r requirements/peers.txt
 	@PATH="$(abspath $(PEERS))/bin:$$PATH" $(HOROVOD_FLAGS) $(PEERS)/bin/python -m pip install -qq \
@@ -169,5 +169,5 @@ $(STAMPS)/peers: $(STAMPS)/python requirements/peers.txt requirements/build.txt 
 # Editable, so that only C++ and the build's own files need installing again.
 $(STAMPS)/package: $(STAMPS)/python setup.py pyproject.toml $(CPP)
 	@echo "Compiling and installing kvstore_ext"
-	@$(INSTALL) --no-build-isolation -e .
+	@WERROR=1 $(INSTALL) --no-build-isolation -e .
 	@touch $@

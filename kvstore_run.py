@@ -16,6 +16,7 @@ import argparse
 import os
 import re
 import runpy
+import shlex
 import sys
 from contextlib import contextmanager
 from importlib.machinery import PathFinder
@@ -43,7 +44,7 @@ def main() -> None:
             if find_spec(_PACKAGE) is None:
                 sys.exit(
                     f"kvstore-ext: no kvstore_ext is compiled for {sys.executable}: "
-                    f"pip install {_HERE}"
+                    f"pip install {shlex.quote(_HERE)}, or where its setup.py lies"
                 )
             from kvstore_ext.mxnet_hooks import before_import
 

@@ -5,6 +5,8 @@ import argparse
 from pathlib import Path
 from typing import Mapping, Sequence
 
+import script
+
 Points = Sequence["tuple[float, float]"]
 
 FORMATS = (".svg", ".png", ".pdf")
@@ -15,6 +17,7 @@ def picture(text: str) -> Path:
     file = Path(text)
     if file.suffix not in FORMATS:
         raise argparse.ArgumentTypeError(f"{text} has to end in one of {', '.join(FORMATS)}")
+    script.file_to_write(text)
     return file
 
 

@@ -23,14 +23,13 @@ def packages() -> Iterator[None]:
 
 
 def import_mxnet(store: str) -> None:
-    """Imports it, with kvstore_ext where `store` may be of that; ends where `store` is unknown."""
+    """Imports it behind kvstore_ext; ends where `store` is unknown."""
     # Importing kvstore_ext registers its stores. It comes before mxnet because it sets a variable
     # that mxnet reads while it is imported: without it communication and computation hardly
     # overlap. From Python 3.12 on mxnet needs it whatever the store: it restores what newer
     # versions removed.
     with packages():
-        if store not in STOCK_STORES or sys.version_info >= (3, 12):
-            import kvstore_ext  # noqa: F401
+        import kvstore_ext  # noqa: F401
         import mxnet as mx
 
     known = tuple(mx.kvstore.KVStoreBase.kv_registry)
@@ -45,6 +44,17 @@ def positive(text: str) -> int:
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is too small; it must be at least 1")
     return int(text)
+
+
+def file_to_write(text: str) -> str:
+    """A flag's file, which is written after hours: its directory is made now."""
+    directory = os.path.dirname(text) or os.curdir
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(
+            f"the directory {directory} cannot be made: {error.strerror}") from None
+    return text
 
 
 def above_zero(text: str) -> float:

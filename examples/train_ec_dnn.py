@@ -49,7 +49,7 @@ parser.add_argument("--image-shape", type=script.numbers(3), default="3,224,224"
 parser.add_argument("--data", default="partitioned", choices=("partitioned", "shared"),
                     help="each worker has its part of the examples, or all of them")
 parser.add_argument("--kv-store", default="p3", help="a store of kvstore_ext")
-parser.add_argument("--devices", default="cpu", help="one: cpu or a GPU's id")
+parser.add_argument("--devices", default="cpu", help="one: own, cpu or a GPU's id")
 parser.add_argument("--epochs", type=script.positive, default=20)
 parser.add_argument("--batch-size", type=script.positive, default=16,
                     help="examples in a step of a worker")
@@ -64,7 +64,7 @@ parser.add_argument("--evaluate-every", type=script.positive, default=1, metavar
                     help="errors are measured and printed in one of so many rounds, and the last")
 parser.add_argument("--picture", type=error_curves.picture, metavar="FILE.svg",
                     help="draws the errors over the time of training")
-parser.add_argument("--save", metavar="PREFIX",
+parser.add_argument("--save", type=script.file_to_write, metavar="PREFIX",
                     help="writes PREFIX-local.params and PREFIX-global.params")
 args = recipe.parse_arguments(parser)
 
@@ -204,10 +204,10 @@ log(f"relabelling took {share_of('relabel') or 0:.0%} of {sum(kept.seconds.value
     f"training, waiting for other workers' models {share_of('exchange') or 0:.0%}")
 log(f"final test error: local {errors(error_of(local))} (of the network with the smallest training "
     f"loss), global {errors(error_of(together))} (of {together_is})")
+if kv.rank == 0 and args.save:
+    local.save_parameters(f"{args.save}-local.params")
+    together.save_parameters(f"{args.save}-global.params")
 if kv.rank == 0 and args.picture:
     error_curves.draw(args.picture, f"{args.method} with {kv.num_workers} workers: {args.model} on "
                       f"{args.dataset}", kept.curves)
     log(f"the errors over time are in {args.picture}")
-if kv.rank == 0 and args.save:
-    local.save_parameters(f"{args.save}-local.params")
-    together.save_parameters(f"{args.save}-global.params")

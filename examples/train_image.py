@@ -10,8 +10,8 @@ Over two workers and two servers on this machine:
 
 --batch-size counts the examples of one step over all workers and all their devices. The same
 flags therefore mean the same training on one worker as on ten: the same global batches, the same
-learning rate, the same number of steps. (Only batch normalization sees the difference, as each
-device normalizes with its own examples.)
+learning rate, the same number of steps. (Each device normalizes with its own examples, and each
+worker draws its own crops and dropout; imagenet-rec is shuffled by each worker, in a part of it.)
 """
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ parser.add_argument("--save", default="own.params", metavar="FILE", help="for th
 args = parser.parse_args()
 if min(args.epochs, args.batch_size) < 1 or not 0 < args.held_out < 1:
     parser.error("--epochs and --batch-size must be at least 1, and --held-out between 0 and 1")
+os.makedirs(os.path.dirname(args.save) or os.curdir, exist_ok=True)  # while nothing is lost yet
 
 # The device: a GPU where there are any, of several workers on a host each its own if they suffice.
 own, gpus = int(os.environ.get("KVSTORE_EXT_LOCAL_RANK", "0")), mx.context.num_gpus()

@@ -58,7 +58,7 @@ has_compiler() {
     # Extensions are built with the compiler that Python was built with, unless CXX names another.
     compiler=${CXX:-$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("CXX"))')}
     # Unquoted: the value may hold options.
-    echo '#include <string_view>' | $compiler -std=c++17 -fsyntax-only -x c++ - 2>/dev/null
+    echo '#include <string_view>' | $compiler -std=c++17 -fno-gnu-unique -fsyntax-only -x c++ - 2>/dev/null
 }
 
 miss() {
@@ -80,7 +80,7 @@ look() {
     version=$(version_of "$python")
     has_venv || miss "the venv module of Python $version" "python$version-venv"
     has_headers || miss "the headers of Python $version ($include/Python.h)" "python$version-dev"
-    has_compiler || miss "a C++17 compiler ($compiler does not work; CXX may name another)" "g++"
+    has_compiler || miss "GCC, for C++17 ($compiler is none, or too old; CXX may name another)" "g++"
     [ -z "$missing" ]
 }
 
