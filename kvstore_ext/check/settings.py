@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import socket
 
-from ..mxnet_hooks.before_import import ENGINE_VARIABLES
+from ..mxnet_hooks.before_import import in_the_way
 from .finding import Finding, note, wrong
 from .imports import Facts
 
@@ -47,11 +47,7 @@ def options(imports: dict[str, Facts]) -> Finding:
 
 def engine() -> Finding:
     """Whether MXNet's engine lets communication overlap with the forward pass."""
-    others = [
-        f"{name}={os.environ[name]}"
-        for name, value in ENGINE_VARIABLES.items()
-        if os.environ.get(name, value) != value
-    ]
+    others = [f"{name}={value}" for name, value in in_the_way().items()]
     if others:
         text = f"{', '.join(others)}: layers wait for each other's parameters"
         return note("engine", text, "unset it: kvstore_ext sets what overlapping needs")

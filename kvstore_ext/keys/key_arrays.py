@@ -57,7 +57,8 @@ class KeyArrays:
         if dtype not in DTYPES:
             raise ArrayMismatch(
                 f"key {name!r}: got an array of {np.dtype(dtype).name}; allowed are "
-                f"{', '.join(np.dtype(known).name for known in DTYPES)}"
+                f"{', '.join(np.dtype(known).name for known in DTYPES)}; leave a constant of "
+                "another type out of what Trainer is given"
             )
         self._worker = worker
         self.name = name

@@ -45,7 +45,7 @@ class AutomaticSnapshots:
         self._to_repeat = 0
         # How many each optimizer has, which the Modules of a BucketingModule share. Several may
         # have one store, whose steps are those of the one that has made most.
-        self._repeated: Any = weakref.WeakKeyDictionary()
+        self._made: Any = weakref.WeakKeyDictionary()
         self._in_two: Any = weakref.WeakSet()  # those that have called allreduce_grads last
         self._begun = 0  # steps that the first store had when it became that
         self._drawn = 0  # the repeated step after which random numbers were set last
@@ -106,6 +106,8 @@ class AutomaticSnapshots:
             if self._to_repeat == 0:
                 step(owner, *arguments, **named)
                 if is_first:
+                    self._count(owner)
+                    self._check_count(store)
                     if store._may_be_uneven:
                         raise KVStoreError(
                             "--snapshot takes one after each step, and within store.joined() "
@@ -123,12 +125,24 @@ class AutomaticSnapshots:
 
     def _count(self, owner: Any) -> None:
         by = owner._optimizer
-        self._repeated[by] = self._repeated.get(by, self._begun) + 1
+        self._made[by] = self._made.get(by, self._begun) + 1
+
+    def _check_count(self, store: P3Worker) -> None:
+        """Steps that the script is to repeat are those of Trainers and Modules: where the store
+        has counted others, what a snapshot says would be another moment."""
+        made = max(self._made.values())
+        if made != store.steps:
+            raise KVStoreError(
+                "--snapshot goes on by repeating steps of a Trainer or Module, of which the script "
+                f"has made {made}, and its store has counted {store.steps}: it pushes other keys "
+                "in between, or trains several in turns; have it call store.snapshot and "
+                "store.restore"
+            )
 
     def _repeat(self, store: P3Worker) -> None:
         """Comes nearer to the snapshot, and goes on from it in the end: forward passes have changed
         running averages meanwhile, and further stores have come."""
-        repeated = max(self._repeated.values(), default=0)
+        repeated = max(self._made.values(), default=0)
         if repeated >= self._to_repeat:
             self._to_repeat = 0
             store.restore(self._directory_of(store))
@@ -164,7 +178,7 @@ class AutomaticSnapshots:
             by_itself = store.steps > store.steps_made
             self._to_repeat = 0 if by_itself else self._restored(store)
             self._others.clear()
-            self._repeated.clear()
+            self._made.clear()
             self._drawn = 0
         elif store is not first and store not in self._others:
             self._others.add(store)

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 from contextlib import contextmanager
-from typing import Any, Iterator, Optional
+from typing import Any, Dict, Iterator, Optional
 
 from . import operators
 
@@ -24,8 +24,9 @@ NEEDED_NUMPY = "numpy<1.24" if sys.version_info < (3, 12) else "numpy<2"
 # runs up to 15 layers as one operation, which waits for the parameters of all of them, so that
 # nothing would overlap with the forward pass. With the second above 1, gluon.Trainer updates four
 # parameters in one operation.
+_BULK = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN"  # with _FWD and _BWD behind it that goes first
 ENGINE_VARIABLES = {
-    "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": "1",
+    _BULK: "1",
     "MXNET_OPTIMIZER_AGGREGATION_SIZE": "1",
 }
 
@@ -95,8 +96,18 @@ def prepare_engine() -> None:
 
 def engine_overlaps() -> bool:
     """Whether MXNet was told to run layers one by one before it was imported."""
-    name = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN"
-    return os.environ.get(name) == ENGINE_VARIABLES[name]
+    others = any(name.startswith(_BULK) for name in in_the_way())
+    return os.environ.get(_BULK) == ENGINE_VARIABLES[_BULK] and not others
+
+
+def in_the_way() -> Dict[str, str]:
+    """Variables by which the user has told MXNet otherwise, with their values."""
+    alike = dict.fromkeys((f"{_BULK}_FWD", f"{_BULK}_BWD"), ENGINE_VARIABLES[_BULK])
+    return {
+        name: os.environ[name]
+        for name, value in {**ENGINE_VARIABLES, **alike}.items()
+        if os.environ.get(name, value) != value
+    }
 
 
 def serves_scheduler() -> bool:

@@ -49,7 +49,7 @@ def last_layer_of_trainer(trainer: gluon.Trainer) -> List[Key]:
     if declared is None:
         return []
     shapes = {
-        parameter.name: parameter.shape
+        parameter.name: parameter.shape or ()  # None until a forward pass has told
         for parameter in declared.parameters
         if parameter.grad_req != "null"
     }

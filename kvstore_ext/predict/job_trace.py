@@ -1,13 +1,13 @@
 """A network as the trace of a job shows it: kvstore-launch --trace."""
 from __future__ import annotations
 
-from typing import Dict, List
+from typing import Dict, List, Mapping, Sequence
 
 import numpy as np
 
 from ..report.layers import keys_of_layers
 from ..trace.events import Kind
-from ..trace.reading import JobTrace, KeyInfo
+from ..trace.reading import JobTrace, KeyInfo, ProcessTrace
 from .network import Layer, Network, NetworkError
 from .progress import say
 
@@ -20,7 +20,8 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
 
     A layer's event lasts from the end of the one before, what it waited for included. So its time
     is the median of the backward passes, which wait for nothing, and of the quicker half of the
-    forward passes: in a step, in which it may be called again and again, and on several devices.
+    forward passes, from when its parameters were there: in a step, in which it may be called again
+    and again, and on several devices.
 
     Parameters
     ----------
@@ -59,10 +60,11 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     steps = np.sort(recorded["begin"])
     if len(recorded):  # a step is recorded when the next one begins, and the last one never
         steps = np.append(steps, recorded["end"].max())
-    passes = {
-        kind: _by_layer(worker.passes(kind), steps) for kind in (Kind.FORWARD, Kind.BACKWARD)
-    }
     keys = keys_of_layers(job)
+    passes = {
+        Kind.FORWARD: _by_layer(_without_waits(worker, keys), steps),
+        Kind.BACKWARD: _by_layer(worker.passes(Kind.BACKWARD), steps),
+    }
     order = _order(worker.passes(Kind.FORWARD))
     if not keys or not order:
         raise NetworkError(
@@ -70,7 +72,8 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
             "blocks, and of Module's, and have their names once the worker has ended well"
         )
     # A frozen layer's keys only have first values.
-    pushed = {int(key) for key in worker.gradients()["key"]}
+    broadcast = {key for key, known in job.keys.items() if known.method == "broadcast"}
+    pushed = {int(key) for key in worker.gradients()["key"]} - broadcast
     layers: List[Layer] = []
     for number in order:
         forward = _quick(passes[Kind.FORWARD].get(number, []))
@@ -111,6 +114,17 @@ def _take_in_others(layers: List[Layer], pushed: List[KeyInfo]) -> None:
 def _floats(key: KeyInfo) -> int:
     """The elements of float32 that take as many bytes."""
     return -(-key.elements * np.dtype(key.dtype).itemsize // np.dtype("float32").itemsize)
+
+
+def _without_waits(worker: ProcessTrace, keys: Mapping[str, Sequence[int]]) -> np.ndarray:
+    """Its layers' forward passes, each from when the last of its parameters was there."""
+    events, done = worker.passes(Kind.FORWARD).copy(), worker.exchanges()
+    for number, layer in enumerate(worker.layers):
+        here = events["key"] == number
+        come = np.sort(done["end"][np.isin(done["key"], keys.get(layer, []))])
+        come = np.append(0, come)[np.searchsorted(come, events["end"][here], side="right")]
+        events["begin"][here] = np.maximum(events["begin"][here], come)
+    return events
 
 
 def _by_layer(events: np.ndarray, steps: np.ndarray) -> Dict[int, List[float]]:

@@ -12,6 +12,7 @@ import pytest
 from kvstore_ext.check import host, machine, network, settings, software
 from kvstore_ext.check.finding import NOTE, OK, WRONG
 from kvstore_ext.check.host import check_host
+from kvstore_ext.mxnet_hooks import before_import
 
 from .checks import ENTRY, PACKAGES, Check, run
 
@@ -252,9 +253,15 @@ def test_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.job({"kvstore_ext": NOTHING}).found == "DMLC_NUM_WORKER=4"
 
 
-def test_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "15")
+@pytest.mark.parametrize("way", ["", "_FWD", "_BWD"])
+def test_engine(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    name = f"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN{way}"
+    monkeypatch.setenv(name, "1")
+    assert settings.engine().state == OK
+    monkeypatch.setenv(name, "15")
     assert settings.engine().state == NOTE
+    assert f"{name}=15: layers wait" in settings.engine().found
+    assert not before_import.engine_overlaps()
 
 
 def test_ports_of_outgoing_connections(

@@ -215,6 +215,22 @@ def test_a_script_without_a_store_of_ours_is_told(tmp_path: Path) -> None:
     assert "the script has trained without a store of kvstore_ext" in said
 
 
+def test_steps_that_the_store_counts_otherwise_are_refused(tmp_path: Path) -> None:
+    """Or it would go on later than where the snapshot was taken, and leave steps out."""
+    metric = """
+    if step == 2:
+        total = mx.nd.ones((1,))
+        store.init("metric", total)
+        for batch in range(3):
+            store.pushpull("metric", total)
+    end_after(step)"""
+    script = BY_STEP.replace("\n    end_after(step)", metric)
+    script = script.replace("trainer =", 'store = mx.kv.create("p3")\ntrainer =')
+    script = script.replace('kvstore=mx.kv.create("p3")', "kvstore=store")
+    with pytest.raises(AssertionError, match="of which the script has made 4, and its store has"):
+        run(tmp_path, script, "snapshots", "result", -1)
+
+
 def test_uneven_steps_are_refused(tmp_path: Path) -> None:
     script = f"""{HEAD}{NETWORK}
 store = mx.kv.create("p3")

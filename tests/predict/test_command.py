@@ -212,17 +212,21 @@ def events(*passes: tuple) -> np.ndarray:
 
 
 def traced(layers: tuple) -> JobTrace:
-    """Two layers over four steps, of which one waited for its parameters; one's are float16."""
-    passes = []
+    """Two layers over four steps, of which one waits for its parameters in each step, and in one
+    for something else, too; the other's are float16."""
+    passes, exchanges = [], [(Kind.READY, key, 0.8, 0.8) for key in (0, 1)]
     for step in range(4):
-        waited = 0.5 if step == 2 else 0.0
+        begin = 2.0 * step
+        come = begin + 0.5
+        start = come + (0.3 if step == 2 else 0.0)
+        exchanges += [(Kind.DONE, 1, begin, begin), (Kind.DONE, 0, begin, come)]
         passes += [
-            (Kind.FORWARD, 0, step, step + 0.1 + waited),
-            (Kind.FORWARD, 1, step + 0.1, step + 0.3),
-            (Kind.BACKWARD, 1, step + 0.3, step + 0.6),
-            (Kind.BACKWARD, 0, step + 0.6, step + 0.8),
+            (Kind.FORWARD, 0, begin, start + 0.1),
+            (Kind.FORWARD, 1, start + 0.1, start + 0.3),
+            (Kind.BACKWARD, 1, start + 0.3, start + 0.6),
+            (Kind.BACKWARD, 0, start + 0.6, start + 0.8),
         ]
-    pushed = events(*((Kind.READY, key, 0.8, 0.8) for key in (0, 1)))
+    pushed = events(*exchanges)
     pushed["message"], pushed["round"] = Message.PUSH, 1
     recorded = np.append(events(*passes), pushed)
     worker = ProcessTrace("worker", 0, "here", 1, recorded, layers=layers)
@@ -249,8 +253,12 @@ def test_a_traced_jobs_layers_are_its_network(capsys):
 def test_a_key_that_no_layer_is_seen_to_need_is_sent_all_the_same(capsys):
     """Its name tells nothing, and it is pushed before any layer has ended."""
     job = traced(("conv0_fwd", "dense0_fwd"))
-    keys = {**job.keys, 2: KeyInfo(2, "2 (scale)", "float32", 1000, "", ())}
-    pushed = events((Kind.READY, 2, 0.0, 0.0))
+    keys = {
+        **job.keys,
+        2: KeyInfo(2, "2 (scale)", "float32", 1000, "", ()),
+        3: KeyInfo(3, "'told to all'", "float32", 10**6, "broadcast", ()),
+    }
+    pushed = events((Kind.READY, 2, 0.0, 0.0), (Kind.READY, 3, 0.0, 0.0))
     pushed["message"], pushed["round"] = Message.PUSH, 1
     worker = replace(job.workers[0], events=np.append(pushed, job.workers[0].events))
     network = network_of(JobTrace((worker,), keys), "a test", 16)
@@ -294,14 +302,14 @@ def test_a_layer_that_a_step_calls_several_times_takes_as_long_as_all_of_them(co
     recorded where no other one has begun."""
     once = traced(("conv0_fwd", "dense0_fwd"))
     (worker,) = once.workers
-    steps = events(*((Kind.STEP, 0, 2 * step, 2 * step + 2) for step in range(count)))
+    steps = events(*((Kind.STEP, 0, 4 * step, 4 * step + 4) for step in range(count)))
     recorded = worker.events.copy()
-    later = recorded["begin"] // round(1e9) * round(1e9)  # a step in two seconds, not one
+    later = recorded["begin"] // round(2e9) * round(2e9)  # a step in four seconds, not two
     for name in ("begin", "end"):
         recorded[name] += later
     again = recorded[recorded["kind"] != Kind.READY].copy()
     for name in ("begin", "end"):
-        again[name] += round(1e9)
+        again[name] += round(2e9)
     job = JobTrace((replace(worker, events=np.concatenate([recorded, again, steps])),), once.keys)
     network = network_of(job, "a test", 16)
     assert [layer.forward for layer in network.layers] == pytest.approx([0.2, 0.4])
