@@ -15,7 +15,7 @@ from simulations.beyond import BlockMomentum, NearestRounds
 from simulations.slim_dp import SlimSimulation
 
 from benchmarks import overlapping
-from tests.support.system_packages import need
+from tests.support.system_packages import need, needs_root
 from tests.support.tasks.training import BATCH, make_batch, make_network
 
 with mock.patch.dict(os.environ):  # in which it chooses an engine, for its own process
@@ -111,7 +111,7 @@ def test_an_arm_is_trained_and_measured_twice(arm: str) -> None:
     assert ("bits" in found) == arm.startswith("values")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@needs_root
 def test_seconds_are_those_of_rounds_but_the_first() -> None:
     need("tc")
     found = overlapping.measure(workers=2, rounds=3)

@@ -148,10 +148,12 @@ def test_the_next_cluster_removes_what_a_killed_process_left() -> None:
                               env={**os.environ, "PYTHONPATH": python_path()})
     assert holder.stdout is not None
     number, *left = holder.stdout.readline().split()
-    with Cluster(1):  # leaves those alone that are in use
-        assert set(left) <= set(namespaces.names())
-    holder.send_signal(signal.SIGKILL)
-    holder.wait(LIMIT)
+    try:
+        with Cluster(1):  # leaves those alone that are in use
+            assert set(left) <= set(namespaces.names())
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(LIMIT)
     with Cluster(1):
         # Another process that makes one at this moment may be removing them in its place.
         latest = time.monotonic() + LIMIT

@@ -1,13 +1,7 @@
 """What perf's samples are called; counting them needs perf."""
 from __future__ import annotations
 
-import sys
-
 import pytest
-
-from tests.support.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
 from where_time_goes import OTHER, kind_of, samples
 
 TEXT = """

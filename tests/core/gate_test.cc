@@ -146,12 +146,13 @@ std::vector<Message> ForgedToAWorker() {
   };
 }
 
-void Train(Cluster* cluster, int rounds) {
-  cluster->OnEveryKey([rounds](int rank, Worker* worker, uint64_t key) {
+// So many rounds, of which the first is a key's first value unless there was one before.
+void Train(Cluster* cluster, int rounds, bool begins = true) {
+  cluster->OnEveryKey([rounds, begins](int rank, Worker* worker, uint64_t key) {
     for (int round = 0; round < rounds; ++round) {
       std::vector<float> values(kElements, static_cast<float>(rank + 1));
       EXPECT_EQ(Exchange(worker, key, values, &values), "");
-      if (round == 0) continue;  // all have worker 0's value
+      if (begins && round == 0) continue;  // all have worker 0's value
       EXPECT_EQ(values, std::vector<float>(kElements, 6));
     }
   });
@@ -166,7 +167,7 @@ TEST(Gate, AServerRefusesWhatNoWorkerSends) {
   const std::vector<Message> forged = ForgedToAServer();
   for (const Message& message : forged) cluster.ForgeFromWorker(kStranger, 0, message);
   EXPECT_EQ(cluster.AwaitRefused(forged.size()), forged.size());
-  Train(&cluster, 3);
+  Train(&cluster, 3, false);
 }
 
 TEST(Gate, AServerKnowsWhoHasJoined) {
@@ -190,7 +191,7 @@ TEST(Gate, AWorkerRefusesWhatNoServerSends) {
   const std::vector<Message> forged = ForgedToAWorker();
   for (const Message& message : forged) cluster.ForgeFromServer(kStranger, 0, message);
   EXPECT_EQ(cluster.AwaitRefused(forged.size()), forged.size());
-  Train(&cluster, 3);
+  Train(&cluster, 3, false);
 }
 
 // Has a worker hear what the test wants.
@@ -244,7 +245,7 @@ TEST(Gate, NobodyHearsAProcessOfAnotherJob) {
     }
   }
   EXPECT_EQ(cluster.AwaitRefused(16), 16U);
-  Train(&cluster, 3);
+  Train(&cluster, 3, false);
 }
 
 TEST(Gate, AWorkerOfAnotherJobIsTold) {

@@ -45,8 +45,9 @@ int Visit(const MemoryDoor& door) {
                     static_cast<unsigned long long>(door.number()));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
   const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-  EXPECT_EQ(connect(visitor, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  return visitor;
+  const int connected = connect(visitor, reinterpret_cast<const sockaddr*>(&address), size);
+  EXPECT_EQ(connected, 0);
+  return connected == 0 ? visitor : -1;
 }
 
 class TwoEnds : public testing::Test {
@@ -262,6 +263,7 @@ int InAChild(const std::function<bool()>& becomes, const std::function<bool()>& 
 // Whether the door keeps a visitor's connection for so long, who hands nothing in yet.
 bool IsLetIn(const MemoryDoor& door, int seconds) {
   const int visitor = Visit(door);
+  if (visitor < 0) _exit(3);  // of a child, whose failures nobody hears of otherwise
   const timeval limit = {seconds, 0};
   setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   char answer = 0;
@@ -279,9 +281,11 @@ TEST(MemoryDoor, LetsInNobodyOfAnotherUserOrNetwork) {
   const auto elsewhere = [] { return unshare(CLONE_NEWNET) == 0; };
   const int of_nobody = InAChild(nobody, [&door] { return IsLetIn(door, 20); }, look);
   const int of_elsewhere = InAChild(elsewhere, hands_in, look);
-  if (of_nobody == 2 || of_elsewhere == 2) GTEST_SKIP() << "root alone becomes somebody else";
-  EXPECT_EQ(of_nobody, 0);
-  EXPECT_EQ(of_elsewhere, 0);
+  constexpr int kCannot = 2;
+  EXPECT_TRUE(of_nobody == 0 || of_nobody == kCannot) << of_nobody;
+  EXPECT_TRUE(of_elsewhere == 0 || of_elsewhere == kCannot) << of_elsewhere;
+  if (of_nobody == kCannot || of_elsewhere == kCannot)
+    GTEST_SKIP() << "root alone becomes somebody else";
 }
 
 TEST(MemoryDoor, HandsInNothingToAnotherUser) {
@@ -300,7 +304,7 @@ TEST(MemoryDoor, HandsInNothingToAnotherUser) {
   }
   close(over[0]);
   uint64_t number = 0;
-  ASSERT_EQ(read(told[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
+  EXPECT_EQ(read(told[0], &number, sizeof number), static_cast<ssize_t>(sizeof number));
   EXPECT_NE(number, 0U);
   EXPECT_EQ(MemoryDoor::HandIn(number, 0), nullptr);
   for (const int end : {told[0], told[1], over[1]}) close(end);

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 namespace kvstore_ext {
 namespace {
 
@@ -42,11 +45,14 @@ TEST(Statistics, ItWaitsFromWhereItReads) {
   Statistics statistics;
   statistics.ScriptReads();
   statistics.Opened(kFirst, 0, Now());
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const double from = Now();
   statistics.ScriptReads();
   EXPECT_GT(statistics.totals().first, 0);
   statistics.Closed(kFirst);
   const double waited = statistics.totals().first;
   EXPECT_GT(waited, 0);
+  EXPECT_LE(waited, Now() - from);
   EXPECT_EQ(statistics.totals().first, waited);
 }
 
@@ -54,9 +60,12 @@ TEST(Statistics, AScriptThatIsAheadWaitsFromTheGradientOn) {
   Statistics statistics;
   const double asked = Now();
   statistics.ScriptReads();  // of the next forward pass, while the gradient is still computed
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const double from = Now();
   statistics.Opened(kFirst, 0, asked);
   statistics.Closed(kFirst);
   EXPECT_GT(statistics.totals().first, 0);
+  EXPECT_LE(statistics.totals().first, Now() - from);
 }
 
 TEST(Statistics, OnlyTheMostUrgentKeysCount) {

@@ -81,12 +81,15 @@ def test_cifar100_files(tmp_path: Path, binary: bool) -> None:
 
 def test_cropping_moves_the_image_and_keeps_its_pixels() -> None:
     image = np.arange(1, 1 + 3 * 8 * 8, dtype=np.float32).reshape(1, 3, 8, 8)
-    found = set()
+    found, rows, columns = set(), set(), set()
     for seed in range(40):
         moved = datasets.crop_and_flip(image, np.random.RandomState(seed))
         assert moved.shape == image.shape
         row, column = np.argwhere(moved[0, 0] > 0)[0]
+        rows.add(row)
+        columns.add(column)
         neighbours = moved[0, 0, row, column:column + 2]
         found.add(np.sign(neighbours[1] - neighbours[0]))
         assert set(moved[moved > 0]) <= set(image.ravel())
     assert found >= {1.0, -1.0}  # as it was, and mirrored
+    assert min(len(rows), len(columns)) > 2

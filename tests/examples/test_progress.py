@@ -75,14 +75,16 @@ def test_a_watch_sees_a_forward_pass_that_waits_for_its_second_layer(
         loss.backward()
     marks = watch._open[0]
     deadline = time.monotonic() + LIMIT
-    while marks._noted() < 7:  # the second layer's weight has not come
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    assert watch.share() is None
-    time.sleep(0.05)
-    assert marks._noted() == 7
-    release.set()
-    mx.nd.waitall()
+    try:
+        while marks._noted() < 7:  # the second layer's weight has not come
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        assert watch.share() is None
+        time.sleep(0.05)
+        assert marks._noted() == 7
+    finally:
+        release.set()
+        mx.nd.waitall()
     assert held
     assert marks.complete
     assert 0.05 <= marks.waited() < marks.seconds()

@@ -237,7 +237,9 @@ def test_a_bar_shows_loss_speed_waiting_and_the_time_left(trained: Train) -> Non
 def test_without_a_bar_the_table_has_what_was_waited(trained: Train) -> None:
     _, (first, _) = trained("dist_sync")
     assert "left" not in first
-    assert all(re.fullmatch(r"\d+%", row[5]) for row in rows_of(first))
+    rows = rows_of(first)
+    assert rows
+    assert all(re.fullmatch(r"\d+%", row[5]) for row in rows)
 
 
 def test_tensorboard_gets_what_is_printed(trained: Train) -> None:

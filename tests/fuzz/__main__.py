@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import shutil
 import sys
 import threading
 import time
@@ -10,9 +12,12 @@ from typing import Any, Set
 
 from kvstore_ext import __file__ as package
 
+from . import targets
 from .mutations import Mutations
 from .tally import Tally, digest_of
 from .targets import TARGETS
+
+atexit.register(shutil.rmtree, targets._directory, ignore_errors=True)
 
 CORPUS = Path(__file__).parent / "corpus"
 _PIECE = 10.0  # seconds after which the runs so far are written down

@@ -27,7 +27,6 @@ WAYS = {
     "editable": ("-e", ".[cpu]"),
     "bare": (".",),
 }
-_missing: set[str] = set()
 
 
 @dataclass
@@ -46,13 +45,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         cases = [(version, way) for version in VERSIONS for way in WAYS]
         chosen = cases if everything else [(OWN_VERSION, "wheel")]
         metafunc.parametrize("installed", chosen, indirect=True, ids="-".join, scope="module")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for version in sorted(_missing):
-        terminalreporter.write_line(
-            f"tests/install: there is no python{version} on the PATH or among pyenv's versions"
-        )
 
 
 @pytest.fixture(scope="session")
@@ -89,8 +81,7 @@ def installed(
     version, way = request.param
     interpreter = sys.executable if version == OWN_VERSION else find_interpreter(version)
     if interpreter is None:
-        _missing.add(version)
-        pytest.skip(f"no python{version}")
+        pytest.skip(f"needs python{version}, on the PATH or among pyenv's versions")
     base = tmp_path_factory.mktemp(f"{way}-{version}")
     environment = Environment(interpreter, base / "environment")
     checkout = copy_checkout(base / "checkout", objects)

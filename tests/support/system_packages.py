@@ -3,6 +3,7 @@ where tests were skipped without them, and for some tests root."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from typing import Iterable
 
@@ -12,6 +13,7 @@ from tests.support.paths import ROOT
 
 LIST = ROOT / "requirements" / "debian.txt"
 _REASON = "needs Debian's "
+_PYTHON = re.compile(r"python3\.\d+")
 _ROOT = "needs root, to make network namespaces or to read the network"
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason=_ROOT)
@@ -33,7 +35,10 @@ def last_line(reasons: Iterable[str]) -> str | None:
     """What to say of the reasons for which tests were skipped."""
     reasons = list(reasons)
     named = {package for reason in reasons for package in reason.partition(_REASON)[2].split()}
+    pythons = {found[0] for reason in reasons if (found := _PYTHON.search(reason))}
     said = []
+    if pythons:
+        said.append(f"that need {', '.join(sorted(pythons))}")
     if any(reason.endswith(_ROOT) for reason in reasons):
         said.append(_ROOT.replace("needs", "that need"))
     if named:

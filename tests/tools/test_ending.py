@@ -1,6 +1,7 @@
 """Whatever tests start ends with them, also when they are killed."""
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -53,5 +54,8 @@ def test_nothing_outlives_the_tests(number: signal.Signals) -> None:
         latest = time.monotonic() + LIMIT
         while any(map(lives, processes)) and time.monotonic() < latest:
             time.sleep(0.05)
+    left = [process for process in processes if lives(process)]
+    for process in left:
+        os.kill(process, signal.SIGKILL)
     assert alive == [True] * 3
-    assert not any(map(lives, processes))
+    assert left == []

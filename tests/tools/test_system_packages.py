@@ -108,6 +108,11 @@ def test_every_package_is_named_once() -> None:
     assert last_line(["Skipped: other"]) is None
 
 
+def test_pythons_that_are_not_there_are_named() -> None:
+    reasons = [f"Skipped: needs python3.{minor}, on the PATH" for minor in (9, 8, 9)]
+    assert last_line(reasons) == "Skipped were tests that need python3.8, python3.9"
+
+
 def test_tests_that_need_root_are_named_too() -> None:
     root = f"Skipped: {needs_root.kwargs['reason']}"
     alone = "Skipped were tests that need root, to make network namespaces or to read the network"
