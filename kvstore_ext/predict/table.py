@@ -47,8 +47,8 @@ def _named(winner: Row, ties: Sequence[Row]) -> str:
     found = f"{winner.store}, limited by {winner.limit}"
     if not ties:
         return found
-    off = [f"{row.store}, predictions of which were up to {OFF[row.store]:.0%} off" for row in ties]
-    return f"{found}; a tie with {' and '.join(off)}"
+    off = [f"{row.store} ({100 * OFF[row.store]:.0f} %)" for row in ties]
+    return f"{found}; a tie with {', '.join(off)}, whose predictions were off by up to so much"
 
 
 def _groups(rows: Sequence[Row]) -> dict:

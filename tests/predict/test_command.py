@@ -56,7 +56,7 @@ def test_a_tie_goes_to_a_store_that_mxnet_can_make_here():
     text = "\n".join(table(near))
     assert "* p3 " in text
     assert "= stock_p3 " in text
-    assert "  best: p3, limited by wire; a tie with stock_p3, predictions of" in text
+    assert "  best: p3, limited by wire; a tie with stock_p3 (10 %), whose predictions" in text
     far = [row_of("p3", 1.2), row_of("stock_p3", 1.0)]
     assert choose(far) == (far[1], [])
     assert choose(near[:2]) == (near[0], [])
