@@ -44,7 +44,7 @@ def main() -> None:
             if find_spec(_PACKAGE) is None:
                 sys.exit(
                     f"kvstore-ext: no kvstore_ext is compiled for {sys.executable}: "
-                    f"pip install {shlex.quote(_HERE)}, or where its setup.py lies"
+                    f"pip install {shlex.quote(_HERE)}, if that is a checkout"
                 )
             from kvstore_ext.mxnet_hooks import before_import
 

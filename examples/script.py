@@ -29,7 +29,10 @@ def import_mxnet(store: str) -> None:
     # overlap. From Python 3.12 on mxnet needs it whatever the store: it restores what newer
     # versions removed.
     with packages():
-        import kvstore_ext  # noqa: F401
+        # Where another launcher starts MXNet's own servers, importing mxnet alone is all they do.
+        serves = store in STOCK_STORES and os.environ.get("DMLC_ROLE") in ("server", "scheduler")
+        if not serves or sys.version_info >= (3, 12):
+            import kvstore_ext  # noqa: F401
         import mxnet as mx
 
     known = tuple(mx.kvstore.KVStoreBase.kv_registry)

@@ -66,7 +66,7 @@ parser.add_argument("--examples", type=int, default=3, help="translations shown 
 parser.add_argument("--seed", type=int, default=0)
 script.add_checkpoint_flags(parser)
 script.add_snapshot_flags(parser)
-parser.add_argument("--save", type=script.file_to_write, metavar="FILE",
+parser.add_argument("--save", metavar="FILE",
                     help="write the parameters in the end; {rank} in it becomes the worker's")
 script.add_progress_flags(parser)
 args = recipe.parse_arguments(parser)
@@ -116,6 +116,8 @@ except (OSError, ValueError) as error:
     sys.exit(str(error))
 
 kv = mx.kv.create(args.kv_store)
+if args.save:
+    script.file_to_write(args.save.format(rank=kv.rank))
 recipe.check_workers(args.workers, kv.num_workers)
 if kv.type.endswith("slim_dp"):
     sys.exit("--kv-store slim_dp: its workers have models of their own, and this script stops by "

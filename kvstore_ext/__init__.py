@@ -51,7 +51,8 @@ elif not before_import.engine_overlaps():
     warnings.warn(
         "mxnet was imported before kvstore_ext, so it joins layers into operations that wait for "
         "each other's parameters, and nothing overlaps with the forward pass. Import kvstore_ext "
-        "first, or start the script with MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN=1 in the environment.",
+        "first, or start the script with MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN=1 in the environment, "
+        "and without the same name that ends in _FWD or _BWD.",
         stacklevel=2,
     )
 

@@ -62,7 +62,8 @@ def _commits(lines: Lines) -> List[str]:
 def _failures(lines: Lines) -> List[str]:
     """How many failed before these."""
     count = sum(line.get("failures", 0) for line in lines)
-    return [f"{count} runs failed and were made again"] if count else []
+    runs = "1 run failed and was" if count == 1 else f"{count} runs failed and were"
+    return [f"{runs} made again"] if count else []
 
 
 def _loads(lines: Lines) -> List[str]:

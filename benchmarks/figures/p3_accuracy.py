@@ -177,9 +177,10 @@ class Table:
         """Points by setting, of each seed."""
         last = self._last_of_seeds
         return {
-            ", ".join(f"{value:g}" for value in setting): last["p3", setting] - last[name, setting]
-            for setting in SETTINGS
-            if ("p3", setting) in last and (name, setting) in last
+            f"rate {rate:g}, momentum {momentum:g}, {batch} a step:":
+                last["p3", (rate, momentum, batch)] - last[name, (rate, momentum, batch)]
+            for rate, momentum, batch in SETTINGS
+            if {("p3", (rate, momentum, batch)), (name, (rate, momentum, batch))} <= last.keys()
         }
 
 

@@ -9,7 +9,7 @@ from kvstore_ext.predict.table import markdown
 from benchmarks.prediction.settings import Measured, Setting
 
 OWN, PEERS = "p3", ("dist_sync", "stock_p3", "horovod")
-SHOWS = 0.01  # a lead that is more than noise
+LEAD = 0.01  # one that is more than noise
 _HEAD = ("setting", "beside", "measured", "predicted")
 
 
@@ -34,19 +34,19 @@ def leads(found: Sequence[Compared]) -> List[str]:
     pairs = _pairs(found)
     measured = [(_lead(own.measured.middle, peer.measured.middle),
                  _lead(own.predicted, peer.predicted)) for own, peer in pairs]  # fmt: skip
-    shown = [(each, expected) for each, expected in measured if abs(each) >= SHOWS]
+    shown = [(each, expected) for each, expected in measured if abs(each) >= LEAD]
     right = sum(each * expected > 0 for each, expected in shown)
     rows = [
         (own.measured.setting.named(), peer.measured.setting.arm,
          _per_cent(each), _per_cent(expected))
         for (own, peer), (each, expected) in zip(pairs, measured)
-        if each * expected < 0 and max(abs(each), abs(expected)) >= SHOWS
+        if each * expected < 0 and max(abs(each), abs(expected)) >= LEAD
     ]  # fmt: skip
     return [
-        f"`{OWN}` was ahead of a peer, or behind it, by {100 * SHOWS:.0f} % or more "
+        f"`{OWN}` was ahead of a peer, or behind it, by {100 * LEAD:.0f} % or more "
         f"{len(shown)} times, and {right} times it is predicted so. These are all leads of `{OWN}` "
         f"that are predicted otherwise than they were measured, where either is "
-        f"{100 * SHOWS:.0f} % or more:",
+        f"{100 * LEAD:.0f} % or more:",
         "",
         *markdown(_HEAD, rows),
     ]

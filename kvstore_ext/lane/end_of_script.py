@@ -9,6 +9,8 @@ from ..launch_reports import report
 from ..notes import say
 from ..protocol.end_signal import exit_as_told, was_told
 
+BETWEEN_LOOKS = 0.2  # seconds, at whether the process was told
+
 
 class EndOfScript:
     """A worker's part, whoever was told.
@@ -49,8 +51,8 @@ class EndOfScript:
         self._snapshots = {key: each for key, each in self._snapshots.items() if key[0] != store}
 
     def stop(self, seconds: float) -> None:
-        """Takes no part any more, as the last store is closed; waits so long at most for what goes
-        on beside the script."""
+        """Takes no part any more, as a lane is closed; waits so long at most for what goes on
+        beside the script."""
         raise NotImplementedError
 
     def comes_to_end(self) -> bool:

@@ -41,7 +41,7 @@ class LocalLane(Lane):
         self.worker = make_worker(ours, name, options, rank=0, workers=1, servers=1)
         self._server.core.greet(0, socket.gethostname(), job_name="")
         self.worker.join()
-        self.told_to_end = ToldAlone()
+        self.told_to_end = ToldAlone.of_process()
         try:
             self._trace_if_asked(options)
         except KVStoreError:

@@ -3,35 +3,48 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, ClassVar, Optional
 
 from ..notes import say
 from ..protocol.end_signal import LIMIT, STATUS, TOLD, EndSignal, was_told
-from .end_of_script import EndOfScript
-
-_BETWEEN_LOOKS = 0.2
+from .end_of_script import BETWEEN_LOOKS, EndOfScript
 
 
 class ToldAlone(EndOfScript):
     """Listens from the first snapshot on: before, SIGTERM ends such a process as it ends others.
 
-    A thread of its own sees to the time to end, as the script may be in a call that does not end.
+    All stores of the process share one. A thread of its own sees to the time to end, as the script
+    may be in a call that does not end.
     """
+
+    _of_process: ClassVar[Optional[ToldAlone]] = None
+
+    @classmethod
+    def of_process(cls) -> ToldAlone:
+        """The one that all open stores have; each stops it when it is closed."""
+        if cls._of_process is None or cls._of_process._is_over():
+            cls._of_process = cls()
+        cls._of_process._stores += 1
+        return cls._of_process
 
     def __init__(self) -> None:
         super().__init__(rank=0)
+        self._stores = 0  # that are open
         self._over = threading.Event()
         self._said = threading.Lock()  # taken by who says it first
         self._watching: Optional[threading.Thread] = None
 
     def offer(self, store: Any, directory: str, step: int, take: Callable[[], object]) -> None:
         super().offer(store, directory, step, take)
-        EndSignal.listen(self._on_main)  # of several stores of a process, each a lane, the last one
         if self._watching is None:
+            EndSignal.listen(self._on_main)
             self._watching = threading.Thread(target=self._watch, daemon=True, name="told to end")
             self._watching.start()
 
     def stop(self, seconds: float) -> None:
+        self._stores -= 1
+        if self._stores > 0:
+            return
         self._over.set()
         if self._watching is not None:
             self._watching.join(seconds)
@@ -44,7 +57,7 @@ class ToldAlone(EndOfScript):
         return self.in_order
 
     def _watch(self) -> None:
-        while not self._over.wait(_BETWEEN_LOOKS):
+        while not self._over.wait(BETWEEN_LOOKS):
             if was_told():
                 self._say()
                 self._give_up_in_time()

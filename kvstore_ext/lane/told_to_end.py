@@ -13,9 +13,8 @@ from ..notes import say
 from ..protocol.end_board import QUESTION
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.questions import Question, answer_to, ask
-from .end_of_script import EndOfScript
+from .end_of_script import BETWEEN_LOOKS, EndOfScript
 
-_BETWEEN_LOOKS = 0.2
 _BETWEEN_QUESTIONS = 1.0
 _LAST_WORDS = 2.0  # for the script of a worker that was told, which may be where nothing wakes it
 
@@ -66,7 +65,7 @@ class ToldToEnd(EndOfScript):
             if not self._stop_at or self._steps < self._stop_at:
                 return False
             while not self._end_at and not self._worker.failure():
-                self._changed.wait(_BETWEEN_LOOKS)
+                self._changed.wait(BETWEEN_LOOKS)
             self.in_order = self._steps == self._end_at
             return self.in_order
 
@@ -75,7 +74,7 @@ class ToldToEnd(EndOfScript):
 
     def _watch(self) -> None:
         next_question = 0.0
-        while not self._left.wait(_BETWEEN_LOOKS) and not self._worker.failure():
+        while not self._left.wait(BETWEEN_LOOKS) and not self._worker.failure():
             if was_told() and not self._told:
                 self._hear(f"worker {self._rank}: {TOLD}")
             self._take_answers()

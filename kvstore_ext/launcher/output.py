@@ -23,7 +23,7 @@ _LONGEST = 65536
 
 
 def open_missing_streams() -> None:
-    """Opens nothing, in place of the standard streams that the launcher was started without, as by
+    """Opens /dev/null in place of the standard streams that the launcher was started without, as by
     `>&-`: a log or a connection would get their numbers, and what is said with them."""
     for descriptor in (0, 1, 2):
         try:

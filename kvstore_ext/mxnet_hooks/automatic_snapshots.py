@@ -106,7 +106,7 @@ class AutomaticSnapshots:
             if self._to_repeat == 0:
                 step(owner, *arguments, **named)
                 if is_first:
-                    self._count(owner)
+                    self._count_step(owner, second)
                     self._check_count(store)
                     if store._may_be_uneven:
                         raise KVStoreError(
@@ -116,12 +116,15 @@ class AutomaticSnapshots:
                         )
                     store.snapshot(self._directory_of(store), self._every)
             elif is_first:
-                if not second or owner not in self._in_two:
-                    self._count(owner)
-                self._in_two.discard(owner)
+                self._count_step(owner, second)
                 self._repeat(store)
 
         return step_and_snapshot
+
+    def _count_step(self, owner: Any, second: bool) -> None:
+        if not second or owner not in self._in_two:
+            self._count(owner)
+        self._in_two.discard(owner)
 
     def _count(self, owner: Any) -> None:
         by = owner._optimizer
@@ -161,8 +164,8 @@ class AutomaticSnapshots:
                 self._meet(store)
             if not isinstance(store, P3Worker) or self._to_repeat == 0:
                 reduce(trainer)
-            elif store is self._first():
-                self._in_two.add(trainer)
+            if isinstance(store, P3Worker) and store is self._first():
+                self._in_two.add(trainer)  # also where no update follows, of an overflow say
                 self._count(trainer)
 
         return reduce_unless_repeated

@@ -241,7 +241,7 @@ class P3Worker(VerifiedStore):
         Raises
         ------
         KVStoreError
-            Where the store has no optimizer.
+            Where the store has no optimizer, or one that cannot be pickled is to be written.
         """
         self._check_optimizer()
         self._lane.wait_for_all()

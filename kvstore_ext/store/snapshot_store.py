@@ -110,7 +110,7 @@ class SnapshotStore(JoiningStore):
             return self._snapshots.take(directory, every, keep)
         snapshots = self._snapshots  # the store's last reference closes it
         place = os.path.abspath(directory)
-        told.offer(self.number, place, self.steps, lambda: snapshots.take_now(place, keep))
+        told.offer(snapshots, place, self.steps, lambda: snapshots.take_now(place, keep))
         if told.comes_to_end():
             told.end(self.steps, directory)
         self._check_open()
@@ -197,7 +197,7 @@ class SnapshotStore(JoiningStore):
         finally:
             # Not before: a worker that waits for the others to leave ends in order.
             if self._lane.told_to_end is not None:
-                self._lane.told_to_end.forget(self.number)
+                self._lane.told_to_end.forget(self._snapshots)
         if failure is not None:
             raise failure
 

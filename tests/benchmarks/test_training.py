@@ -256,7 +256,7 @@ def test_losses_of_accuracy_stand_beside_the_papers(tmp_path: Path) -> None:
     text = (tmp_path / "p3-accuracy.md").read_text()
     assert rows(text, "0.1")[0][1:] == ["0.9", "64", "90.00", "89.00", "90.00"]
     assert "dgc, 1 % loses 0.70 ± 0.00 points to p3, the mean of 5 settings (the paper:" in text
-    assert "By setting: 0.05, 0.9, 64 +0.50 ± 0.00; 0.02, 0.9, 64 +0.50 ± 0.00; 0.1, 0.9, 6" in text
+    assert "By setting: rate 0.05, momentum 0.9, 64 a step: +0.50 ± 0.00; rate 0.02, mom" in text
     assert "dgc, 0.1 % loses 0.00 ± 0.00 points" in text
 
 

@@ -74,6 +74,34 @@ def test_it_ends_with_a_snapshot(tmp_path: Path) -> None:
     assert said[1] == f"kvstore_ext: the job ends after step {step}, with a snapshot in snapshots"
 
 
+TWO = f"""
+import time
+import kvstore_ext
+import mxnet as mx
+
+stores = [mx.kv.create("p3") for _ in range(2)]
+value = mx.nd.zeros((3,))
+for store in stores:
+    store.broadcast("weight", value, out=value)
+    store.set_optimizer(mx.optimizer.create("test"))
+for step in range(10**9):
+    for number, store in enumerate(stores):
+        store.pushpull("weight", mx.nd.ones((3,)), out=value)
+        store.snapshot(f"snapshots-{{number}}", every=100000)
+    if step == 1:
+        {READY}
+    time.sleep(0.01)
+"""
+
+
+def test_all_of_its_stores_have_last_snapshots(tmp_path: Path) -> None:
+    status, _ = told(TWO, tmp_path)
+    assert status == 128 + signal.SIGTERM
+    for number in range(2):
+        (snapshot,) = (tmp_path / f"snapshots-{number}").iterdir()
+        assert (snapshot / "manifest.json").exists()
+
+
 def test_one_that_comes_to_no_snapshot_ends_all_the_same(tmp_path: Path) -> None:
     script = f"{BEGIN}{STEP}{TAKE}{READY}mx.nd.waitall()\ntime.sleep({LIMIT})\n"
     status, said = told(script, tmp_path)

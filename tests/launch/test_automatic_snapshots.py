@@ -231,6 +231,19 @@ def test_steps_that_the_store_counts_otherwise_are_refused(tmp_path: Path) -> No
         run(tmp_path, script, "snapshots", "result", -1)
 
 
+def test_a_step_that_ends_without_an_update_counts(tmp_path: Path) -> None:
+    """As where a script skips those that overflow."""
+    skips = BY_STEP.replace("    trainer.step(4)", """    trainer.allreduce_grads()
+    if step != 2:
+        trainer.update(4)""")
+    script = skips.replace("options, kvstore=", "options, update_on_kvstore=False, kvstore=")
+    run(tmp_path, script, "undisturbed", "whole", -1)
+    run(tmp_path, script, "disturbed", "killed", 9)
+    run(tmp_path, script, "disturbed", "after", -1)
+    whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
+    assert_same_bits(after, whole)
+
+
 def test_uneven_steps_are_refused(tmp_path: Path) -> None:
     script = f"""{HEAD}{NETWORK}
 store = mx.kv.create("p3")
