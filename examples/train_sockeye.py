@@ -117,7 +117,10 @@ except (OSError, ValueError) as error:
 
 kv = mx.kv.create(args.kv_store)
 if args.save:
-    script.file_to_write(args.save.format(rank=kv.rank))
+    try:
+        script.file_to_write(args.save.format(rank=kv.rank))
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"argument --save: {error}")
 recipe.check_workers(args.workers, kv.num_workers)
 if kv.type.endswith("slim_dp"):
     sys.exit("--kv-store slim_dp: its workers have models of their own, and this script stops by "

@@ -25,8 +25,9 @@ def copied(value: Any) -> Any:
     return value
 
 
-def packed(optimizer: mx.optimizer.Optimizer) -> bytes:
-    """An optimizer with its counts and its schedule, without the parameters that it knows.
+def packed(optimizer: mx.optimizer.Optimizer, states: Any = None) -> bytes:
+    """An optimizer with its counts and its schedule, without the parameters that it knows; behind
+    states, where there are any, as MXNet writes both.
 
     Raises
     ------
@@ -34,7 +35,7 @@ def packed(optimizer: mx.optimizer.Optimizer) -> bytes:
         For one with what cannot be pickled, such as a schedule that is a lambda.
     """
     try:
-        return pickle.dumps(optimizer)
+        return pickle.dumps(optimizer if states is None else (states, optimizer))
     except Exception as error:
         raise KVStoreError(
             f"optimizer {type(optimizer).__name__} cannot be saved: {error}; what it has, its "

@@ -144,17 +144,18 @@ def _text(
 
 def _of_processors(lines: Lines, network: Network, hosts: int, arm: str) -> float:
     """Seconds of a host's processors in an iteration, of this machine's kind."""
-    wanted = (network.trace, hosts, arm)
     return median(line.get("busy", 0.0) * line.get("processors", 2) * line["dilation"] / hosts
-                  * line["seconds"] for line in lines
-                  if (line["trace"], line["hosts"], line["arm"]) == wanted)
+                  * line["seconds"] for line in _runs_of(lines, network, hosts, arm))
 
 
 def _sent(lines: Lines, network: Network, hosts: int, arm: str) -> float:
     """Megabytes of a host and iteration."""
+    return median(line["sent"] for line in _runs_of(lines, network, hosts, arm)) / 1e6
+
+
+def _runs_of(lines: Lines, network: Network, hosts: int, arm: str) -> Lines:
     wanted = (network.trace, hosts, arm)
-    return median(line["sent"] for line in lines
-                  if (line["trace"], line["hosts"], line["arm"]) == wanted) / 1e6
+    return [line for line in lines if (line["trace"], line["hosts"], line["arm"]) == wanted]
 
 
 def _saved(network: Network, hosts: int, times: Times, row: int) -> Iterator[str]:

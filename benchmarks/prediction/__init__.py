@@ -8,6 +8,7 @@ writes docs/prediction.md. It measures nothing.
 fitted.py    what was used to fit constants, and does not count
 settings.py  what was measured, by settings
 arms.py      how an arm of the replay is predicted
+compared.py  what was measured of a setting, and what is predicted
 leads.py     whether the store that was ahead is predicted ahead
 document.py  the table and what stands around it
 __main__.py  the command

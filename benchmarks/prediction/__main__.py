@@ -14,7 +14,7 @@ from kvstore_ext.predict.measuring import measure
 from kvstore_ext.predict.speeds import Speeds
 
 from benchmarks.prediction import arms, document, settings
-from benchmarks.prediction.document import Compared
+from benchmarks.prediction.compared import Compared
 
 _ROOT = Path(__file__).parents[2]
 _PROSE = Path(__file__).parent / "misses.md"

@@ -1,38 +1,21 @@
 """The document: a table of all settings, and what it says."""
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import Dict, List, Sequence, Set
 
 from kvstore_ext.predict.network import load
 from kvstore_ext.predict.table import markdown
 
-from benchmarks.prediction.fitted import FITS, was_fitted
+from benchmarks.prediction.compared import Compared, per_cent
+from benchmarks.prediction.fitted import FITS
 from benchmarks.prediction.leads import leads
-from benchmarks.prediction.settings import Measured, Setting
+from benchmarks.prediction.settings import Setting
 
 GOAL_MEDIAN, GOAL_WORST, GOAL_SETTINGS = 0.05, 0.10, 60
 _SHOWS = 0.02
 _HEAD = ("setting", "measured, s", "range", "predicted, s", "difference")
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A setting's runs beside its prediction, in seconds of an iteration."""
-
-    measured: Measured
-    predicted: float
-
-    @property
-    def difference(self) -> float:
-        """Of the prediction from the median, as a share of that."""
-        return self.predicted / self.measured.middle - 1
-
-    @property
-    def counts(self) -> bool:
-        """Whether it was not looked at for a constant."""
-        return not was_fitted(self.measured.setting)
 
 
 def document(found: Sequence[Compared], left_out: Sequence[str], written: str) -> str:
@@ -116,7 +99,7 @@ def _by_arm(counted: Sequence[Compared]) -> List[str]:
     rows = []
     for arm, off in sorted(arms.items()):
         sizes = [abs(each) for each in off]
-        rows.append((arm, str(len(off)), _per_cent(median(off)), f"{100 * median(sizes):.1f} %",
+        rows.append((arm, str(len(off)), per_cent(median(off)), f"{100 * median(sizes):.1f} %",
                      f"{100 * max(sizes):.1f} %"))  # fmt: skip
     head = ("arm", "settings", "in the middle", "off in the median", "at worst")
     return markdown(head, rows)
@@ -138,9 +121,5 @@ def _table(found: Sequence[Compared]) -> List[str]:
         seconds = each.measured.seconds
         spread = f"{min(seconds):.4f} to {max(seconds):.4f}" if len(seconds) > 1 else ""
         rows.append((each.measured.setting.name, f"{each.measured.middle:.4f}", spread,
-                     f"{each.predicted:.4f}", _per_cent(each.difference)))  # fmt: skip
+                     f"{each.predicted:.4f}", per_cent(each.difference)))  # fmt: skip
     return markdown(_HEAD, rows)
-
-
-def _per_cent(share: float) -> str:
-    return f"{100 * share:+.1f} %"

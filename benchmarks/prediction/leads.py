@@ -2,25 +2,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Protocol, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from kvstore_ext.predict.table import markdown
 
-from benchmarks.prediction.settings import Measured, Setting
+from benchmarks.prediction.compared import Compared, per_cent
+from benchmarks.prediction.settings import Setting
 
 OWN, PEERS = "p3", ("dist_sync", "stock_p3", "horovod")
 LEAD = 0.01  # one that is more than noise
 _HEAD = ("setting", "beside", "measured", "predicted")
-
-
-class Compared(Protocol):
-    """A setting's runs beside its prediction, in seconds of an iteration."""
-
-    @property
-    def measured(self) -> Measured: ...
-
-    @property
-    def predicted(self) -> float: ...
 
 
 def leads(found: Sequence[Compared]) -> List[str]:
@@ -38,7 +29,7 @@ def leads(found: Sequence[Compared]) -> List[str]:
     right = sum(each * expected > 0 for each, expected in shown)
     rows = [
         (own.measured.setting.named(), peer.measured.setting.arm,
-         _per_cent(each), _per_cent(expected))
+         per_cent(each), per_cent(expected))
         for (own, peer), (each, expected) in zip(pairs, measured)
         if each * expected < 0 and max(abs(each), abs(expected)) >= LEAD
     ]  # fmt: skip
@@ -69,7 +60,3 @@ def _pairs(found: Sequence[Compared]) -> List[Tuple[Compared, Compared]]:
 def _lead(own: float, peer: float) -> float:
     """By how much `p3` is faster, of seconds of an iteration."""
     return peer / own - 1
-
-
-def _per_cent(share: float) -> str:
-    return f"{100 * share:+.1f} %"

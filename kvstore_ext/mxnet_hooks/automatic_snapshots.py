@@ -160,11 +160,13 @@ class AutomaticSnapshots:
 
         def reduce_unless_repeated(trainer: Any) -> None:
             store = _store_of_trainer(trainer)
-            if isinstance(store, P3Worker):
-                self._meet(store)
-            if not isinstance(store, P3Worker) or self._to_repeat == 0:
+            if not isinstance(store, P3Worker):
                 reduce(trainer)
-            if isinstance(store, P3Worker) and store is self._first():
+                return
+            self._meet(store)
+            if self._to_repeat == 0:
+                reduce(trainer)
+            if store is self._first():
                 self._in_two.add(trainer)  # also where no update follows, of an overflow say
                 self._count(trainer)
 

@@ -70,8 +70,7 @@ class ServerStates:
         if not dump_optimizer:
             return pickle.dumps(states)
         self._count(counts)
-        packed(self.optimizer)  # which names what cannot be
-        return pickle.dumps((states, self.optimizer))
+        return packed(self.optimizer, states)
 
     def collect(self) -> Dict[Key, Any]:
         """The states alone, of which nothing changes any more; the optimizer gets their counts."""

@@ -33,9 +33,7 @@ class CarryingUpdater(mx.optimizer.Updater):
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """As MXNet's."""
         states = {**self.states, **self._carries.fetch()}
-        if dump_optimizer:
-            packed(self.optimizer)  # which names what cannot be
-        return pickle.dumps((states, self.optimizer) if dump_optimizer else states)
+        return packed(self.optimizer, states) if dump_optimizer else pickle.dumps(states)
 
     def collect(self) -> Dict[Any, Any]:
         """The states alone, of which nothing changes any more."""

@@ -13,7 +13,7 @@ from kvstore_ext.predict.stores import stores
 
 from benchmarks.prediction import __main__ as command
 from benchmarks.prediction import arms, further
-from benchmarks.prediction.document import Compared
+from benchmarks.prediction.compared import Compared
 from benchmarks.prediction.fitted import FITS, was_fitted
 from benchmarks.prediction.leads import leads
 from benchmarks.prediction.settings import Measured, Setting
