@@ -30,6 +30,7 @@ class ToldAlone(EndOfScript):
     def __init__(self) -> None:
         super().__init__(rank=0)
         self._stores = 0  # that are open
+        self._process = os.getpid()  # a fork has neither the thread nor the signal's handler
         self._over = threading.Event()
         self._said = threading.Lock()  # taken by who says it first
         self._watching: Optional[threading.Thread] = None
@@ -73,4 +74,4 @@ class ToldAlone(EndOfScript):
             os._exit(STATUS)
 
     def _is_over(self) -> bool:
-        return self._over.is_set()
+        return self._over.is_set() or self._process != os.getpid()

@@ -74,6 +74,32 @@ def test_it_ends_with_a_snapshot(tmp_path: Path) -> None:
     assert said[1] == f"kvstore_ext: the job ends after step {step}, with a snapshot in snapshots"
 
 
+FORKED = f"""
+import os
+import signal
+import sys
+
+{BEGIN}{STEP}{TAKE}mx.nd.waitall()
+child = os.fork()
+if child:
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    sys.exit(os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+{BEGIN}
+for step in range(10**9):
+    {textwrap.indent(STEP + TAKE.replace("snapshots", "of-child"), "    ")}
+    if step == 1:
+        {READY}
+    time.sleep(0.01)
+"""
+
+
+def test_a_fork_that_has_a_store_of_its_own_takes_its_own_last_snapshot(tmp_path: Path) -> None:
+    status, _ = told(FORKED, tmp_path)
+    assert status == 128 + signal.SIGTERM
+    (snapshot,) = (tmp_path / "of-child").iterdir()
+    assert (snapshot / "manifest.json").exists()
+
+
 TWO = f"""
 import time
 import kvstore_ext
