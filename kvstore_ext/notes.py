@@ -19,6 +19,12 @@ def say(text: str) -> None:
         print(f"kvstore_ext: {text}", file=sys.stderr, flush=True)
 
 
+def printable(text: str) -> str:
+    """What another process says, for a terminal or a log: without control characters and halves of
+    characters, as the core shows it (csrc/support/printable.h)."""
+    return "".join(letter if _is_shown(letter) else "?" for letter in text)
+
+
 def warn_script(text: str) -> None:
     """Warns with the line of the script, however many calls of ours and of MXNet it is away."""
     level = 1
@@ -26,6 +32,11 @@ def warn_script(text: str) -> None:
     while frame is not None and _package_of(frame) in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(text, stacklevel=level)
+
+
+def _is_shown(letter: str) -> bool:
+    control = letter < " " or "\x7f" <= letter < "\xa0"
+    return letter in "\n\t" or not (control or "\ud800" <= letter <= "\udfff")
 
 
 def _package_of(frame: FrameType) -> str:

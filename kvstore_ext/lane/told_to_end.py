@@ -9,7 +9,7 @@ from typing import Any, Dict, Tuple
 from .. import _core
 from ..errors import KVStoreError
 from ..launch_reports import report
-from ..notes import say
+from ..notes import printable, say
 from ..protocol.end_board import QUESTION
 from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
 from ..protocol.questions import Question, answer_to, ask
@@ -104,12 +104,14 @@ class ToldToEnd(EndOfScript):
                 self._worker.give_up(question.number)
 
     def _take(self, answer: Dict[str, Any]) -> None:
-        if answer["told"] and not self._told:
-            report(failed=answer["told"])  # the launcher need not show that of all
-            self._hear(answer["told"])
-        if answer["at"]:
+        told, at = answer["told"], answer["at"]
+        if told and not self._told:
+            text = printable(str(told))
+            report(failed=text)  # the launcher need not show that of all
+            self._hear(text)
+        if at and type(at) is int:
             with self._changed:
-                self._end_at = answer["at"]
+                self._end_at = at
                 self._changed.notify_all()
 
     def _hear(self, told: str) -> None:

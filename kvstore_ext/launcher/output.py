@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections import deque
+from pathlib import Path
 from typing import Mapping
 
 from .terminal import Terminal
@@ -54,10 +55,13 @@ class LogError(Exception):
 
 
 def make_log_directory(path: str) -> None:
-    """Makes it where it is not there; raises OSError, also for another user's link to one."""
+    """Makes it where it is not there; raises OSError, also where another user's link leads there,
+    but root's."""
+    for place in (Path(path), *Path(path).parents):
+        if place.is_symlink() and place.lstat().st_uid not in (0, os.geteuid()):
+            text = "it is a link that another user has put there"
+            raise PermissionError(errno.EPERM, text, str(place))
     os.makedirs(path, exist_ok=True)
-    if os.lstat(path).st_uid != os.geteuid() and os.path.islink(path):
-        raise PermissionError(errno.EPERM, "it is a link that another user has put there", path)
 
 
 class Sink:

@@ -53,10 +53,8 @@ def main() -> int:
     write_all(_OUTPUT, GREETING + encode({"host": socket.gethostname()}))
     # Unbuffered: a supervisor looks for later orders at the descriptor itself.
     for line in iter(io.FileIO(_INPUT, closefd=False).readline, b""):
-        order = json.loads(line.decode())
         try:
-            if proved:
-                order = proved.check(order)
+            order = _order(line, proved)
             if "run" in order:
                 return Supervisor(**order["run"]).supervise()
             write_all(_OUTPUT, encode({"reserved": reserve(**order["reserve"])}))
@@ -68,6 +66,14 @@ def main() -> int:
             passes = error.errno in (errno.EAGAIN, errno.ENOMEM)  # with what else the host does
             write_all(_OUTPUT, encode({"error": text, "status": status, "passes": passes}))
     return 0
+
+
+def _order(line: bytes, proved: orders.Orders | None) -> Message:
+    """Raises ValueError for what the launcher has not said."""
+    order = json.loads(line.decode())
+    if not isinstance(order, dict):
+        raise ValueError(f"an order is a JSON object; found {order!r}")
+    return proved.check(order) if proved else order
 
 
 def reserve(

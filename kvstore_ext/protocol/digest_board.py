@@ -39,11 +39,15 @@ class DigestBoard:
 
     def answer(self, asked: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], bytes]:
         """Takes the digests of a worker, of this `rank` and `host`, after a `step` of a `store`:
-        `keys` in order, and four bytes of data for each."""
-        store, step = asked["store"], asked["step"]
-        digests = dict(zip(asked["keys"], np.frombuffer(data, "<u4").tolist()))
+        `keys` in order, and four bytes of data for each. Raises ValueError for what no worker
+        says."""
+        store, step, rank = (_number(asked[name]) for name in ("store", "step", "rank"))
+        keys = asked["keys"]
+        if rank >= self._workers or len(data) != 4 * len(keys) or not all(map(_is_text, keys)):
+            raise ValueError(f"{len(data)} bytes are no digests of rank {rank}'s keys {keys}")
+        digests = dict(zip(keys, np.frombuffer(data, "<u4").tolist()))
         left = self._open.setdefault((store, step), {})
-        left[asked["rank"]] = _Left(asked["host"], digests)
+        left[rank] = _Left(str(asked["host"]), digests)
         # Who is further has had the sums of a step that all began who are not idle.
         whole = [other for other in self._open if other[0] == store and other[1] < step]
         if len(left) == self._workers:
@@ -53,6 +57,16 @@ class DigestBoard:
             if difference:
                 self._fail(f"server 0: {difference}")
         return {}, b""
+
+
+def _number(value: object) -> int:
+    if type(value) is int and value >= 0:
+        return value
+    raise ValueError(f"it must be a number from 0 on; found {value!r}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def drift(step: int, left: Dict[int, _Left]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
+from ..notes import printable
+
 QUESTION = "end"
 
 
@@ -30,10 +32,13 @@ class EndBoard:
     def answer(self, asked: Dict[str, Any], _data: bytes) -> Tuple[Dict[str, Any], bytes]:
         """Takes what a worker knows: `told`, with its `rank` the count of steps `at` which it
         stops, and whether it `ends` now. Answers who was told, and where all end, 0 while not all
-        have said theirs."""
-        self.told = self.told or asked["told"]
+        have said theirs. Raises ValueError for what no worker says."""
+        told, rank, at = asked["told"], asked["rank"], asked["at"]
+        if not (type(told) is str and type(rank) is int and type(at) is int):
+            raise ValueError(f"who was told, rank and count are text and numbers; found {asked}")
+        self.told = self.told or printable(told)
         self.ends = self.ends or bool(asked["ends"])
-        if asked["at"] and 0 <= asked["rank"] < self._workers:
-            self._at[asked["rank"]] = asked["at"]
+        if at and 0 <= rank < self._workers:
+            self._at[rank] = at
         is_known = len(self._at) == self._workers
         return {"told": self.told, "at": max(self._at.values()) if is_known else 0}, b""

@@ -181,9 +181,14 @@ def test_another_users_link_is_no_log_directory(
     link = tmp_path / "logs"
     link.symlink_to(tmp_path)
     output.make_log_directory(str(link))
+    if os.getuid() == 0:  # whose own links are taken
+        os.lchown(link, 4321, -1)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(PermissionError, match="another user"):
-        output.make_log_directory(str(link))
+    for place in (link, link / "20260101-000000-7" / "deeper"):
+        with pytest.raises(PermissionError, match="another user") as refused:
+            output.make_log_directory(str(place))
+        assert refused.value.filename == str(link)
+    assert not (tmp_path / "20260101-000000-7").exists()
 
 
 def test_both_ends_agree_on_the_key_of_orders() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Iterator
 import mxnet as mx
 import pytest
 from kvstore_ext import ClusterError, KVStoreError, _core
+from kvstore_ext.protocol.digest_board import DigestBoard
 from kvstore_ext.protocol.end_board import EndBoard
 from kvstore_ext.protocol.questions import answer_to, answers_to, ask
 
@@ -61,6 +62,43 @@ def test_the_end_is_known_from_those_alone_who_are_in_the_job() -> None:
     board.answer({**asked, "ends": True}, b"")
     board.answer(asked, b"")
     assert board.ends
+
+
+@pytest.mark.parametrize(
+    "forged", [{"told": 3}, {"at": "5"}, {"at": True}, {"rank": "0"}, {"rank": None}]
+)
+def test_nothing_of_what_no_worker_says_of_the_end_stays(forged: dict[str, Any]) -> None:
+    board = EndBoard(1)
+    asked = {"told": "", "at": 0, "rank": 0, "ends": False}
+    with pytest.raises(ValueError, match="text and numbers; found"):
+        board.answer({**asked, "at": 7, **forged}, b"")
+    assert board.answer(asked, b"")[0] == {"told": "", "at": 0}
+
+
+def test_who_was_told_is_said_without_control_characters() -> None:
+    board = EndBoard(1)
+    board.answer({"told": "worker 0\x1b[2J: told", "at": 0, "rank": 0, "ends": False}, b"")
+    assert board.told == "worker 0?[2J: told"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"rank": 2}, {"rank": -1}, {"rank": "0"}, {"store": None}, {"step": [4]},
+        {"keys": ["a"]}, {"keys": [["a"], "b"]}, {"keys": ["a", "b", "c"]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_digests_that_no_worker_sends_hide_no_drift(forged: dict[str, Any]) -> None:
+    said: list[str] = []
+    board = DigestBoard(2, said.append)
+    asked = {"store": 0, "step": 4, "rank": 0, "host": "node0", "keys": ["a", "b"]}
+    board.answer(asked, bytes([1] * 8))
+    with pytest.raises((TypeError, ValueError)):
+        board.answer({**asked, **forged}, bytes([2] * 8))
+    assert said == []
+    board.answer({**asked, "rank": 1, "host": "node1"}, bytes([1] * 4 + [3] * 4))
+    assert "after step 4 key b is not that of worker 0" in said[0]
 
 
 class Forging:
