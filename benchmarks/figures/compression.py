@@ -112,7 +112,8 @@ def _text(lines: Lines, trained: Lines, hidden: Hidden) -> Iterator[str]:
     yield from _needs(trained, alone)
     yield ""
     yield from behind_table(
-        list(behind(TITLE, summary.throughputs(trained), "Gbit/s", "2bit", ["dist_sync_2bit"])),
+        list(behind(TITLE, trace, summary.throughputs(trained), "Gbit/s", HOSTS, "2bit",
+                    ["dist_sync_2bit"])),
         "2bit")
     yield ""
     yield "## How much hides"
@@ -140,6 +141,7 @@ def _needs(lines: Lines, alone: float) -> Iterator[str]:
     for arm, megabytes in sent.items():
         enough = [rate for (name, rate), value in found.items()
                   if name == arm and value.median >= _ENOUGH * alone]
-        of_whole = f"{100 * megabytes / sent['p3']:.0f} %" if "p3" in sent else ""
+        share = 100 * megabytes / sent["p3"] if "p3" in sent else None
+        of_whole = "" if share is None else f"{share:.{0 if share >= 1 else 1}f} %"
         yield (f"| {ARMS[arm].label} | {megabytes:.1f} | {of_whole} | "
                f"{f'{min(enough):g} Gbit/s' if enough else '-'} |")

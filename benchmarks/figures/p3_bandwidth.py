@@ -91,7 +91,8 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
     yield from _gains(panels)
     yield ""
     behinds = [row for panel, own in panels
-               for row in behind(panel.title, summary.throughputs(own), "Gbit/s")]
+               for row in behind(panel.title, load(panel.trace), summary.throughputs(own), "Gbit/s",
+                                 HOSTS)]
     yield from behind_table(behinds)
     yield ""
     yield from wire_time.table(panels)

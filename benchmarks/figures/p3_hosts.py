@@ -88,7 +88,8 @@ def _text(panels: List[Tuple[Panel, Lines]]) -> Iterator[str]:
         yield from _gains(panel, summary.throughputs(own, "hosts"))
     yield ""
     behinds = [row for panel, own in panels
-               for row in behind(panel.title, summary.throughputs(own, "hosts"), "hosts")]
+               for row in behind(panel.title, load(panel.trace),
+                                 summary.throughputs(own, "hosts"), "hosts")]
     yield from behind_table(behinds)
     yield ""
     yield from wire_time.table(panels)

@@ -9,7 +9,9 @@ from benchmarks.figures.captions import Lines
 from benchmarks.replay.bound import least_seconds, wire_seconds
 from benchmarks.replay.trace import FRAMES, load
 
-_SHOWS = 1.01  # times as long as computing: the first layer's gradients show a little anywhere
+# Communication shows where the bound is so many times as long as computing: the first layer's
+# gradients show a little anywhere.
+SHOWS = 1.01
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class WireTime:
         line = runs[0]
         trace, hosts, gigabits = load(line["trace"]), line["hosts"], line["gigabits"]
         least = least_seconds(trace, hosts, gigabits)
-        if least < _SHOWS * trace.compute:
+        if least < SHOWS * trace.compute:
             return None
         elements = sum(layer.elements for layer in trace.layers)
         gradients = wire_seconds(elements, hosts, gigabits)

@@ -84,7 +84,7 @@ def _as_it_is(command: str) -> Run | None:
 
 def _make(command: str) -> Run | None:
     # What a target does takes minutes, or is what is running now: make says what it would do.
-    found = re.fullmatch(r"(?:rm (docs/figures/\S+) && )?make (.+)", command)
+    found = re.fullmatch(r"(?:rm -f (docs/figures/[^\s;]+); )?make (.+)", command)
     if command == "make demo":  # the first thing that a user runs
         make = f"make -C {ROOT} ENVIRONMENT={sys.prefix}"
         return Run(f"make -C {ROOT} -n demo", f"{make} demo")
