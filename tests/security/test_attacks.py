@@ -20,6 +20,7 @@ from .member import Member
 
 KEY = secrets.token_hex(32)
 _SECONDS = 1.0  # that attacks last
+_LARGE = bytes(10_000)  # which is opened in another way than what is small, and dropped as well
 _PROCESSES = (b"ps1", b"ps8", b"ps9", b"ps10", b"ps11")  # of a job of two workers and two servers
 
 
@@ -109,27 +110,24 @@ def admitted(port: int, secret: bytes) -> Member:
     return member
 
 
-def said_by_another(port: int, secret: bytes) -> bytes:
-    """What a member could say next on a connection of its own."""
-    return admitted(port, secret).sealed(attacks.HARMLESS)
-
-
 def replay_and_change(port: int, secret: bytes) -> None:
     """Does what somebody can who stands between two processes of a job: say again, or otherwise,
     what one of them has said."""
-    member = admitted(port, secret)
-    said = member.sealed(attacks.HARMLESS)
-    assert member.is_connected(said), "what a member says is taken"
-    assert member.is_ended_by(said), "the same again is not"
-    member = admitted(port, secret)
-    said = bytearray(member.sealed(attacks.HARMLESS))
-    said[-1] ^= 1
-    assert member.is_ended_by(bytes(said)), "nor is what has another bit"
-    member = admitted(port, secret)
-    assert member.is_connected(member.sealed(attacks.HARMLESS))
-    member.sealed(attacks.HARMLESS)
-    assert member.is_ended_by(member.sealed(attacks.HARMLESS)), "nor is one taken away"
-    assert admitted(port, secret).is_ended_by(said_by_another(port, secret))
+    for text in (attacks.HARMLESS, _LARGE):
+        member = admitted(port, secret)
+        said = member.sealed(text)
+        assert member.is_connected(said), "what a member says is taken"
+        assert member.is_ended_by(said), "the same again is not"
+        member = admitted(port, secret)
+        changed = bytearray(member.sealed(text))
+        changed[-1] ^= 1
+        assert member.is_ended_by(bytes(changed)), "nor is what has another bit"
+        member = admitted(port, secret)
+        assert member.is_connected(member.sealed(text))
+        member.sealed(text)
+        assert member.is_ended_by(member.sealed(text)), "nor is one taken away"
+        for repeated in (said, admitted(port, secret).sealed(text)):
+            assert admitted(port, secret).is_ended_by(repeated), "nor what another connection had"
     other = admitted(port, secret)
     assert not Member.repeats(port, other.handshake)
     assert not Member(port, secret, more=bytes(5000)).admitted, "nor is a last word of any length"
