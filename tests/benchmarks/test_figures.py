@@ -18,6 +18,7 @@ from benchmarks.figures import (
     growth,
     p3_accuracy,
     p3_bandwidth,
+    p3_bound,
     p3_hosts,
     p3_slices,
     p3_traffic,
@@ -200,6 +201,21 @@ def test_gains_of_more_hosts(tmp_path: Path) -> None:
     assert [row[1] for row in gains] == ["2 hosts", "4 hosts", "8 hosts"]
     assert gains[2][2:] == ["61 %", "25 %", "88 %", "no", "3.20"]
     assert rows(text, "ResNet-50")[2][2:6] == ["0 %", "25 %", "88 %", "yes"]
+
+
+def test_shares_of_the_bound_stand_where_communication_shows(tmp_path: Path) -> None:
+    runs = p3_bound.runs()
+    lines = lines_of(runs, lambda run: of_bound(run) * (1.02 if run.settings.hosts < 8 else 1.05))
+    p3_bound.draw([{**line, "busy": 0.41} for line in lines], tmp_path)
+    text = (tmp_path / "p3-bound.md").read_text()
+    few = len({run.settings for run in runs if run.settings.hosts < 8})
+    assert f"At {few} of {len(runs) // 3} points it is 0.97 or more." in text
+    assert [row[1] for row in rows(text, "VGG-19")] == ["2", "4", "8"]
+    near, far = "0.980 (41 %)", "0.952 (41 %)"
+    assert rows(text, "ResNet-50") == [
+        ["ResNet-50", "2", near, near, "", "", ""], ["ResNet-50", "4", near, near, near, "", ""],
+        ["ResNet-50", "8", far, far, far, "", ""], ["ResNet-50", "16", far, far, far, "", ""],
+    ]
 
 
 def test_the_best_slice_stands_beside_the_default(tmp_path: Path) -> None:

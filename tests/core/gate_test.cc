@@ -121,6 +121,7 @@ std::vector<Message> ForgedToAWorker() {
       Of(MessageType::kJoin),
       With(Of(MessageType::kPush), plain),
       Of(MessageType::kPing),
+      Of(MessageType::kPong),  // nobody has asked for one
       Of(MessageType::kBye),
       answer,
       WithText(Of(MessageType::kOrder), "123"),
