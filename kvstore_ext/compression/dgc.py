@@ -16,9 +16,13 @@ class DGC(GradientCompression):
     the others go on accumulating (momentum correction). The momentum is taken over from an SGD
     optimizer, whose own becomes 0, and whose weight decay becomes what momentum would make of it
     (compression/momentum.py). The sum travels back with its non-zero elements. Beyond the paper:
-    the count of elements is exact for each key; and the momentum of what is sent is cleared (factor
-    masking) only with `momentum_masking`, because that costs accuracy where 10 % are sent and more
-    (benchmarks/dgc_ablation.md; with the default's share nothing is told from zero).
+    the count of elements is exact for each key; `clip_norm` is of a key's sum over this worker's
+    batch, before Trainer.step divides it (the paper's section 3.2 clips the whole model's mean);
+    the learning rate is outside the momentum, as in the paper and not in MXNet's SGD, so that what
+    has gathered before a change of it counts by the new one; and the momentum of what is sent is
+    cleared (factor masking) only with `momentum_masking`, because that costs accuracy where 10 %
+    are sent and more (benchmarks/dgc_ablation.md; with the default's share nothing is told from
+    zero).
     """
 
     name: ClassVar[str] = "dgc"
@@ -31,8 +35,13 @@ class DGC(GradientCompression):
     warmup_stages: int = number(4, "steps in which it falls, exponentially")
     clip_norm: float = number(
         0.0,
-        "l2 norm that a key's gradient is clipped at, over sqrt(workers) on each; 0: not at all",
+        "l2 norm that a key's gradient, a sum over the batch, is clipped at, over sqrt(workers) on "
+        "each; 0: not at all",
     )
     momentum_masking: bool = flag(
         False, "forget the momentum of what is sent, as the paper does; or it stays"
     )
+
+    @property
+    def carries_over(self) -> bool:
+        return True

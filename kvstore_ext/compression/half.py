@@ -10,7 +10,8 @@ from .options import flag
 
 @dataclass(frozen=True)
 class Half(GradientCompression):
-    """float16 both ways, rounded to nearest; beyond its range the largest that it has."""
+    """float16 both ways, rounded to nearest; beyond its range the largest that it has, which AMP
+    does not take for an overflow."""
 
     name: ClassVar[str] = "fp16"
     encodes_parts: ClassVar[bool] = True

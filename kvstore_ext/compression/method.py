@@ -68,6 +68,11 @@ class Compression:
         return False
 
     @property
+    def carries_over(self) -> bool:
+        """Whether something of a round's gradient is left for later ones, in whichever way."""
+        return self.error_feedback
+
+    @property
     def exclude_last(self) -> bool:
         """Whether the network's last layer travels uncompressed."""
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..errors import OptionError
 from .method import GradientCompression
 from .options import choice, flag, number
 
@@ -15,6 +16,12 @@ class QSGD(GradientCompression):
     Each bucket is scaled by its norm, and each element rounded at random to a multiple of
     norm / (2^(bits - 1) - 1) so that the mean is right; a bit is the sign. The sum is rounded so
     again on its way back. 8 bits and buckets of 512 are Slim-DP's Quant-DP (section 4).
+
+    Error feedback is beyond the paper, and needs rounding to leave less than it is given. Rounding
+    to one of s levels of a sign leaves 1 / (4 s^2) of an l2 norm's square for each element, at most
+    and on average: with 4 s^2 elements or more what is carried over could grow from round to round,
+    and does with 8 s^2 normally distributed ones. By max an element is left a share of 1 / s of
+    the largest one at most.
     """
 
     name: ClassVar[str] = "qsgd"
@@ -27,3 +34,22 @@ class QSGD(GradientCompression):
     error_feedback: bool = flag(
         False, "add what rounding left out to the next round, on workers and servers"
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = _most_elements(self.bits)
+        if self.error_feedback and self.norm == "l2" and self.bucket > most:
+            enough = [f"bits {bits} or more" for bits in range(self.bits + 1, 9)
+                      if self.bucket <= _most_elements(bits)][:1]
+            raise OptionError(
+                f"{self.name}: error_feedback is True, norm l2, bits {self.bits} and bucket "
+                f"{self.bucket}, by which what is left out could grow from round to round; it must "
+                f"be {', '.join([*enough, f'bucket {most} or less'])}, norm max, or no "
+                "error_feedback"
+            )
+
+
+def _most_elements(bits: int) -> int:
+    """Of a bucket, so that rounding by their l2 norm leaves less than it is given."""
+    levels = int(2 ** (bits - 1)) - 1
+    return 4 * levels**2 - 1

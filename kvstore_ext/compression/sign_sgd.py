@@ -13,7 +13,8 @@ class SignSGD(GradientCompression):
     """The sign of each element, and back the majority's (signSGD: Bernstein et al., ICML 2018).
 
     Workers send the signs of their gradients, and the servers answer with the sign that most of
-    them sent (majority vote, the subject of their second paper, ICLR 2019). What a worker gets as a
+    them sent (majority vote, the subject of their second paper, ICLR 2019, whose workers vote with
+    their momentum; here an optimizer's momentum is of the votes). What a worker gets as a
     sum is `scale` or its negative, whatever the gradients' size: the papers' 1 unless the script
     says otherwise. An optimizer divides it by the batch as it does any sum, so that with
     Trainer.step(n) the papers' step, which is the learning rate, takes a `scale` of n. The

@@ -52,6 +52,11 @@ class StoreMethod:
         return self.compression is not None and self.compression.prefers_workers
 
     @property
+    def carries_over(self) -> bool:
+        """Whether something of a round's gradient is left for later ones."""
+        return self.compression is not None and self.compression.carries_over
+
+    @property
     def store_type(self) -> Optional[str]:
         """The `type` of every store that has the method; None where it has none of its own."""
         return None if self.compression is None else self.compression.store_type

@@ -27,3 +27,7 @@ class TwoBit(GradientCompression):
     threshold: float = number(
         0.5, "far above the gradients' size nothing is sent for long, far below much is left behind"
     )
+
+    @property
+    def carries_over(self) -> bool:
+        return True

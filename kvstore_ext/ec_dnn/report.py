@@ -34,7 +34,8 @@ class Aggregation:
         (K,), by which ec_dnn_r has labelled them.
     local_errors, global_error
         Shares of the examples in `evaluation` that are not recognised, (K,) by rank, before
-        compression or averaging; None where they were not measured.
+        compression or averaging; None where they were not measured. With ec_dnn_r the global one is
+        by `coefficients`, and that of `global_model` by a regression over all examples.
     """
 
     round: int

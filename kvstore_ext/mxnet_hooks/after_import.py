@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 from typing import Any, Callable, Dict, List
+from weakref import WeakSet
 
 import mxnet as mx
 from mxnet.kvstore import KVStoreBase
@@ -10,6 +11,7 @@ from mxnet.kvstore import KVStoreBase
 from ..errors import KVStoreError
 from ..keys.names import Key
 from ..launch_reports import report
+from ..notes import warn_script
 from ..optimizer.worker_states import CarryingUpdater
 from ..security.admission import enter_stock_job
 from ..trace.networks import networks
@@ -165,14 +167,29 @@ def _creating_for_sparse_weights(
     return create_sparse_kvstore
 
 
-def _rescaling(check: Callable[..., None], store_class: type) -> Callable[..., None]:
+def _rescaling(check: Callable[..., None], store_class: Any) -> Callable[..., None]:
+    scaled: WeakSet[Any] = WeakSet()  # those whose first step has said by how much
+
     def check_and_rescale_grad(trainer: Any, scale: float) -> None:
-        if isinstance(trainer._kvstore, store_class):
+        store = trainer._kvstore
+        if isinstance(store, store_class):
+            if trainer in scaled and scale != trainer._optimizer.rescale_grad:
+                _tell_of_other_scale(store)
             trainer._optimizer.rescale_grad = scale
         else:
             check(trainer, scale)
+        scaled.add(trainer)
 
     return check_and_rescale_grad
+
+
+def _tell_of_other_scale(store: Any) -> None:
+    if store.method.carries_over:
+        warn_script(
+            "gradients are scaled otherwise than before, by another batch size or AMP: what "
+            f"{store.type} has carried over from earlier rounds is scaled so, too, and counts as "
+            "much more or less. Leave out a last batch that is smaller, or fill it up"
+        )
 
 
 def _beginning_step(push: Callable[..., None], store_class: Any) -> Callable[..., None]:

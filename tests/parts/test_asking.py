@@ -34,6 +34,29 @@ def advice_to(**how: Any) -> list[str]:
     return [str(given.message) for given in caught if "travel" in str(given.message)]
 
 
+@pytest.mark.parametrize(
+    ("compression", "carries"),
+    [("dgc", True), ("onebit", True), ("2bit", True), ("qsgd", False), (None, False),
+     ({"type": "fp16", "error_feedback": True}, True)],
+    ids=str,
+)
+def test_another_batch_size_is_told_of_where_gradients_are_carried_over(
+    compression: Any, carries: bool
+) -> None:
+    trainer = trainer_of(
+        kvstore="p3", compression_params=compression, update_on_kvstore=compression == "2bit"
+    )
+    told = []
+    for batch in (1, 2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            trainer.step(batch, ignore_stale_grad=True)
+        told.append([given for given in caught if "carried over" in str(given.message)])
+    trainer._kvstore.close()
+    assert [len(each) for each in told] == [0, carries]
+    assert not carries or told[1][0].filename == __file__
+
+
 def test_a_name_alone_is_enough() -> None:
     trainer = trainer_of(kvstore="p3", compression_params="qsgd", update_on_kvstore=False)
     assert trainer._kvstore.compression == QSGD()

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kvstore_ext import _core
+from kvstore_ext import OptionError, _core, compression
 
 from tests.support.codec_checks import METHODS, assert_same, kernels, named
 from tests.support.reference.codecs import (
@@ -100,7 +100,7 @@ def test_rounds_are_the_references(method: Method, workers: int, name: str) -> N
 @pytest.mark.parametrize(
     "method",
     [
-        QSGD(bits=4, feedback=True),
+        QSGD(bits=5, feedback=True),
         OneBit(),
         Half(feedback=True),
         TwoBit(0.05),
@@ -120,6 +120,39 @@ def test_with_error_feedback_all_of_the_gradients_arrives_in_the_end(
         arrived += simulation.round(gradients, number)
     waiting = sum(worker.carried.astype(np.float64) for worker in simulation.workers)
     np.testing.assert_allclose(arrived + waiting + simulation.carried, came_in, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("method", "grows"),
+    [
+        (QSGD(bits=5, feedback=True), False),
+        (QSGD(bits=4, bucket=195, feedback=True), False),
+        (QSGD(bits=3, bucket=35, feedback=True), False),
+        (QSGD(bits=3, euclidean=False, feedback=True), False),
+        (QSGD(bits=4, feedback=True), True),
+        (QSGD(bits=3, bucket=72, feedback=True), True),
+    ],
+    ids=str,
+)
+def test_what_rounding_leaves_out_grows_where_the_option_is_refused(
+    method: QSGD, grows: bool
+) -> None:
+    options = {"type": "qsgd", "bits": method.bits, "bucket": method.bucket,
+               "norm": "l2" if method.euclidean else "max", "error_feedback": True}
+    if grows:
+        with pytest.raises(OptionError, match="could grow from round to round; it must be"):
+            compression.parse(options)
+    else:
+        compression.parse(options)
+    simulation = Simulation(method, 1, ELEMENTS)
+    (worker,) = simulation.workers
+    random, left = np.random.default_rng(1), []
+    for number in range(1, 61):
+        gradients = random.standard_normal((1, ELEMENTS)).astype(np.float32)
+        simulation.round(list(gradients), number)
+        left.append(np.linalg.norm(worker.carried) / np.linalg.norm(gradients))
+    assert (left[-1] > 2 * left[19]) == grows
+    assert (left[-1] < 2) != grows
 
 
 @pytest.mark.parametrize(
