@@ -1,7 +1,7 @@
 """One key at its worker: its shape and type, and the arrays between the devices and the lane."""
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -43,7 +43,8 @@ class KeyArrays:
 
     A single array on the CPU is read and written by the lane where it lies. Arrays on several
     devices, or on a GPU, meet in one buffer on the CPU: MXNet's own sum and copies fill it and
-    empty it, in order with the computation.
+    empty it, in order with the computation. As with `dist_sync`, each of several GPUs has a copy of
+    its array there before, and none takes another's memory.
     """
 
     def __init__(
@@ -68,8 +69,9 @@ class KeyArrays:
         self.compressed = False
         self._store = -1  # until it is declared
         # Every operation on the key writes this, so that the engine gives each its turn.
-        self._turn = mx.nd.zeros((1,))
+        self._turn = mx.nd.zeros((1,), mx.cpu())
         self._buffer: Optional[mx.nd.NDArray] = None
+        self._copies: Dict[int, mx.nd.NDArray] = {}  # by the array's place among those pushed
 
     @property
     def elements(self) -> int:
@@ -213,9 +215,18 @@ class KeyArrays:
 
     def _gather(self, values: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """The sum of values, on the CPU."""
-        if all(_is_on_cpu(value) for value in values):
-            return values[0] if len(values) == 1 else total_of(values, self._staging(values))
-        return total_of(values).copyto(self._staging(values))
+        if len(values) == 1:
+            (value,) = values
+            return value if _is_on_cpu(value) else value.copyto(self._staging(values))
+        parts = [self._on_cpu(place, value) for place, value in enumerate(values)]
+        return mx.nd.add_n(*parts, out=self._staging(values))
+
+    def _on_cpu(self, place: int, value: mx.nd.NDArray) -> mx.nd.NDArray:
+        if _is_on_cpu(value):
+            return value
+        if place not in self._copies:
+            self._copies[place] = mx.nd.empty(self.shape, _memory_for([value]), self.dtype)
+        return value.copyto(self._copies[place])
 
     def _target(self, outs: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         """Where the lane writes a result for outs."""
@@ -225,14 +236,19 @@ class KeyArrays:
 
     def _staging(self, arrays: List[mx.nd.NDArray]) -> mx.nd.NDArray:
         if self._buffer is None:
-            on_gpu = any(array.context.device_type == "gpu" for array in arrays)
-            context = mx.cpu_pinned() if on_gpu else mx.cpu()
-            self._buffer = mx.nd.empty(self.shape, context, self.dtype)
+            self._buffer = mx.nd.empty(self.shape, _memory_for(arrays), self.dtype)
         return self._buffer
 
 
 def _is_on_cpu(array: mx.nd.NDArray) -> bool:
     return _core.is_on_cpu(array.handle.value)
+
+
+def _memory_for(arrays: List[mx.nd.NDArray]) -> mx.Context:
+    """Where copies of arrays lie on the CPU: for GPUs in pinned memory, allocated by one of them,
+    or MXNet would open GPU 0 in every worker of a host."""
+    gpus = [array.context for array in arrays if array.context.device_type == "gpu"]
+    return mx.cpu_pinned(gpus[0].device_id) if gpus else mx.cpu()
 
 
 def _spread(target: mx.nd.NDArray, outs: List[mx.nd.NDArray]) -> None:
@@ -241,12 +257,11 @@ def _spread(target: mx.nd.NDArray, outs: List[mx.nd.NDArray]) -> None:
             target.copyto(out)
 
 
-def total_of(arrays: List[mx.nd.NDArray], out: Optional[mx.nd.NDArray] = None) -> mx.nd.NDArray:
-    """The sum of arrays, where the first one is, or in `out`; of one array, itself."""
+def total_of(arrays: List[mx.nd.NDArray]) -> mx.nd.NDArray:
+    """The sum of arrays, where the first one is; of one array, itself."""
     if len(arrays) == 1:
         return arrays[0]
     if all(_is_on_cpu(array) for array in arrays):
-        # Needs no copies, unlike MXNet's stores, which keep one a device.
-        return mx.nd.add_n(*arrays, out=out)
+        return mx.nd.add_n(*arrays)
     device = arrays[0].context
-    return mx.nd.add_n(*[array.as_in_context(device) for array in arrays], out=out)
+    return mx.nd.add_n(*[array.as_in_context(device) for array in arrays])

@@ -31,8 +31,8 @@ class CarryingUpdater(mx.optimizer.Updater):
         super().__call__(index, grad, weight)
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """As MXNet's."""
-        states = {**self.states, **self._carries.fetch()}
+        """As MXNet's, but that who loads them needs no GPU of the same number."""
+        states = {**self.collect(), **self._carries.fetch()}
         return packed(self.optimizer, states) if dump_optimizer else pickle.dumps(states)
 
     def collect(self) -> Dict[Any, Any]:

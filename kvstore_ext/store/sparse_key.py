@@ -42,7 +42,7 @@ class SparseKey(KeyPolicy):
         self._pushes = pushes
         self.number = number
         self._value_stype = value.stype
-        self._rows = mx.nd.arange(value.shape[0], dtype="int64")
+        self._rows = mx.nd.arange(value.shape[0], dtype="int64", ctx=mx.cpu())
         self._pulled: Any = None  # all rows, for dense arrays; nothing until `begin`
         most = max(self._bytes(self.shape[0]))
         if most > lane.servers.most_bytes:
@@ -75,7 +75,7 @@ class SparseKey(KeyPolicy):
 
     def value(self) -> mx.nd.NDArray:
         """All rows, as a dense array."""
-        found = mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype)
+        found = mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
         self.pull_rows(found, self._rows, 0)
         return mx.nd.cast_storage(found, stype="default")
 
@@ -123,7 +123,7 @@ class SparseKey(KeyPolicy):
         """Takes part in a round of the others, for MXNet's servers count pushes."""
         self._send_settings()
         self._lane.worker.meet_sparse(self.number, self._pushed)
-        nothing = mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype)
+        nothing = mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
         KVStore.push(self._lane.stock, self.number, nothing)
 
     def _send_settings(self) -> None:

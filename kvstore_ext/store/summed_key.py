@@ -67,7 +67,6 @@ class UpdatedOnWorkers(SummedKey):
         self._sum: Any = None  # until the first push
 
     def begin(self, value: mx.nd.NDArray, outs: Optional[Values], priority: int) -> None:
-        # Where its gradients are computed.
         self._value = mx.nd.empty(value.shape, value.context, value.dtype)
         self.key.init(value, [self._value], priority)
         self.pull(outs or [], priority)
@@ -86,6 +85,8 @@ class UpdatedOnWorkers(SummedKey):
 
     def push(self, values: Values, priority: int) -> None:
         if self._sum is None:
+            # Where gradients are computed: Module's first values are on the CPU.
+            self._value = self._value.as_in_context(values[0].context)
             self._sum = mx.nd.zeros_like(self._value)
         self.key.pushpull(values, [self._sum], self._details(priority))
         if self._method.gradient_divisor > 1:

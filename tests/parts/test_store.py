@@ -14,7 +14,12 @@ from tests.support.happened import Happenings
 SHAPES = st.lists(st.integers(0, 12), max_size=3).map(tuple)
 DTYPES = st.sampled_from(["float32", "float64", "float16"])
 SEEDS = st.integers(0, 2**32 - 1)
-DEVICES = (mx.cpu(0), mx.cpu(1))
+# Arrays in pinned memory take the way of those on a GPU: the lane must not read them.
+DEVICES = st.sampled_from([
+    (mx.cpu(0), mx.cpu(1)),
+    (mx.cpu_pinned(0), mx.cpu_pinned(1)),
+    (mx.cpu_pinned(1), mx.cpu(0)),
+])
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -22,8 +27,14 @@ class StoreMachine(RuleBasedStateMachine):
 
     keys = Bundle("keys")
 
-    @initialize(slice_bytes=st.integers(8, 300), slices=st.integers(0, 3), ordered=st.booleans())
-    def open(self, slice_bytes: int, slices: int, ordered: bool) -> None:
+    @initialize(
+        slice_bytes=st.integers(8, 300), slices=st.integers(0, 3), ordered=st.booleans(),
+        devices=DEVICES,
+    )
+    def open(
+        self, slice_bytes: int, slices: int, ordered: bool, devices: tuple[mx.Context, ...]
+    ) -> None:
+        self.devices = devices
         # A scalar's shape is then (), and arrays may have no elements.
         self.previous = mx.util.set_np_shape(True)
         self.store = kvstore_ext.P3Worker(
@@ -95,11 +106,13 @@ class StoreMachine(RuleBasedStateMachine):
         parts = [self._numbers(value.shape, value.dtype, seed ^ i) for i in range(devices)]
         total = np.asarray(sum(parts), value.dtype)
         self.values[key] = np.asarray(value - total if self.updates else total, value.dtype)
-        return [mx.nd.array(part, DEVICES[i], part.dtype) for i, part in enumerate(parts)]
+        return [mx.nd.array(part, self.devices[i], part.dtype) for i, part in enumerate(parts)]
 
     def _outs(self, key: int | str, devices: int) -> list[mx.nd.NDArray]:
         value = self.values[key]
-        return [mx.nd.full(value.shape, 99, DEVICES[i], value.dtype) for i in range(devices)]
+        return [
+            mx.nd.full(value.shape, 99, self.devices[i], value.dtype) for i in range(devices)
+        ]
 
     def _check(self, key: int | str, outs: list[mx.nd.NDArray]) -> None:
         for out in outs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import time
 import warnings
 from typing import Any
@@ -87,6 +88,25 @@ def test_an_optimizer_that_comes_after_sums_goes_on_from_the_last_one(
     if method != "dgc":  # which sends some of it later
         gradient = np.float32(0.5 if method == "2bit" else 1)
         np.testing.assert_array_equal(updated.asnumpy(), summed.asnumpy() - gradient / 4)
+    store.close()
+
+
+def test_workers_update_where_gradients_are_computed() -> None:
+    """And not where the first value was, which is on the CPU with Module."""
+    store = kvstore_ext.P3Worker()
+    store.set_optimizer(mx.optimizer.LAMB())
+    devices = [mx.cpu_pinned(0), mx.cpu_pinned(1)]
+    store.init(0, mx.nd.ones((3,)))
+    outs = [mx.nd.zeros((3,), device) for device in devices]
+    store.push(0, [mx.nd.ones((3,), device) for device in devices])
+    store.pull(0, out=outs)
+    ((mean, variance),) = store._updater.states.values()
+    assert mean.context == variance.context == devices[0]
+    assert (outs[0].asnumpy() == outs[1].asnumpy()).all()
+    assert (outs[0].asnumpy() < 1).all()
+    ((saved, _),) = pickle.loads(store._updater.get_states()).values()
+    assert saved.context == mx.cpu(), "who loads it may have no such device"
+    np.testing.assert_array_equal(saved.asnumpy(), mean.asnumpy())
     store.close()
 
 

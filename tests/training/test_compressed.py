@@ -42,6 +42,9 @@ CASES: dict[str, tuple[Case, Callable[[tuple], Method]]] = {
     "terngrad": (Case("terngrad"), lambda shape: TernGrad()),
     "terngrad, by its name": (Case("terngrad", by_name=True), lambda shape: TernGrad()),
     "terngrad, on two devices": (Case("terngrad", devices=2), lambda shape: TernGrad()),
+    "terngrad, of two devices' memory": (
+        Case("terngrad", devices=2, device="cpu_pinned"), lambda shape: TernGrad()
+    ),
     "terngrad of float16": (Case("terngrad", dtype="float16"), lambda shape: TernGrad()),
     "terngrad, unshared": (
         Case("terngrad", {"scaler_sharing": False, "clip_sigma": 0}),

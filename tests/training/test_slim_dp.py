@@ -27,6 +27,7 @@ CASES = {
     "two devices, three steps a round": Case(
         {"alpha": 0.5, "beta": 0.2, "p": 3, "q": 4, "c": 2.0}, devices=2, steps=200
     ),
+    "two devices' memory": Case({"q": 10}, devices=2, device="cpu_pinned"),
     "nothing but random": Case({"alpha": 0.2, "beta": 0, "q": 5, "seed": 3}, steps=200),
     "the mean of who pushes": Case({"alpha": 0.2, "beta": 0, "q": 5, "server_lr": 1.5}),
     "the mean of all": Case({"explorer_mean": "all", "q": 10}, steps=200),

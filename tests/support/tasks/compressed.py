@@ -20,6 +20,7 @@ class Case:
     rounds: int = 4
     momentum: float = 0.0
     by_name: bool = False  # mx.kv.create(type), its options from the environment
+    device: str = "cpu"  # of pinned memory, the lane copies as of a GPU
     shapes: Any = tuple(SHAPES)
 
 

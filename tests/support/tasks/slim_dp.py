@@ -17,6 +17,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     devices: int = 1
     steps: int = 40
+    device: str = "cpu"  # of pinned memory, the lane copies as of a GPU
 
 
 def initial(key: int) -> np.ndarray:

@@ -22,7 +22,7 @@ def run(case: Case, store: mx.kvstore.KVStore) -> dict[str, np.ndarray]:
     if case.momentum:
         store.adopt_optimizer(mx.optimizer.SGD(momentum=case.momentum))
     found = {}
-    contexts = [mx.cpu(i) for i in range(case.devices)]
+    contexts = [mx.Context(case.device, i) for i in range(case.devices)]
     for key, shape in enumerate(case.shapes):
         store.init(key, mx.nd.zeros(shape, dtype=case.dtype))
     for round in range(1, case.rounds + 1):

@@ -19,7 +19,7 @@ from tests.support.tasks.slim_dp import SHAPES, Case, gradient, initial, make_op
 def run(case: Case, store: mx.kvstore.KVStore) -> dict[str, np.ndarray]:
     store.set_gradient_compression({"type": "slim_dp", **case.options})
     store.set_optimizer(make_optimizer())
-    contexts = [mx.cpu(i) for i in range(case.devices)]
+    contexts = [mx.Context(case.device, i) for i in range(case.devices)]
     parameters = [[mx.nd.zeros(shape, c) for c in contexts] for shape in SHAPES]
     for key, arrays in enumerate(parameters):
         store.broadcast(key, mx.nd.array(initial(key)), out=arrays)
