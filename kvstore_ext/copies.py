@@ -21,6 +21,8 @@ def copied(value: Any) -> Any:
         return {name: copied(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         parts = [copied(part) for part in value]
+        if hasattr(value, "_fields"):  # a named tuple
+            return type(value)(*parts)
         return parts if isinstance(value, list) else tuple(parts)
     return value
 

@@ -48,7 +48,7 @@ def gains(found: Found, name: str, baseline: str = "dist_sync") -> List[Gain]:
 
 
 def per_cent(share: float) -> str:
-    """With its sign where it is negative alone."""
+    """Whole, without a sign where it is rounded to 0."""
     return f"{round(100 * share)} %"
 
 

@@ -42,7 +42,7 @@ class Network:
     most_hosts: int = 16
 
 
-# In an order in which what takes least comes first.
+# The quickest first.
 NETWORKS = (
     Network("googlenet", "GoogLeNet", "p3"),
     Network("inceptionv3", "InceptionV3", "slicing"),
@@ -92,7 +92,8 @@ def draw(lines: Lines, directory: Path) -> None:
                    for rate in RATES if (network.trace, hosts, rate) in found}
             place.plot(list(own), list(own.values()), label=network.title,
                        **style.line(network.like))
-        place.axhline(AIM, color="black", linestyle=(0, (4, 2)), linewidth=1, label=f"{AIM:g}")
+        place.axhline(AIM, color="black", linestyle=(0, (4, 2)), linewidth=1,
+                      label=f"aimed at: {AIM:g}")
         place.set_xscale("log")
         place.set_xticks(RATES, [f"{rate:g}" for rate in RATES], minor=False)
         place.minorticks_off()
@@ -142,4 +143,4 @@ def _text(lines: Lines, found: Dict[Point, Found]) -> Iterator[str]:
                 yield f"| {network.title} | {hosts} | {' | '.join(cells)} |"
     yield ""
     repeats = captions.repeats(lines, ["trace", "hosts", "gigabits"])
-    yield f"{repeats.partition(', and their range')[0]}; {captions.slower(lines)}."
+    yield f"{repeats.replace(', and their range', '')}; {captions.slower(lines)}."

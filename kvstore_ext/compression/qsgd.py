@@ -1,6 +1,7 @@
 """QSGD: a few bits an element (csrc/codecs/qsgd.h)."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ class QSGD(GradientCompression):
     to one of s levels of a sign leaves 1 / (4 s^2) of an l2 norm's square for each element, at most
     and on average: with 4 s^2 elements or more what is carried over could grow from round to round,
     and does with 8 s^2 normally distributed ones. By max an element is left a share of 1 / s of
-    the largest one at most.
+    the largest one at most, which says nothing where s is 1.
     """
 
     name: ClassVar[str] = "qsgd"
@@ -37,19 +38,21 @@ class QSGD(GradientCompression):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most = _most_elements(self.bits)
-        if self.error_feedback and self.norm == "l2" and self.bucket > most:
+        if self.error_feedback and self.bucket > _most_elements(self.bits, self.norm):
             enough = [f"bits {bits} or more" for bits in range(self.bits + 1, 9)
-                      if self.bucket <= _most_elements(bits)][:1]
+                      if self.bucket <= _most_elements(bits, self.norm)][:1]
+            if self.norm == "l2":
+                enough.append(f"bucket {_most_elements(self.bits, self.norm)} or less")
             raise OptionError(
-                f"{self.name}: error_feedback is True, norm l2, bits {self.bits} and bucket "
-                f"{self.bucket}, by which what is left out could grow from round to round; it must "
-                f"be {', '.join([*enough, f'bucket {most} or less'])}, norm max, or no "
-                "error_feedback"
+                f"{self.name}: error_feedback is True, norm {self.norm}, bits {self.bits} and "
+                f"bucket {self.bucket}, by which what is left out could grow from round to round; "
+                f"it must be {', '.join(enough)}, or no error_feedback"
             )
 
 
-def _most_elements(bits: int) -> int:
-    """Of a bucket, so that rounding by their l2 norm leaves less than it is given."""
+def _most_elements(bits: int, norm: str) -> float:
+    """Of a bucket, so that rounding leaves less than it is given."""
     levels = int(2 ** (bits - 1)) - 1
+    if norm == "max":
+        return math.inf if levels > 1 else 0
     return 4 * levels**2 - 1

@@ -12,10 +12,10 @@ from .options import flag, number
 class TernGrad(GradientCompression):
     """Three values an element, drawn at random about the gradient (Wen et al., NeurIPS 2017).
 
-    A gradient is clipped (equation 21; literally, so that a key whose elements are nearly alike is
-    clipped far below them, but for one whose elements are equal), scaled by its key's largest
-    element (equation 2; layer by layer, a bias being a key of its own), and each element rounded at
-    random to -1, 0 or 1 so that the mean is right (equations 1 and 3). With a shared scaler
+    A gradient is clipped (equation 21), scaled by its key's largest element (equation 2; layer by
+    layer, a bias being a key of its own), and each element rounded at random to -1, 0 or 1 so that
+    the mean is right (equations 1 and 3). A key whose elements are nearly alike is clipped far
+    below them, as equation 21 has it; where they are equal, nothing is. With a shared scaler
     (equation 4) the sum has 2N + 1 values for N workers, and travels back as such; workers apply it
     to parameters of their own (section 3.1).
     """

@@ -245,8 +245,8 @@ def _is_on_cpu(array: mx.nd.NDArray) -> bool:
 
 
 def _memory_for(arrays: List[mx.nd.NDArray]) -> mx.Context:
-    """Where copies of arrays lie on the CPU: for GPUs in pinned memory, allocated by one of them,
-    or MXNet would open GPU 0 in every worker of a host."""
+    """Where copies of arrays lie on the CPU: for GPUs in pinned memory."""
+    # Without a number it is GPU 0's, which MXNet would then open in every worker of the host.
     gpus = [array.context for array in arrays if array.context.device_type == "gpu"]
     return mx.cpu_pinned(gpus[0].device_id) if gpus else mx.cpu()
 
@@ -262,6 +262,6 @@ def total_of(arrays: List[mx.nd.NDArray]) -> mx.nd.NDArray:
     if len(arrays) == 1:
         return arrays[0]
     if all(_is_on_cpu(array) for array in arrays):
-        return mx.nd.add_n(*arrays)
+        return mx.nd.add_n(*arrays)  # without copies
     device = arrays[0].context
     return mx.nd.add_n(*[array.as_in_context(device) for array in arrays])

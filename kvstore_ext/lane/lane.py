@@ -195,5 +195,5 @@ def make_worker(
 @lru_cache(maxsize=None)
 def _make_room_for_failures() -> None:
     # Once: all stores of a process share MXNet's engine.
-    array = mx.nd.empty((1,))
+    array = mx.nd.empty((1,), mx.cpu())
     _core.make_room_for_failures(array.handle.value)

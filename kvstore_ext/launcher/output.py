@@ -55,13 +55,18 @@ class LogError(Exception):
 
 
 def make_log_directory(path: str) -> None:
-    """Makes it where it is not there; raises OSError, also where another user's link leads there,
-    but root's."""
-    for place in (Path(path), *Path(path).parents):
-        if place.is_symlink() and place.lstat().st_uid not in (0, os.geteuid()):
-            text = "it is a link that another user has put there"
-            raise PermissionError(errno.EPERM, text, str(place))
+    """Makes it where it is not there; raises OSError, also where a link on the way there belongs to
+    somebody other than this user or root."""
+    _refuse_links_of_others(Path(path))  # nothing shall be made behind one
     os.makedirs(path, exist_ok=True)
+    _refuse_links_of_others(Path(path))
+
+
+def _refuse_links_of_others(path: Path) -> None:
+    for place in (path, *path.parents):
+        if place.is_symlink() and place.lstat().st_uid not in (0, os.geteuid()):
+            text = f"{place} is a link that another user has put there"
+            raise PermissionError(errno.EPERM, text, str(place))
 
 
 class Sink:

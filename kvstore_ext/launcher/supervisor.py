@@ -70,9 +70,12 @@ def main() -> int:
 
 def _order(line: bytes, proved: orders.Orders | None) -> Message:
     """Raises ValueError for what the launcher has not said."""
-    order = json.loads(line.decode())
+    try:
+        order = json.loads(line.decode())
+    except RecursionError:
+        raise ValueError("an order is nested too deeply") from None
     if not isinstance(order, dict):
-        raise ValueError(f"an order is a JSON object; found {order!r}")
+        raise ValueError(f"an order is a JSON object; found {str(order)[:60]!r}")
     return proved.check(order) if proved else order
 
 

@@ -188,7 +188,7 @@ def _tell_of_other_scale(store: Any) -> None:
         warn_script(
             "gradients are scaled otherwise than before, by another batch size or AMP: what "
             f"{store.type} has carried over from earlier rounds is scaled so, too, and counts as "
-            "much more or less. Leave out a last batch that is smaller, or fill it up"
+            "much more or less. A last batch that is smaller had better be left out, or filled up"
         )
 
 

@@ -10,6 +10,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
+from ..notes import printable
+
 QUESTION = "digests"
 
 # Of one worker's parameters, in the order of the keys' first values: names for people, and CRC-32C.
@@ -42,12 +44,12 @@ class DigestBoard:
         `keys` in order, and four bytes of data for each. Raises ValueError for what no worker
         says."""
         store, step, rank = (_number(asked[name]) for name in ("store", "step", "rank"))
-        keys = asked["keys"]
-        if rank >= self._workers or len(data) != 4 * len(keys) or not all(map(_is_text, keys)):
-            raise ValueError(f"{len(data)} bytes are no digests of rank {rank}'s keys {keys}")
-        digests = dict(zip(keys, np.frombuffer(data, "<u4").tolist()))
+        host, keys = _text(asked["host"]), asked["keys"]
+        if type(keys) is not list or rank >= self._workers or len(data) != 4 * len(keys):
+            raise ValueError(f"{len(data)} bytes are no digests of keys of rank {rank}")
+        digests = dict(zip(map(_text, keys), np.frombuffer(data, "<u4").tolist()))
         left = self._open.setdefault((store, step), {})
-        left[rank] = _Left(str(asked["host"]), digests)
+        left[rank] = _Left(host, digests)
         # Who is further has had the sums of a step that all began who are not idle.
         whole = [other for other in self._open if other[0] == store and other[1] < step]
         if len(left) == self._workers:
@@ -62,11 +64,13 @@ class DigestBoard:
 def _number(value: object) -> int:
     if type(value) is int and value >= 0:
         return value
-    raise ValueError(f"it must be a number from 0 on; found {value!r}")
+    raise ValueError(f"it must be a number from 0 on; found {str(value)[:20]!r}")
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return printable(value)
+    raise ValueError(f"it must be text; found {type(value).__name__}")
 
 
 def drift(step: int, left: Dict[int, _Left]) -> str:

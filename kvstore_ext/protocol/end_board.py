@@ -33,11 +33,15 @@ class EndBoard:
         """Takes what a worker knows: `told`, with its `rank` the count of steps `at` which it
         stops, and whether it `ends` now. Answers who was told, and where all end, 0 while not all
         have said theirs. Raises ValueError for what no worker says."""
-        told, rank, at = asked["told"], asked["rank"], asked["at"]
-        if not (type(told) is str and type(rank) is int and type(at) is int):
-            raise ValueError(f"who was told, rank and count are text and numbers; found {asked}")
+        told, rank, at, ends = (asked[name] for name in ("told", "rank", "at", "ends"))
+        kinds = [type(each) for each in (told, rank, at, ends)]
+        if kinds != [str, int, int, bool] or at < 0:
+            found = str(asked)[:200]
+            raise ValueError(
+                f"told, rank, at and ends are text, numbers and true or false; found {found}"
+            )
         self.told = self.told or printable(told)
-        self.ends = self.ends or bool(asked["ends"])
+        self.ends = self.ends or ends
         if at and 0 <= rank < self._workers:
             self._at[rank] = at
         is_known = len(self._at) == self._workers

@@ -167,7 +167,7 @@ class SlimStates:
         return parts
 
     def _global(self, key: KeyArrays) -> np.ndarray:
-        value = mx.nd.empty(key.shape, dtype=key.dtype)
+        value = mx.nd.empty(key.shape, mx.cpu(), key.dtype)
         key.pull([value], 0)
         with of_job(self._worker.failure):
             return value.asnumpy()

@@ -193,7 +193,7 @@ class KeyRouter(StoreKeys):
         before = self.policies[policy.name]
         if before is policy:
             return
-        value = mx.nd.empty(before.shape, dtype=before.dtype)
+        value = mx.nd.empty(before.shape, mx.cpu(), before.dtype)
         before.pull([value], 0)
         policy.resume(value)
         self.policies[policy.name] = policy
@@ -224,7 +224,7 @@ class KeyRouter(StoreKeys):
     def _sparse_for(self, name: Key, beside: Sequence[SparseKey] = ()) -> SparseKey:
         """What is to take a dense key's place; raises KVStoreError where nothing can."""
         key, position = self.keys[name], list(self.policies).index(name)
-        like = mx.nd.empty(key.shape, dtype=key.dtype)
+        like = mx.nd.empty(key.shape, mx.cpu(), key.dtype)
         return self.sparse.new(name, position, like, beside)
 
     def _check_push(self, values: Pairs, outs: Mapping[Key, Values]) -> None:

@@ -116,7 +116,7 @@ class StoreRun(Part):
             elif name in at_hand:
                 found[name] = copied(at_hand[name])
             else:
-                found[name] = mx.nd.empty(policy.shape, dtype=policy.dtype)
+                found[name] = mx.nd.empty(policy.shape, mx.cpu(), policy.dtype)
                 policy.pull([found[name]], 0)
         return found
 

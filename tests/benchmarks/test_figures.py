@@ -216,6 +216,9 @@ def test_shares_of_the_bound_stand_where_communication_shows(tmp_path: Path) -> 
         ["ResNet-50", "2", near, near, "", "", ""], ["ResNet-50", "4", near, near, near, "", ""],
         ["ResNet-50", "8", far, far, far, "", ""], ["ResNet-50", "16", far, far, far, "", ""],
     ]
+    p3_bound.draw([{**line, "commit": str(line["repeat"])} for line in lines], tmp_path)
+    assert "Medians of 3 runs, made at commits 0, 1, 2; everything, links and waits, was" in (
+        tmp_path / "p3-bound.md").read_text()
 
 
 def test_the_best_slice_stands_beside_the_default(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_slices_and_samples_of_communication_alone(
 ) -> None:
     need("tc")
     TOY.scaled(1e5).save(tmp_path / "slow.json")  # whose computing would take 1000 s
-    # So many iterations that what crosses their ends is little beside all of it.
+    # Many iterations: what is under way at the end of each then hardly counts.
     how = replace(settings(str(tmp_path / "slow.json")), slice_elements=40, sample=0.002,
                   computes=False, iterations=30)
     found = job.run(ARMS["p3"], how, interpreters, limit=120)

@@ -17,9 +17,7 @@ BEGIN = """
 import time
 import kvstore_ext
 import mxnet as mx
-from kvstore_ext.lane import told_alone
 
-told_alone.LIMIT = 0.5
 store = mx.kv.create("p3")
 value = mx.nd.zeros((3,))
 store.broadcast("weight", value, out=value)
@@ -129,7 +127,8 @@ def test_all_of_its_stores_have_last_snapshots(tmp_path: Path) -> None:
 
 
 def test_one_that_comes_to_no_snapshot_ends_all_the_same(tmp_path: Path) -> None:
-    script = f"{BEGIN}{STEP}{TAKE}{READY}mx.nd.waitall()\ntime.sleep({LIMIT})\n"
+    hasty = "from kvstore_ext.lane import told_alone\ntold_alone.LIMIT = 0.5\n"
+    script = f"{BEGIN}{hasty}{STEP}{TAKE}{READY}mx.nd.waitall()\ntime.sleep({LIMIT})\n"
     status, said = told(script, tmp_path)
     assert status == 128 + signal.SIGTERM
     assert said[-1].endswith("the script has not come to its next snapshot in 0.5 s")

@@ -14,7 +14,7 @@ from tests.support.happened import Happenings
 SHAPES = st.lists(st.integers(0, 12), max_size=3).map(tuple)
 DTYPES = st.sampled_from(["float32", "float64", "float16"])
 SEEDS = st.integers(0, 2**32 - 1)
-# Arrays in pinned memory take the way of those on a GPU: the lane must not read them.
+# Arrays in pinned memory take the way of those on a GPU, which the lane cannot read in place.
 DEVICES = st.sampled_from([
     (mx.cpu(0), mx.cpu(1)),
     (mx.cpu_pinned(0), mx.cpu_pinned(1)),

@@ -6,12 +6,13 @@ import contextlib
 import pickle
 import time
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
+from kvstore_ext.copies import copied
 from kvstore_ext.optimizer.native_updater import NativeUpdater
 from kvstore_ext.optimizer.updates_slices import updates_slices
 
@@ -89,6 +90,20 @@ def test_an_optimizer_that_comes_after_sums_goes_on_from_the_last_one(
         gradient = np.float32(0.5 if method == "2bit" else 1)
         np.testing.assert_array_equal(updated.asnumpy(), summed.asnumpy() - gradient / 4)
     store.close()
+
+
+class Moments(NamedTuple):
+    """A state as somebody's own optimizer may have it."""
+
+    mean: mx.nd.NDArray
+    count: int
+
+
+def test_copies_of_states_have_their_kind() -> None:
+    made = copied({0: Moments(mx.nd.ones((2,), mx.cpu_pinned(1)), 3)})[0]
+    assert isinstance(made, Moments)
+    assert made.mean.context == mx.cpu()
+    assert made.count == 3
 
 
 def test_workers_update_where_gradients_are_computed() -> None:
