@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterator, List, Sequence
 
-from benchmarks.figures.wire_time import SHOWS
+from benchmarks.figures.wire_time import shows
 from benchmarks.replay.arms import ARMS
 from benchmarks.replay.summary import BOUND, Found
 from benchmarks.replay.trace import Trace
@@ -62,14 +62,13 @@ def behind(
     """
     for value in sorted(value for arm, value in found if arm == ours):
         own, bound = found[ours, value].median, found[BOUND, value].median
-        computing = (hosts or value) * trace.batch / trace.compute  # samples/s of that alone
+        shown = "yes" if shows(trace, (hosts or value) * trace.batch / bound) else "no"
         for peer in peers:
             if (peer, value) not in found or found[peer, value].median <= own:
                 continue
             more = found[peer, value].median / own - 1
-            shows = "yes" if computing >= SHOWS * bound else "no"
             yield (f"| {network} | {value:,g} {unit} | {ARMS[peer].label} | {100 * more:.1f} % | "
-                   f"{shows} | {per_cent(own / bound)} |")
+                   f"{shown} | {per_cent(own / bound)} |")
 
 
 def behind_table(rows: Sequence[str], ours: str = "p3") -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from benchmarks.figures import captions, curves, style
 from benchmarks.figures.captions import Lines
 from benchmarks.figures.extent import QUICK, SETTLED
-from benchmarks.figures.wire_time import SHOWS
+from benchmarks.figures.wire_time import shows
 from benchmarks.replay import measurement
 from benchmarks.replay.bound import least_seconds
 from benchmarks.replay.job import Settings
@@ -77,7 +77,8 @@ def runs(quick: bool = False) -> List[measurement.Run]:
         for network in extent.some(NETWORKS):
             if hosts <= network.most_hosts:
                 base = Settings(network.trace, hosts, 0, 1, extent.warm_up, extent.iterations)
-                rates = [rate for rate in RATES if _shows(network.trace, hosts, rate)]
+                trace = load(network.trace)
+                rates = [rate for rate in RATES if shows(trace, least_seconds(trace, hosts, rate))]
                 plans.append(measurement.plan(base, extent.some(rates), [OURS], extent.repeats))
     return measurement.interleaved(*plans)
 
@@ -104,11 +105,6 @@ def draw(lines: Lines, directory: Path) -> None:
     curves.legend(drawn, axes, columns=4)
     style.save(drawn, directory / f"{NAME}.svg")
     (directory / f"{NAME}.md").write_text("\n".join(_text(lines, found)) + "\n")
-
-
-def _shows(trace: str, hosts: int, gigabits: float) -> bool:
-    loaded = load(trace)
-    return bool(least_seconds(loaded, hosts, gigabits) >= SHOWS * loaded.compute)
 
 
 def _found(lines: Lines) -> Dict[Point, Found]:

@@ -62,13 +62,18 @@ def told(script: str, directory: Path) -> tuple[int, list[str]]:
     return process.returncode, [line for line in lines if "no launcher" not in line]
 
 
+def last_snapshot(directory: Path) -> Path:
+    """The one snapshot that is there, whole."""
+    (snapshot,) = directory.iterdir()
+    assert (snapshot / "manifest.json").exists()
+    return snapshot
+
+
 def test_it_ends_with_a_snapshot(tmp_path: Path) -> None:
     status, said = told(BEGIN + TRAIN, tmp_path)
     assert status == 128 + signal.SIGTERM
     assert said[0] == "kvstore_ext: told to end by SIGTERM; the job ends after a snapshot"
-    (snapshot,) = (tmp_path / "snapshots").iterdir()
-    assert (snapshot / "manifest.json").exists()
-    step = snapshot.name.rpartition("-")[2]
+    step = last_snapshot(tmp_path / "snapshots").name.rpartition("-")[2]
     assert said[1] == f"kvstore_ext: the job ends after step {step}, with a snapshot in snapshots"
 
 
@@ -94,8 +99,7 @@ for step in range(10**9):
 def test_a_fork_that_has_a_store_of_its_own_takes_its_own_last_snapshot(tmp_path: Path) -> None:
     status, _ = told(FORKED, tmp_path)
     assert status == 128 + signal.SIGTERM
-    (snapshot,) = (tmp_path / "of-child").iterdir()
-    assert (snapshot / "manifest.json").exists()
+    last_snapshot(tmp_path / "of-child")
 
 
 TWO = f"""
@@ -122,8 +126,7 @@ def test_all_of_its_stores_have_last_snapshots(tmp_path: Path) -> None:
     status, _ = told(TWO, tmp_path)
     assert status == 128 + signal.SIGTERM
     for number in range(2):
-        (snapshot,) = (tmp_path / f"snapshots-{number}").iterdir()
-        assert (snapshot / "manifest.json").exists()
+        last_snapshot(tmp_path / f"snapshots-{number}")
 
 
 def test_one_that_comes_to_no_snapshot_ends_all_the_same(tmp_path: Path) -> None:

@@ -211,16 +211,19 @@ def test_both_ends_agree_on_the_key_of_orders() -> None:
     assert own == other
 
 
+RESERVE = {
+    "reserve": {"address": "127.0.0.1", "interface": None, "towards": None, "port": 0,
+                "share": 0, "shares": 1},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("key", ["", "key"], ids=["without proofs", "with proofs"])
 def test_what_is_no_order_is_answered_and_ends_nothing(key: str) -> None:
     command = [sys.executable, "-S", far_ends.ENTRY, "--supervise"]
     environment = {**os.environ, **({orders.NAME: key} if key else {})}
-    reserve = {"address": "127.0.0.1", "interface": None, "towards": None, "port": 0,
-               "share": 0, "shares": 1}  # fmt: skip
-    order = {"reserve": reserve}
     garbage = [b"no json\n", b"[]\n", b"3\n", b"\xff\n", b"[" * 20000 + b"\n"]
     # What is refused before its proof is looked at has no number.
-    right = encode(orders.Orders(key).prove(order) if key else order)
+    right = encode(orders.Orders(key).prove(RESERVE) if key else RESERVE)
     done = subprocess.run(
         command, input=b"".join(garbage) + right, env=environment, capture_output=True
     )
@@ -235,9 +238,7 @@ def test_who_hands_on_the_proofs_can_give_no_order(tmp_path: Path) -> None:
     command = [sys.executable, "-S", far_ends.ENTRY, "--supervise"]
     environment = {**os.environ, orders.NAME: "key"}
     run = {"command": ["touch", str(tmp_path / "here")], "environment": {}, "directory": "/"}
-    reserve = {"address": "127.0.0.1", "interface": None, "towards": None, "port": 0,
-               "share": 0, "shares": 1}  # fmt: skip
-    first = orders.Orders("key").prove({"reserve": reserve})
+    first = orders.Orders("key").prove(RESERVE)
     proofs = orders.Orders("key")
     proofs.prove({})
     later = proofs.prove({"run": run})
