@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import AbstractSet, List, NamedTuple
 
 from . import manifest
 
@@ -49,9 +49,10 @@ def remove_unfinished(directory: Path) -> None:
             shutil.rmtree(one.path, ignore_errors=True)
 
 
-def remove_others(directory: Path, keep: int) -> None:
-    """Removes all but the newest that were completed, and those that may still be written."""
-    kept = complete(directory)[:keep]
+def remove_others(directory: Path, keep: int, refused: AbstractSet[int]) -> None:
+    """Removes all but the newest that were completed, and those that may still be written. Of
+    these numbers none is kept: the run could not go on from them."""
+    kept = [one for one in complete(directory) if one.number not in refused][:keep]
     newest = kept[0].number if kept else -1
     for one in entries(directory):
         if one not in kept and one.number < newest:

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Union
+
+import mxnet as mx
 
 from ..errors import KVStoreError
 from ..notes import say
@@ -51,6 +53,7 @@ class Snapshots:
         self._next: Dict[str, int] = {}  # numbers
         self._first = 0  # the step that this run goes on from
         self._taken: Dict[str, int] = {}  # the step of each one's last snapshot
+        self._refused: Dict[str, FrozenSet[int]] = {}  # numbers that the run could not go on from
 
     def include(self, part: Part) -> None:
         """Has the run consist of this part too.
@@ -129,7 +132,9 @@ class Snapshots:
             files[SHARED] = self._collect(lambda part: part.shared())
             about = {name: part.about() for name, part in self.parts.items()}
             manifest = Manifest(step=step, workers=self._workers, about=about)
-        self._writing.begin(Contents(target, files, manifest, keep))
+        refused = self._refused.get(place, frozenset())
+        shapes = mx.util.is_np_shape()
+        self._writing.begin(Contents(target, files, manifest, keep, refused, shapes))
 
     def restore(self, directory: PathLike, early: bool) -> Optional[int]:
         """Goes on from the newest snapshot that fits; see P3Worker.restore."""
@@ -156,6 +161,8 @@ class Snapshots:
                 f"{target.path} was taken of {manifest.workers} workers; this run has "
                 f"{self._workers}, so that it goes on otherwise than that one would have"
             )
+        newer = [one.number for one in complete(Path(directory)) if one.number > target.number]
+        self._refused[os.path.abspath(directory)] = frozenset(newer)
         self._last.clear()
         self._first = manifest.step
         self._taken.clear()

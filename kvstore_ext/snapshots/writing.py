@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, FrozenSet, List, Optional
+
+import mxnet as mx
 
 from ..errors import KVStoreError
 from ..notes import say
@@ -16,6 +19,8 @@ from .manifest import Manifest, is_there
 from .sealed_files import flush_directory, remove_sealed, seal_of, write_sealed
 
 SHARED = "shared.states"
+
+_BETWEEN_LOOKS = 0.2  # seconds, at whether the job has failed
 
 
 def file_of(rank: int) -> str:
@@ -30,12 +35,22 @@ def files_of(workers: int) -> List[str]:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a worker writes: files with their contents, and on rank 0 the manifest of all."""
+    """What a worker writes: files with their contents, and on rank 0 the manifest of all.
+
+    Attributes
+    ----------
+    keep
+        How many whole snapshots stay, none of them of the `refused` numbers.
+    numpy_shapes
+        Whether arrays are read with NumPy's shapes (npx.set_np), as this run has them.
+    """
 
     entry: Entry
     files: Dict[str, Any]
     manifest: Optional[Manifest]
     keep: int
+    refused: FrozenSet[int] = frozenset()
+    numpy_shapes: bool = False
 
 
 class Writing:
@@ -44,7 +59,8 @@ class Writing:
     Parameters
     ----------
     timeout
-        Seconds that rank 0 waits for the files of the others.
+        Seconds that rank 0 waits for the files of the others, and that each waits for its own once
+        the job has failed.
     failure
         Why the job has failed, if it has, so that nobody is waited for.
     """
@@ -56,9 +72,13 @@ class Writing:
         self._failure = ""  # the thread's, until it has ended
 
     def wait(self) -> None:
-        """Waits until all is written, or could not be."""
-        if self._thread.ident is not None:
-            self._thread.join()
+        """Waits until all is written, or could not be. Once the job has failed, `timeout` at most,
+        as a disk may hang."""
+        latest = math.inf
+        while self._thread.is_alive() and time.monotonic() < latest:
+            self._thread.join(_BETWEEN_LOOKS)
+            if self._job_failure():
+                latest = min(latest, time.monotonic() + self._timeout)
 
     def begin(self, contents: Contents) -> None:
         """Begins to write, once the one before is written; returns at once after that. Raises
@@ -75,10 +95,14 @@ class Writing:
         """Waits until all is written; raises KVStoreError where the last one could not be."""
         self.wait()
         failure, self._failure = self._failure, ""
+        if self._thread.is_alive():
+            failure = f"a snapshot is not written {self._timeout:g} s after the job has failed"
         if failure:
             raise KVStoreError(failure)
 
     def _run(self, contents: Contents) -> None:
+        # Of this thread: by it MXNet chooses the format of an array, and whether it reads one.
+        mx.util.set_np_shape(contents.numpy_shapes)
         try:
             self._write(contents)
         except Exception as error:
@@ -101,7 +125,7 @@ class Writing:
         manifest = self._completed(directory, contents.manifest)
         manifest.write(directory)
         try:
-            remove_others(directory.parent, contents.keep)
+            remove_others(directory.parent, contents.keep, contents.refused)
         except OSError as error:  # this one is whole all the same
             say(f"older snapshots stay in {directory.parent}: {error}")
 

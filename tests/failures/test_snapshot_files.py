@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ import pytest
 from kvstore_ext import KVStoreError
 from kvstore_ext.errors import ClusterError
 from kvstore_ext.snapshots import manifest
+from kvstore_ext.snapshots.folder import entry
 from kvstore_ext.snapshots.snapshots import Snapshots
+from kvstore_ext.snapshots.writing import Contents, Writing
 from mxnet import gluon
+
+from tests.support.processes import LIMIT
 
 from .snapshot_runs import SHAPE, names, open_store, restored, train
 
@@ -48,6 +53,20 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(KVStoreError, match=words.format(3)):
         store.close()
     assert names(tmp_path) == []  # nothing of them takes room
+
+
+def test_a_disk_that_hangs_keeps_a_failed_job_for_a_while_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, failures = threading.Event(), [""]
+    monkeypatch.setattr(os, "fsync", lambda _: disk.wait(LIMIT))
+    writing = Writing(0.2, lambda: failures[-1])
+    writing.begin(Contents(entry(tmp_path, 0, 1), {"worker-1.states": 1}, None, keep=1))
+    failures.append("worker 0 is lost")
+    with pytest.raises(KVStoreError, match=r"not written 0\.2 s after the job has failed"):
+        writing.join()
+    disk.set()
+    writing._thread.join(LIMIT)
 
 
 def test_one_is_whole_although_an_older_one_stays(

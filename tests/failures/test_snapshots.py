@@ -82,6 +82,14 @@ def test_the_newest_stay_and_their_seals_are_those_of_sha256sum(tmp_path: Path) 
     subprocess.run(["sha256sum", "--quiet", "-c", *seals], cwd=newest, check=True)
 
 
+def test_a_run_with_numpys_shapes_goes_on(tmp_path: Path) -> None:
+    with mx.util.np_shape(True):  # as npx.set_np has them, of this thread
+        values = train(tmp_path, steps=1)
+        step, found = restored(tmp_path)
+    assert step == 1
+    np.testing.assert_array_equal(found, values[1])
+
+
 def cut(file: Path) -> None:
     os.truncate(file, file.stat().st_size - 1)
 
@@ -128,6 +136,17 @@ def test_of_a_damaged_snapshot_the_one_before_is_taken(
     do(before / file) if do is not renumber else cut(before / file)
     with pytest.raises(KVStoreError, match=rf"{newest} is not taken.*{before} is not taken"):
         restored(tmp_path)
+
+
+def test_a_damaged_one_is_none_of_those_that_stay(tmp_path: Path) -> None:
+    train(tmp_path, steps=2)
+    cut(tmp_path / "snapshot-000001-step-2" / "shared.states")
+    store = open_store()
+    assert store.restore(tmp_path) == 1
+    store.push("weight", mx.nd.ones(SHAPE))
+    assert store.snapshot(tmp_path, every=1, keep=2)
+    store.close()
+    assert names(tmp_path) == ["snapshot-000000-step-1", "snapshot-000002-step-2"]
 
 
 @pytest.mark.parametrize(
