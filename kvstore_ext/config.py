@@ -68,7 +68,8 @@ class Options:
         before.
     deterministic
         Sum in the order of ranks, so that every run gives the same bits. A server then keeps the
-        slices that arrive before their turn: up to one gradient a worker. Equal on all workers.
+        slices that arrive before their turn: up to one gradient a worker. MXNet's servers add up
+        row-sparse gradients as they come, all the same. Equal on all workers.
     priorities
         For experiments. Without them all slices are equals, and leave in the order in which their
         gradients became ready: slicing alone (P3, section 5.2). Equal on all workers.

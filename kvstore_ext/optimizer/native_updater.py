@@ -6,8 +6,13 @@ from typing import Any, Callable, Dict, Set, Tuple
 import mxnet as mx
 import numpy as np
 
+from ..keys.names import stype_of
 from ..keys.sparse_rows import store_and_key
+from ..protocol.state_format import with_all_rows
 from .settings import Multipliers, SettingsFollower
+
+# These change row-sparse weights where they lie.
+_IN_PLACE = (mx.optimizer.SGD, mx.optimizer.Adam, mx.optimizer.AdaGrad, mx.optimizer.Ftrl)
 
 
 class NativeUpdater:
@@ -89,3 +94,12 @@ class NativeUpdater:
             master = self._masters[number]
             self._updaters[store](index, gradient.astype(np.float32), master)
             master.astype(np.float16).copyto(value)
+        if type(self._updaters[store].optimizer) not in _IN_PLACE:
+            _put_back_rows(value)
+
+
+def _put_back_rows(value: mx.nd.NDArray) -> None:
+    """MXNet writes what other optimizers compute without its rows of zeros. Its servers would then
+    take one row for another: they look for a row where it lies if there are all."""
+    if stype_of(value) == "row_sparse":
+        with_all_rows(value.tostype("default")).copyto(value)

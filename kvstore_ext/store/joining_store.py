@@ -8,6 +8,7 @@ import mxnet as mx
 
 from ..config import Options
 from ..errors import ClusterError, of_job
+from ..notes import warn_script
 from ..optimizer.replica import Followed
 from .catching_up import Replicas, hand_over
 from .method_store import MethodStore
@@ -54,7 +55,8 @@ class JoiningStore(MethodStore):
         ----------
         mean
             Sums of some workers count as those of all, times the number of workers over that of
-            those who push: gradients of equal batches then keep their mean. The same everywhere.
+            those who push: gradients of equal batches then keep their mean. Not those of keys with
+            row-sparse arrays, which MXNet's servers add up: a warning says so. The same everywhere.
 
         Returns
         -------
@@ -72,6 +74,13 @@ class JoiningStore(MethodStore):
         stores = self._stores_of_process()
         for store in stores:
             store._router.method.check_join()
+        sparse = [key.name for store in stores for key in store._router.sparse.keys.values()]
+        if mean and sparse and self.num_workers > 1:
+            warn_script(
+                "join(mean=True) does not reach keys with row-sparse arrays, such as "
+                f"{sparse[0]!r}: where some workers have no batches left, these are updated by the "
+                "sum of the others' gradients"
+            )
         self._lane.wait_for_all()
         before = [store._router.rounds() for store in stores]
         try:

@@ -112,9 +112,13 @@ class Pushes:
         news = self._news(name, self._watch if travels else None, own_batch=True)
         return PushDetails(priority, self.step, news)
 
+    def count_sparse(self, name: Key) -> None:
+        """Counts a sparse key's push."""
+        self._count(name)
+
     def sparse_settings(self, name: Key) -> str:
-        """Counts a sparse key's push; returns the settings with which its servers are to update,
-        empty where they know them or hear them from another worker."""
+        """The same; returns the settings with which its servers are to update, empty where they
+        know them or hear them from another worker."""
         self._count(name)
         watch = self._watch if self._on_servers else self._sparse_watch
         news = self._news(name, watch, by_number=isinstance(name, str))

@@ -120,8 +120,9 @@ class SparseKey(KeyPolicy):
         KVStore.push(self._lane.stock, self.number, values, priority)
 
     def push_nothing(self) -> None:
-        """Takes part in a round of the others, for MXNet's servers count pushes."""
-        self._send_settings()
+        """Takes part in a round of the others, for MXNet's servers count pushes. Settings stay as
+        they are, as those of dense keys do."""
+        self._pushes.count_sparse(self.name)
         self._lane.worker.meet_sparse(self.number, self._pushed)
         nothing = mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
         KVStore.push(self._lane.stock, self.number, nothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 from unittest import mock
 
@@ -33,9 +34,11 @@ def first_value() -> np.ndarray:
     return value
 
 
-def alone(store: KVStore, steps: int, stype: str) -> np.ndarray:
+def alone(
+    store: KVStore, steps: int, stype: str, optimizer: mx.optimizer.Optimizer | None = None
+) -> np.ndarray:
     """What one process makes of the gradients of all workers."""
-    updater = mx.optimizer.get_updater(momentum("float32"))
+    updater = mx.optimizer.get_updater(optimizer or momentum("float32"))
     value = mx.nd.array(first_value())
     if stype == "row_sparse":  # with all its rows, as the servers keep it
         rows = np.arange(SHAPE[0])
@@ -108,6 +111,19 @@ def dense_weights_with_sparse_gradients_train(_: KVStore) -> None:
     expected = alone(store, 3, "default")
     np.testing.assert_allclose(value.asnumpy(), expected, rtol=1e-6)
     store.close()
+
+
+def rows_of_zeros_stay_with_optimizers_for_dense_weights(_: KVStore) -> None:
+    for name in ("rmsprop", "nag"):
+        make = functools.partial(mx.optimizer.create, name, learning_rate=0.5)
+        store = mx.kv.create("p3")
+        store.set_optimizer(make())
+        store.init("rows", mx.nd.array(first_value()).tostype("row_sparse"))
+        for step in range(3):
+            store.push("rows", gradient(store.rank, step, "float32"))
+        expected = alone(store, 3, "default", make())
+        np.testing.assert_allclose(all_rows(store, "rows"), expected, rtol=1e-5)
+        store.close()
 
 
 def gradients_without_rows_change_nothing(_: KVStore) -> None:
@@ -239,6 +255,7 @@ CHECKS = {
         a_sparse_weight_may_begin_without_rows,
         broadcast_fills_row_sparse_arrays,
         dense_weights_with_sparse_gradients_train,
+        rows_of_zeros_stay_with_optimizers_for_dense_weights,
         gradients_without_rows_change_nothing,
         an_embedding_with_sparse_gradients_trains,
         sparse_gradients_of_several_devices_are_summed,

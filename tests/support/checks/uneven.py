@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Iterator, Sequence
 from unittest import mock
@@ -302,12 +303,15 @@ def a_run_goes_on_from_a_snapshot_after_a_block(_: KVStore) -> None:
 
 
 def sparse_keys_are_pushed_with_nothing(_: KVStore) -> None:
-    store = mx.kv.create("p3")
-    store.set_optimizer(momentum("float32"))
+    """And updated with the learning rate of rank 0's last step, while that waits."""
+    store, optimizer, own = mx.kv.create("p3"), momentum("float32"), momentum("float32")
+    schedules = [mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=0.5) for _ in range(2)]
+    optimizer.lr_scheduler, schedule = schedules
+    store.set_optimizer(optimizer)
     rows = np.arange(SHAPE[0])
     value = mx.nd.sparse.row_sparse_array((first_value(), rows), shape=SHAPE)
     store.init("rows", value)
-    updater = mx.optimizer.get_updater(momentum("float32"))
+    updater, steps = mx.optimizer.get_updater(own), 0
     for epoch in range(EPOCHS):
         for step in range(steps_of(store.num_workers - 1)):
             if step < steps_of(store.rank):
@@ -316,8 +320,15 @@ def sparse_keys_are_pushed_with_nothing(_: KVStore) -> None:
             total = parts[0]
             for part in parts[1:]:
                 total = mx.nd.sparse.add(total, part)
+            steps += 1
+            if step < steps_of(0):
+                own.lr = schedule(steps)
             updater(0, total, value)
-        store.join()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            store.join(mean=epoch > 0)
+        told = any("'rows'" in str(each.message) for each in caught)
+        assert told == (epoch > 0 and store.num_workers > 1)
         np.testing.assert_allclose(all_rows(store, "rows"), value.asnumpy(), 1e-5)
     store.close()
 
