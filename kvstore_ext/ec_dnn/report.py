@@ -31,11 +31,12 @@ class Aggregation:
         On these: the simple ensemble's cross entropy, and the mean of the local models'. The first
         is at most as large as the second, but for rounding. None where there is no ensemble.
     coefficients
-        (K,), by which ec_dnn_r has labelled them.
+        (K,), by which ec_dnn_r has labelled them: this worker's, from its own relabelled examples.
     local_errors, global_error
         Shares of the examples in `evaluation` that are not recognised, (K,) by rank, before
         compression or averaging; None where they were not measured. With ec_dnn_r the global one is
-        by `coefficients`, and that of `global_model` by a regression over all examples.
+        by a regression over all workers' relabelled examples, and that of `global_model` by one
+        over all examples.
     """
 
     round: int

@@ -102,6 +102,12 @@ class Trainer:
         prefetch: bool = True,
     ) -> None:
         check_store(store)
+        if not isinstance(method, Method):
+            name = method if isinstance(method, str) else "ec_dnn_s"
+            raise OptionError(
+                f"ec_dnn: method is {method!r}; it must be a Method, such as "
+                f"ec_dnn.Method({name!r}, tau=100)"
+            )
         if method.name == "s_dnn" and store.num_workers > 1:
             raise OptionError(f"ec_dnn: s_dnn is for one worker; the job has {store.num_workers}")
         batch_size = whole_number("ec_dnn: batch_size", batch_size, 1)

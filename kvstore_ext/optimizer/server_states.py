@@ -192,8 +192,9 @@ def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Opti
     return states, optimizer
 
 
-def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
-    """Raises KVStoreError for states of other keys or shapes than these."""
+def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any], whole: bool = False) -> None:
+    """Raises KVStoreError for states of other keys or shapes than these. An optimizer that updates
+    whole parameters may have arrays of some of their dimensions, as GroupAdaGrad has of rows."""
     for name, state in states.items():
         if name == ENTRY:
             continue
@@ -203,10 +204,12 @@ def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any]) -> None:
                 f"{', '.join(map(repr, keys)) or 'none'}"
             )
         for array in flatten(state)[1]:
-            if array.shape != keys[name].shape and math.prod(array.shape) != 1:
+            shape = keys[name].shape
+            is_part = whole and {1, *shape}.issuperset(array.shape)
+            if array.shape != shape and math.prod(array.shape) != 1 and not is_part:
                 raise KVStoreError(
                     f"the states are another model's: that of key {name!r} has shape "
-                    f"{array.shape}; the key has shape {keys[name].shape}"
+                    f"{array.shape}; the key has shape {shape}"
                 )
 
 

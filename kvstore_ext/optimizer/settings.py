@@ -59,7 +59,7 @@ class SettingsWatch:
     """
 
     def __init__(self, optimizer: mx.optimizer.Optimizer, sent: bool = True) -> None:
-        self._first = _attributes(optimizer, _scheduled(optimizer)) if sent else {}
+        self._first = _attributes(optimizer, next_rate(optimizer)) if sent else {}
         self._multipliers = multipliers(optimizer) if sent else {}
         self._sent: Dict[Any, str] = {}
         # What the optimizer was like when its changes were last looked for, and those.
@@ -106,10 +106,9 @@ class SettingsWatch:
 
     def _changed(self, optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
         """Attributes that are not as they were sent. All keys of a step ask, mostly alike."""
-        kinds = (*_SIMPLE, np.generic)  # the rest is not kept alive
-        scheduled = _scheduled(optimizer)
+        scheduled = next_rate(optimizer)
         seen = (
-            {name: value for name, value in vars(optimizer).items() if isinstance(value, kinds)},
+            _simple_attributes(optimizer),  # the rest is not kept alive
             [dict(getattr(optimizer, table)) for table in _TABLES],
             scheduled,
         )
@@ -179,7 +178,7 @@ class _Multiplier:
 
 def _number(value: Any) -> Any:
     """What json writes for a number of NumPy's."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or _is_single(value):
         return value.item()
     raise TypeError(f"{value!r} of an optimizer is no number, but a {type(value).__name__}")
 
@@ -190,23 +189,36 @@ _MISSING = object()
 _SIMPLE = (bool, int, float, str, type(None))
 
 
-def _scheduled(optimizer: mx.optimizer.Optimizer) -> Optional[float]:
-    """What its schedule says now, if it has one."""
+def next_rate(optimizer: mx.optimizer.Optimizer) -> Optional[float]:
+    """What its schedule says of the update that it has come to, if it has one. There is no update 0
+    in MXNet, of which a user's own may say nothing."""
     if optimizer.lr_scheduler is None:
         return None
-    return float(optimizer.lr_scheduler(optimizer.num_update))
+    return float(optimizer.lr_scheduler(max(1, optimizer.num_update)))
+
+
+def _simple_attributes(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
+    """Those that json can carry."""
+    found: Dict[str, Any] = {}
+    for name, value in vars(optimizer).items():
+        if isinstance(value, np.generic) or _is_single(value):
+            value = value.item()
+        if isinstance(value, _SIMPLE):
+            found[name] = value
+    return found
+
+
+def _is_single(value: Any) -> bool:
+    """Whether it is an array of one number without dimensions, as np.where makes."""
+    return isinstance(value, np.ndarray) and value.ndim == 0
 
 
 def _attributes(
     optimizer: mx.optimizer.Optimizer, scheduled: Optional[float]
 ) -> Dict[str, Any]:
-    """Attributes that json can carry, with what its schedule says."""
-    found: Dict[str, Any] = {}
-    for name, value in vars(optimizer).items():
-        if isinstance(value, np.generic):
-            value = value.item()
-        if name not in _COUNTS and isinstance(value, _SIMPLE):
-            found[name] = value
+    """What a server has to hear of it, with what its schedule says."""
+    simple = _simple_attributes(optimizer)
+    found = {name: value for name, value in simple.items() if name not in _COUNTS}
     found.pop("lr_scheduler", None)
     if scheduled is not None:
         found["lr"] = scheduled

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .kernel_updates import step_by_kernel, suits
-from .settings import Multipliers, SettingsFollower, with_names
+from .settings import Multipliers, SettingsFollower, next_rate, with_names
 
 # A slice of a parameter: its key's identity, and its number.
 Place = Tuple[int, int]
@@ -31,7 +31,7 @@ def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimize
     bare.lr_mult = dict(with_names(optimizer, "lr_mult"))
     bare.wd_mult = dict(with_names(optimizer, "wd_mult"))
     if bare.lr_scheduler is not None:
-        bare.lr = bare.lr_scheduler(bare.num_update)
+        bare.lr = next_rate(bare)
         bare.lr_scheduler = None
     return bare
 

@@ -90,4 +90,4 @@ class WorkerStates(CarryingUpdater):
             optimizer.lr_mult, optimizer.wd_mult = own
 
     def _check(self, states: Dict[Any, Any]) -> None:
-        check_states(states, self._keys)
+        check_states(states, self._keys, whole=True)

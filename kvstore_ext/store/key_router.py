@@ -39,7 +39,10 @@ class KeyRouter(StoreKeys):
         self._untrained = 0  # steps before there was an optimizer of the class that it has
 
     def compress(self, compression: Compression) -> None:
-        """Gives the store a method; raises KVStoreError once there are keys, or an optimizer."""
+        """Gives the store a method, as each of its Modules does; raises KVStoreError for another
+        one than before once there are keys, or an optimizer."""
+        if compression == self.method.compression:
+            return
         if self.policies:
             raise KVStoreError(
                 f"set_gradient_compression comes too late: {len(self.policies)} keys are "

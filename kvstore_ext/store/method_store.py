@@ -75,8 +75,8 @@ class MethodStore(LaneStore):
         OptionError
             For an unknown type or option, or a value out of range.
         KVStoreError
-            Once there are keys or an optimizer, or for another type than the store has its name
-            from.
+            For another compression than before once there are keys or an optimizer, or another type
+            than the store has its name from.
         """
         self._check_open()
         of_name = {} if self.method_name is None else {"type": self.method_name}

@@ -178,6 +178,17 @@ def test_rounds_that_cannot_be(options: dict[str, int], words: str) -> None:
     store.close()
 
 
+@pytest.mark.parametrize(("method", "such"), [("ma_dnn", "ma_dnn"), (None, "ec_dnn_s")])
+def test_a_method_is_no_word(method: Any, such: str) -> None:
+    store = mx.kv.create("p3")
+    words = rf"method is {method!r}; .* such as ec_dnn\.Method\('{such}', tau=100\)"
+    with pytest.raises(OptionError, match=words):
+        ec_dnn.Trainer(
+            ready(), (INPUTS, LABELS), "sgd", method=method, store=store, batch_size=5
+        )
+    store.close()
+
+
 def test_one_network_is_no_ensemble_and_relabels_nothing() -> None:
     store = mx.kv.create("p3")
     trainer = ec_dnn.Trainer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pickle
 import time
 import warnings
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 from kvstore_ext.copies import copied
 from kvstore_ext.optimizer.native_updater import NativeUpdater
+from kvstore_ext.optimizer.settings import SettingsWatch
 from kvstore_ext.optimizer.updates_slices import updates_slices
+from kvstore_ext.protocol.state_format import with_all_rows
 
 WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
 WARM_UP = {"base_lr": 0.01, "warmup_steps": 100}  # from 0, MXNet's default
@@ -89,6 +92,49 @@ def test_an_optimizer_that_comes_after_sums_goes_on_from_the_last_one(
     if method != "dgc":  # which sends some of it later
         gradient = np.float32(0.5 if method == "2bit" else 1)
         np.testing.assert_array_equal(updated.asnumpy(), summed.asnumpy() - gradient / 4)
+    store.close()
+
+
+class Noam(mx.lr_scheduler.LRScheduler):
+    """A schedule that has no rate of update 0."""
+
+    def __call__(self, num_update: int) -> float:
+        return float(self.base_lr * min(num_update**-0.5, num_update * 40**-1.5))
+
+
+def test_a_schedule_may_begin_with_the_first_update() -> None:
+    optimizer = mx.optimizer.Adam(lr_scheduler=Noam(base_lr=1.0))
+    assert updates_slices(optimizer)
+    watch = SettingsWatch(optimizer)
+    optimizer.num_update = 1
+    assert watch.news(optimizer, 0) == ""  # the rate that was sent
+    optimizer.num_update = 2
+    assert json.loads(watch.news(optimizer, 0)) == {"lr": optimizer.lr_scheduler(2)}
+
+
+def test_a_rate_may_be_an_array_without_dimensions() -> None:
+    optimizer = mx.optimizer.SGD(learning_rate=0.5)
+    watch = SettingsWatch(optimizer)
+    rate = np.where(np.bool_(True), 0.25, 0.5)
+    optimizer.set_learning_rate(rate)
+    assert json.loads(watch.news(optimizer, 0)) == {"lr": 0.25}
+    rate[...] = 0.125
+    assert json.loads(watch.news(optimizer, 0)) == {"lr": 0.125}
+
+
+def test_states_of_rows_come_back_where_workers_update() -> None:
+    store = kvstore_ext.P3Worker()
+    store.set_optimizer(mx.optimizer.create("groupadagrad", learning_rate=0.5))
+    store.init(3, mx.nd.ones((4, 3)))
+    store.push(3, mx.nd.ones((4, 3)))
+    states = store._updater.get_states()
+    store._updater.set_states(states)
+    state = store._updater.states[3]
+    np.testing.assert_array_equal(state.asnumpy(), np.ones((4, 1)))
+    others = pickle.dumps({3: mx.nd.ones((5, 1))})
+    words = r"has shape \(5, 1\); the key has shape \(4, 3\)"
+    with pytest.raises(kvstore_ext.KVStoreError, match=words):
+        store._updater.set_states(others)
     store.close()
 
 
@@ -246,6 +292,26 @@ def test_an_optimizer_that_fails_on_a_sparse_key_ends_the_job() -> None:
         store.push(3, mx.nd.ones((4, 3)).tostype("row_sparse"))
     with pytest.raises(kvstore_ext.ClusterError):
         store.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["sgd", "adam", "adagrad", "ftrl", "rmsprop", "nag", "adadelta", "adamax", "signum"]
+)
+def test_a_row_sparse_value_keeps_rows_of_zeros(name: str) -> None:
+    """MXNet's servers look for row 2 of a value at the place of the third that it has."""
+    failures: list[str] = []
+    updater = NativeUpdater(failures.append)
+    updater.set_optimizer(0, mx.optimizer.create(name, learning_rate=0.5), {})
+    begins = np.array([[0, 0], [1, 2], [0, 0], [3, 4]], np.float32)
+    value, expected = (with_all_rows(mx.nd.array(begins)) for _ in range(2))
+    gradient = mx.nd.sparse.row_sparse_array(([[1.0, -1.0]], [1]), shape=value.shape)
+    alone = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.5))
+    for _ in range(2):
+        updater(5, gradient, value)
+        alone(5, gradient, expected)
+    assert failures == []
+    assert value.indices.asnumpy().tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(value.asnumpy(), expected.asnumpy())
 
 
 def test_float32_weights_stay_when_another_store_gets_an_optimizer() -> None:

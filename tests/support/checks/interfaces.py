@@ -79,6 +79,13 @@ def compression_comes_before_the_optimizer(_: KVStore) -> None:
     with pytest.raises(kvstore_ext.KVStoreError, match="must come before set_optimizer"):
         store.set_gradient_compression("dgc")
     store.close()
+    store = mx.kv.create("p3")  # as one of two Modules
+    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    store.init("weight", mx.nd.ones((3,)))
+    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    with pytest.raises(kvstore_ext.KVStoreError, match="1 keys are initialised; it must come"):
+        store.set_gradient_compression({"type": "2bit", "threshold": 0.25})
+    store.close()
 
 
 SPARSE = {
