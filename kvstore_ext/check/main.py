@@ -68,8 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     add("-n", "--num-hosts", type=types.count, metavar="HOSTS", help=about)
     about = "the interpreter on every host; default: the one that runs this"
     add("--python", default=sys.executable, help=about)
-    about = "more options for ssh, mpirun or srun"
-    add("--launcher-options", type=types.words, default=[], metavar="OPTIONS", help=about)
+    about = "more options for ssh, mpirun or srun, given once or more"
+    add("--launcher-options", action="extend", type=types.words, default=[], metavar="OPTIONS",
+        help=about)  # fmt: skip
     about = "default: 60 s; with slurm, where jobs queue, 3600 for the first host"
     add("--start-timeout", type=types.seconds, metavar="SECONDS", help=about)
     return parser

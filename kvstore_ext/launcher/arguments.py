@@ -106,8 +106,9 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
     add("--port", "--scheduler-port", type=types.port, default=0, help=about)
     about = "the scheduler's; default: its host's, seen by the launcher or on --interface"
     add("--host-ip", "--scheduler-ip", metavar="ADDRESS", help=about)
-    about = "more options for ssh, mpirun or srun: --launcher-options='-F my_ssh_config'"
-    add("--launcher-options", type=types.words, default=[], metavar="OPTIONS", help=about)
+    about = "more options for ssh, mpirun or srun: --launcher-options='-F config'; repeatable"
+    add("--launcher-options", action="extend", type=types.words, default=[], metavar="OPTIONS",
+        help=about)  # fmt: skip
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

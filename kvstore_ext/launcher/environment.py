@@ -25,7 +25,7 @@ TRACE = "KVSTORE_EXT_TRACE"  # the directory for a trace, on each host
 
 # Passed along to other hosts. PATH and its kin, so that `python` is the same one everywhere.
 _PREFIXES = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_", "OMP_")
-_NAMES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
+_NAMES = ("PATH", "PYTHONPATH", "PYTHONUNBUFFERED", "LD_LIBRARY_PATH")
 
 # Each is right on one host or in one job only.
 _NEVER_FORWARDED = (

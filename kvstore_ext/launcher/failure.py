@@ -113,12 +113,12 @@ def _lost_host(suspects: Sequence[Running]) -> Host | None:
 
 
 def _last_step(culprit: Running, own_servers: bool) -> int | None:
-    """Returns the step after which a worker's script has failed, 0 where it opened no store; None
-    where it did not fail by itself."""
+    """Returns the step after which a worker's script has failed, 0 for a process that failed before
+    it came to its job; None where it did not fail by itself."""
     ending = culprit.ended.result()
     if ending.lost or ending.by_signal:
         return None
-    if own_servers and culprit.process.role == "worker" and not culprit.account.joining:
+    if own_servers and not culprit.account.joining:
         return 0
     return culprit.account.step
 

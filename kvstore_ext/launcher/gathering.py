@@ -69,14 +69,10 @@ class GatheringStarter:
 
     async def open(self) -> Running:
         """Returns the running mpirun or srun; raises StartError."""
-        try:
-            addresses = (
-                [network.address_of(self._interface)]
-                if self._interface
-                else network.outward_addresses()
-            )
-        except ValueError as error:
-            raise StartError(str(error), 1) from None
+        addresses = network.outward_addresses()
+        if self._interface:
+            with contextlib.suppress(ValueError):  # it is the processes' hosts that must have it
+                addresses = [network.address_of(self._interface)]
         listen_at = addresses[0] if len(addresses) == 1 else "0.0.0.0"
         try:
             self._server = await asyncio.start_server(self._welcome, listen_at, 0)

@@ -94,6 +94,8 @@ def _foreign(name: str) -> str:
             f"{name} would be seen on the command line: set it in the launcher's environment, or "
             "have --secure make one"
         )
+    if name == "DMLC_INTERFACE":  # addresses follow from what is known of it here
+        raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see --interface)")
     if name in OWN_NAMES:
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")
     return name

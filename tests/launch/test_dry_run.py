@@ -48,8 +48,11 @@ def test_this_host(job: Job) -> None:
 def test_other_hosts(job: Job) -> None:
     (job.directory / "hosts").write_text("one:2222\ntwo\n")
     (job.directory / "servers").write_text("three\n")
-    arguments = ["-H", "hosts", "-SH", "servers", "-n", "3", "-s", "2", "true"]
-    assert job.run("--dry-run", *arguments) == 0, job.errors
+    arguments = ["-H", "hosts", "-SH", "servers", "-n", "3", "-s", "2"]
+    arguments += ["--launcher-options=-F cfg", "--launcher-options=-o A=b", "true"]
+    environment = {"PYTHONUNBUFFERED": "x"}
+    assert job.run("--dry-run", *arguments, environment=environment) == 0, job.errors
+    assert "  all: PYTHONUNBUFFERED=x" in job.lines
     places = [line.partition(":")[0] for line in job.lines[:6]]
     assert places == [
         *("worker 0 on one", "worker 1 on two", "worker 2 on one"),
@@ -58,6 +61,7 @@ def test_other_hosts(job: Job) -> None:
     starts = job.lines[job.lines.index("started by:") + 1 :]
     hosts = [line.partition(" -- ")[2].partition(" ")[0] for line in starts]
     assert hosts == ["one", "two", "three"]
+    assert all(" -F cfg -o A=b " in line for line in starts)
     assert "-p 2222" in starts[0]
 
 

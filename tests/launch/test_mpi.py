@@ -90,6 +90,12 @@ def test_nothing_outlives_the_launcher(job: Job) -> None:
     job.assert_gone()
 
 
+def test_an_interface_that_no_process_finds(job: Job) -> None:
+    arguments = [*OPTIONS, PLAIN, "--interface", "none0", "-n", "1", "true"]
+    assert job.run(*arguments, environment=ENVIRONMENT) == 1
+    assert any("no network interface 'none0' with an IPv4" in line for line in job.errors)
+
+
 def test_mpirun_that_fails(job: Job) -> None:
     arguments = ["--launcher-options=--no_such_option 1", "-n", "1", "true"]
     assert job.run(*OPTIONS, PLAIN, *arguments, environment=ENVIRONMENT) != 0

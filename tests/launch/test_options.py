@@ -51,6 +51,7 @@ from .jobs import Job
         (["-n", "1", "--env", "KEY", "true"], "argument --env: found 'KEY', allowed is KEY=VALUE"),
         (["-n", "1", "--env", "1K=2", "true"], "found '1K=2', allowed is KEY=VALUE"),
         (["-n", "1", "--env", "DMLC_ROLE=worker", "true"], "DMLC_ROLE is set by the launcher"),
+        (["-n", "1", "--env", "DMLC_INTERFACE=lo", "true"], "by the launcher (see --interface)"),
         (
             ["-n", "1", "--env-server", "KVSTORE_EXT_OPTIONS=[]", "true"],
             "KVSTORE_EXT_OPTIONS is '[]', which is no JSON object",
@@ -186,7 +187,6 @@ def test_missing_program(job: Job) -> None:
     [
         (["--interface", "none0"], "no network interface 'none0' with an IPv4 address on"),
         (["--env", "DMLC_PS_ROOT_URI=192.0.2.9"], "cannot listen at 192.0.2.9"),
-        (["--launcher", "mpi", "--interface", "none0"], "no network interface 'none0'"),
     ],
 )
 def test_unusable_network(job: Job, arguments: list[str], message: str) -> None:

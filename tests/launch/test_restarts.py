@@ -74,7 +74,7 @@ def test_a_script_that_fails_at_the_same_step_twice_is_not_started_again(job: Jo
     why = f'step=1; [ $KVSTORE_EXT_ATTEMPT = 0 ] || step=2; {REPORT} "{report}"; exit 1'
     assert job.run("-n", "1", *SERVE, "--restarts", "9", *fail_until(9, why)) == 1
     assert attempts(job.directory) == ["0", "1", "2"]
-    assert job.errors[-1].endswith("not started again: its script has failed after 2 steps twice")
+    assert job.errors[-1].endswith("not started again: it has failed after 2 steps twice")
 
 
 FAIL = """
@@ -100,7 +100,7 @@ def test_so_it_is_with_the_steps_of_a_real_store(job: Job) -> None:
         serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
         jobs = ["-n", "2", "-s", "1", "--restarts", "2", "--server-command", serve]
         assert job.run(*jobs, *desk.command, "train.py") == 1
-    assert job.errors[-1].endswith("not started again: its script has failed after 6 steps twice")
+    assert job.errors[-1].endswith("not started again: it has failed after 6 steps twice")
     assert job.errors[-4:-1] == [
         "launch: all attempts have failed:",
         *(f"    {attempt}: worker 1 on localhost ended with exit status 1" for attempt in (0, 1)),
@@ -232,7 +232,17 @@ def test_a_status_above_those_of_signals_is_the_scripts_own(job: Job) -> None:
     why = f'{REPORT} "{report}"; exit 255'
     assert job.run("-n", "1", *SERVE, "--restarts", "9", *fail_until(9, why)) == 255
     assert attempts(job.directory) == ["0", "1"]
-    assert job.errors[-1].endswith("not started again: its script has failed after 7 steps twice")
+    assert job.errors[-1].endswith("not started again: it has failed after 7 steps twice")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_scheduler_that_its_options_end_twice_is_not_started_again(job: Job) -> None:
+    environment = {"KVSTORE_EXT_OPTIONS": '{"silence": 0}'}
+    arguments = ["-n", "1", "--restarts", "9", "sh", "-c", f"{ATTEMPT} exec sleep 1000"]
+    assert job.run(*arguments, environment=environment) == 1
+    assert attempts(job.directory) == ["0", "1"]
+    assert any("option silence is 0" in line for line in job.errors)
+    assert job.errors[-1].endswith("not started again: it has failed after 0 steps twice")
 
 
 # The host has room for the supervisors' processes only the second time, as with other users' gone.
