@@ -101,9 +101,21 @@ class ProcessTrace:
         return ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
 
     def exchanges(self) -> np.ndarray:
-        """Its events of DONE of gradients and first values."""
+        """Its events of DONE of gradients, each until the result was first written.
+
+        Where a script pushes and pulls in two calls, as Module does, that is done by the second
+        operation.
+        """
         done = self.of_kind(Kind.DONE)
-        return done[done["message"] == Message.PUSH]
+        done = done[done["message"] == Message.PUSH]
+        written = _first_of_each_slice(self.of_kind(Kind.WRITTEN))
+        both = np.concatenate((done, written))
+        places = np.unique(both["key"], return_inverse=True)[1]
+        names = places * (int(both["round"].max(initial=0)) + 1) + both["round"]
+        ends = np.full(int(names.max(initial=0)) + 1, np.iinfo(np.int64).min)
+        np.maximum.at(ends, names[len(done) :], written["end"])
+        done["end"] = np.maximum(done["end"], ends[names[: len(done)]])
+        return done
 
     def passes(self, kind: Kind) -> np.ndarray:
         """Its events of FORWARD or BACKWARD, those of layers alone whose names are in `layers`."""
@@ -131,6 +143,15 @@ class JobTrace:
     def name_of(self, key: int) -> str:
         """A key's name, or its number where no worker has declared it."""
         return self.keys[key].name if key in self.keys else str(key)
+
+
+def _first_of_each_slice(events: np.ndarray) -> np.ndarray:
+    """Of each slice in each round the event that ended first."""
+    fields = ("key", "round", "slice")
+    events = events[np.lexsort((events["end"], *(events[field] for field in fields)))]
+    new = np.ones(len(events), bool)
+    new[1:] = np.any([events[field][1:] != events[field][:-1] for field in fields], axis=0)
+    return events[new]
 
 
 def read(directory: Union[str, Path]) -> JobTrace:

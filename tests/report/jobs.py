@@ -28,5 +28,7 @@ SLOW_SERVERS = Made(SMALL, servers=2, updating=20.0)
 # Encoding takes 20 ms, and saves 1 ms on the link.
 ENCODED = [Key(name, travels=31_250, method="terngrad block=64") for name in "abc"]
 COSTLY = Made(ENCODED, encoding=20.0)
+# Decoding takes 20 ms, by a call of its own.
+COSTLY_TO_PULL = Made(ENCODED, writing=20.0, in_two_calls=True)
 # The same, encoded in 0.1 ms, on a link of 0.8 Gbit/s.
 WORTHWHILE = Made(ENCODED, encoding=0.1, rate=1e5)

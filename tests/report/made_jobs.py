@@ -54,6 +54,7 @@ class Made:
     writing: Time = 0.05
     layers: bool = True
     waits_for_all: bool = False  # gradients are pushed once all are computed
+    in_two_calls: bool = False  # the script pushes and pulls apart
     hosts: Sequence[str] = ()
 
     def trace(self) -> JobTrace:
@@ -163,7 +164,11 @@ class _Making:
             done = arrived + job.writing
             self._add(WORKER, worker, Kind.WRITTEN, arrived, done, **back)
             whole = {**here, "slice": WHOLE_KEY, "message": Message.PUSH, "bytes": 0}
-            self._add(WORKER, worker, Kind.DONE, ready[worker][key.identity], done, **whole)
+            pushed = arrived if job.in_two_calls else done
+            self._add(WORKER, worker, Kind.DONE, ready[worker][key.identity], pushed, **whole)
+            if job.in_two_calls:
+                pulled = {**whole, "message": Message.PULL}
+                self._add(WORKER, worker, Kind.DONE, arrived, done, **pulled)
             self.done[worker][key.identity] = done
 
     def _carry(self, key: Key, time: Time, result: bool) -> Tuple[Time, Time]:

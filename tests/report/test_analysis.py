@@ -61,6 +61,7 @@ def test_each_moment_of_a_wait_has_one_cause() -> None:
         ("COSTLY", Cause.ENCODING),
         ("SLOW_SERVERS", Cause.SERVER),
         ("SLOW_LINK", Cause.RESULT),
+        ("COSTLY_TO_PULL", Cause.WRITING),
     ],
 )
 def test_what_holds_a_job_up_is_the_cause_of_most_of_its_waits(name: str, cause: Cause) -> None:
@@ -90,13 +91,31 @@ def test_the_waits_are_for_the_link_of_the_server_that_has_most() -> None:
 
 def test_of_what_is_pulled_later_the_slice_that_came_last_counts() -> None:
     """A push alone writes nothing: a later pull writes all slices at once."""
-    job = jobs.UNEVEN.trace()
+    job = replace(jobs.UNEVEN, in_two_calls=True).trace()
     for worker in job.workers:
-        written = worker.events["kind"] == Kind.WRITTEN
-        worker.events["begin"][written] += 90 * MS
-        worker.events["end"][written] += 90 * MS
-        worker.events["peer"][written] = 0
+        worker.events["peer"][worker.events["kind"] == Kind.WRITTEN] = 0
     assert analyse(job).causes.by_link() == found_in("UNEVEN").causes.by_link()
+
+
+def test_a_result_is_there_once_it_was_first_written() -> None:
+    job = jobs.COSTLY_TO_PULL.trace()
+    found = analyse(job)
+    in_one_call = analyse(replace(jobs.COSTLY_TO_PULL, in_two_calls=False).trace())
+    assert found.causes.by_cause() == pytest.approx(in_one_call.causes.by_cause())
+    assert found.overlap == pytest.approx(in_one_call.overlap)
+    # Whoever pulls a result again, to look at it, waits no longer.
+    again = [replace(each, events=_pulled_twice(each.events)) for each in job.processes]
+    twice = analyse(JobTrace(tuple(again), job.keys))
+    assert twice.causes.by_cause() == pytest.approx(found.causes.by_cause())
+
+
+def _pulled_twice(events: np.ndarray) -> np.ndarray:
+    pulled = (events["kind"] == Kind.DONE) & (events["message"] == Message.PULL)
+    later = events[pulled | (events["kind"] == Kind.WRITTEN)]
+    later["begin"] += 10 * MS
+    later["end"] += 10 * MS
+    both = np.concatenate((events, later))
+    return both[np.argsort(both["begin"], kind="stable")]
 
 
 def test_who_left_no_trace_is_named() -> None:
