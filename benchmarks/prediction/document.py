@@ -1,9 +1,10 @@
 """The document: a table of all settings, and what it says."""
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from statistics import median
-from typing import Dict, List, Sequence, Set
+from typing import Dict, List, Sequence
 
 from kvstore_ext.predict.network import load
 from kvstore_ext.predict.table import markdown
@@ -49,16 +50,17 @@ def document(found: Sequence[Compared], left_out: Sequence[str], written: str) -
 def summary(found: Sequence[Compared]) -> str:
     """One line: how many settings, the median and the worst."""
     off = [abs(each.difference) for each in found]
-    settings = len(_distinct(found))
-    twice = f", {len(off) - settings} of them measured twice" if len(off) > settings else ""
-    return (f"{settings} settings{twice}: {100 * median(off):.1f} % off in the median, "
+    times = Counter(_apart_from_figure(each) for each in found)
+    several = sum(each > 1 for each in times.values())
+    again = f", {several} of them measured for several figures" if several else ""
+    return (f"{len(times)} settings{again}: {100 * median(off):.1f} % off in the median, "
             f"{100 * max(off):.1f} % at worst, {sum(each > GOAL_WORST for each in off)} times "
             f"by more than {100 * GOAL_WORST:.0f} %")  # fmt: skip
 
 
-def _distinct(found: Sequence[Compared]) -> Set[Setting]:
-    """Settings, whichever figures they were measured for."""
-    return {replace(each.measured.setting, source="") for each in found}
+def _apart_from_figure(each: Compared) -> Setting:
+    """Its setting, whichever figure it was measured for."""
+    return replace(each.measured.setting, source="")
 
 
 def _shows(each: Compared) -> bool:
@@ -69,7 +71,7 @@ def _shows(each: Compared) -> bool:
 
 
 def _summary(counted: Sequence[Compared]) -> List[str]:
-    own = _distinct(counted)
+    own = {_apart_from_figure(each) for each in counted}
     shown = [abs(each.difference) for each in counted if _shows(each)]
     where = (
         f" Where communication shows, as an iteration takes {100 * _SHOWS:.0f} % longer or more "
@@ -101,7 +103,7 @@ def _by_arm(counted: Sequence[Compared]) -> List[str]:
         sizes = [abs(each) for each in off]
         rows.append((arm, str(len(off)), per_cent(median(off)), f"{100 * median(sizes):.1f} %",
                      f"{100 * max(sizes):.1f} %"))  # fmt: skip
-    head = ("arm", "settings", "in the middle", "off in the median", "at worst")
+    head = ("arm", "measured", "in the middle", "off in the median", "at worst")
     return markdown(head, rows)
 
 

@@ -37,7 +37,7 @@ def leads(found: Sequence[Compared]) -> List[str]:
         f"`{OWN}` was ahead of a peer, or behind it, by {100 * LEAD:.0f} % or more "
         f"{len(shown)} times, and {right} times it is predicted so. These are all leads of `{OWN}` "
         f"that are predicted otherwise than they were measured, where either is "
-        f"{100 * LEAD:.0f} % or more:",
+        f"{100 * LEAD:.0f} % or more of the seconds of an iteration:",
         "",
         *markdown(_HEAD, rows),
     ]
