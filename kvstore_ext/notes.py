@@ -8,8 +8,8 @@ from types import FrameType
 from typing import Optional
 
 # Whose frames lie between a script's line and what is to be said of it: Trainer and Module call
-# stores, too.
-_BETWEEN = ("kvstore_ext", "mxnet")
+# stores, and contextlib ends a block of theirs.
+_BETWEEN = ("kvstore_ext", "mxnet", "contextlib")
 
 
 def say(text: str) -> None:

@@ -125,7 +125,8 @@ class Attempts:
         if last.final or not self._options.restarts:
             return ""
         if before and last.step is not None and before[0].step == last.step:
-            return f"it has failed after {last.step} steps twice"
+            after = f"after {last.step} steps" if last.step else "before the first step"
+            return f"it has failed {after} twice"
         if len(self._failures) > self._options.restarts:
             return f"--restarts {self._options.restarts} allows no more"
         left, needed = len(self._hosts()), self._options.hosts_needed

@@ -25,7 +25,8 @@ class JobError(Exception):
     `status` is what the launcher exits with, `sink` has the last lines of the process to blame,
     and `whose` says whose they are. `final`: another attempt is not wanted, or would end likewise.
     `suspect` is a process that others miss, and that has not ended. `step` is the one after which a
-    script has failed, None where that is not known.
+    script has failed, 0 for a process that has failed before it came to its job; None where that is
+    not known.
     """
 
     def __init__(

@@ -73,28 +73,29 @@ def assignment(text: str) -> tuple[str, str]:
         raise argparse.ArgumentTypeError(
             f"found '{text}', allowed is KEY=VALUE, or a variable that is set here"
         )
-    return _foreign(name), value
+    return _foreign(name, value), value
 
 
 def role_assignment(text: str) -> tuple[str, str]:
     """A variable for processes of one role, as for all, or KEY:VALUE as in MXNet's launcher."""
     if text in os.environ:
-        return _foreign(text), os.environ[text]
+        return _foreign(text, os.environ[text]), os.environ[text]
     match = re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)[=:](.*)", text, re.DOTALL)
     if not match:
         raise argparse.ArgumentTypeError(
             f"found '{text}', allowed are KEY=VALUE, KEY:VALUE, or a variable that is set here"
         )
-    return _foreign(match[1]), match[2]
+    return _foreign(match[1], match[2]), match[2]
 
 
-def _foreign(name: str) -> str:
+def _foreign(name: str, value: str) -> str:
     if name == JOB_KEY:
         raise argparse.ArgumentTypeError(
             f"{name} would be seen on the command line: set it in the launcher's environment, or "
             "have --secure make one"
         )
-    if name == "DMLC_INTERFACE":  # addresses follow from what is known of it here
+    # Processes are given addresses, by --interface, so that ps-lite never looks at this one.
+    if name == "DMLC_INTERFACE" and value != os.environ.get(name):
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see --interface)")
     if name in OWN_NAMES:
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")

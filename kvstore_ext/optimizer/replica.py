@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple, Union
 
 import mxnet as mx
-import numpy as np
 
 from ..copies import copied, count_on, update_counts
+from .settings import plain_number
 
 # What an optimizer counts besides numbers that say how it updates; and its worker's own batch.
 _NOT_ITS_NUMBERS = frozenset({"num_update", "begin_num_update", "aggregate_num", "rescale_grad"})
@@ -121,7 +121,7 @@ Followed = Union[Replica, Counted]
 def _numbers(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
     """Those among its attributes: its rates, and what some multiply up from update to update."""
     found = {
-        name: value.item() if isinstance(value, np.generic) else value
+        name: plain_number(value)
         for name, value in vars(optimizer).items()
         if name not in _NOT_ITS_NUMBERS
     }

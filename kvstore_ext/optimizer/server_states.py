@@ -194,7 +194,8 @@ def load_states(data: bytes) -> Tuple[Dict[Key, Any], Optional[mx.optimizer.Opti
 
 def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any], whole: bool = False) -> None:
     """Raises KVStoreError for states of other keys or shapes than these. An optimizer that updates
-    whole parameters may have arrays of some of their dimensions, as GroupAdaGrad has of rows."""
+    whole parameters may have arrays of some of their dimensions, in order, as GroupAdaGrad has of
+    rows."""
     for name, state in states.items():
         if name == ENTRY:
             continue
@@ -205,7 +206,8 @@ def check_states(states: Dict[Key, Any], keys: Mapping[Key, Any], whole: bool = 
             )
         for array in flatten(state)[1]:
             shape = keys[name].shape
-            is_part = whole and {1, *shape}.issuperset(array.shape)
+            left = iter(shape)
+            is_part = whole and all(size in left for size in array.shape if size != 1)
             if array.shape != shape and math.prod(array.shape) != 1 and not is_part:
                 raise KVStoreError(
                     f"the states are another model's: that of key {name!r} has shape "

@@ -59,7 +59,7 @@ class SettingsWatch:
     """
 
     def __init__(self, optimizer: mx.optimizer.Optimizer, sent: bool = True) -> None:
-        self._first = _attributes(optimizer, next_rate(optimizer)) if sent else {}
+        self._first = _attributes(optimizer, scheduled_rate(optimizer)) if sent else {}
         self._multipliers = multipliers(optimizer) if sent else {}
         self._sent: Dict[Any, str] = {}
         # What the optimizer was like when its changes were last looked for, and those.
@@ -106,7 +106,7 @@ class SettingsWatch:
 
     def _changed(self, optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
         """Attributes that are not as they were sent. All keys of a step ask, mostly alike."""
-        scheduled = next_rate(optimizer)
+        scheduled = scheduled_rate(optimizer)
         seen = (
             _simple_attributes(optimizer),  # the rest is not kept alive
             [dict(getattr(optimizer, table)) for table in _TABLES],
@@ -178,8 +178,9 @@ class _Multiplier:
 
 def _number(value: Any) -> Any:
     """What json writes for a number of NumPy's."""
-    if isinstance(value, np.generic) or _is_single(value):
-        return value.item()
+    number = plain_number(value)
+    if number is not value:
+        return number
     raise TypeError(f"{value!r} of an optimizer is no number, but a {type(value).__name__}")
 
 
@@ -189,9 +190,16 @@ _MISSING = object()
 _SIMPLE = (bool, int, float, str, type(None))
 
 
-def next_rate(optimizer: mx.optimizer.Optimizer) -> Optional[float]:
-    """What its schedule says of the update that it has come to, if it has one. There is no update 0
-    in MXNet, of which a user's own may say nothing."""
+def plain_number(value: Any) -> Any:
+    """A number of NumPy's, or an array of one without dimensions, as np.where makes, as Python has
+    it; anything else as it is."""
+    is_single = isinstance(value, np.ndarray) and value.ndim == 0
+    return value.item() if is_single or isinstance(value, np.generic) else value
+
+
+def scheduled_rate(optimizer: mx.optimizer.Optimizer) -> Optional[float]:
+    """What its schedule says of the update that it has come to, at the least of the first, if it
+    has one. There is no update 0 in MXNet, of which a user's own may say nothing."""
     if optimizer.lr_scheduler is None:
         return None
     return float(optimizer.lr_scheduler(max(1, optimizer.num_update)))
@@ -201,16 +209,10 @@ def _simple_attributes(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
     """Those that json can carry."""
     found: Dict[str, Any] = {}
     for name, value in vars(optimizer).items():
-        if isinstance(value, np.generic) or _is_single(value):
-            value = value.item()
-        if isinstance(value, _SIMPLE):
-            found[name] = value
+        plain = plain_number(value)
+        if isinstance(plain, _SIMPLE):
+            found[name] = plain
     return found
-
-
-def _is_single(value: Any) -> bool:
-    """Whether it is an array of one number without dimensions, as np.where makes."""
-    return isinstance(value, np.ndarray) and value.ndim == 0
 
 
 def _attributes(

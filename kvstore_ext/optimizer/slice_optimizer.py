@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .kernel_updates import step_by_kernel, suits
-from .settings import Multipliers, SettingsFollower, next_rate, with_names
+from .settings import Multipliers, SettingsFollower, plain_number, scheduled_rate, with_names
 
 # A slice of a parameter: its key's identity, and its number.
 Place = Tuple[int, int]
@@ -25,13 +25,14 @@ _FEW_ELEMENTS = 4096
 
 
 def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
-    """A shallow copy, with the learning rate that the schedule has come to, and multipliers under
-    names, too."""
+    """A shallow copy, with plain numbers, the learning rate that the schedule has come to, and
+    multipliers under names, too."""
     bare = copy.copy(optimizer)
+    vars(bare).update({name: plain_number(value) for name, value in vars(bare).items()})
     bare.lr_mult = dict(with_names(optimizer, "lr_mult"))
     bare.wd_mult = dict(with_names(optimizer, "wd_mult"))
     if bare.lr_scheduler is not None:
-        bare.lr = next_rate(bare)
+        bare.lr = scheduled_rate(bare)
         bare.lr_scheduler = None
     return bare
 

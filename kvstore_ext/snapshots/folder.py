@@ -50,11 +50,11 @@ def remove_unfinished(directory: Path) -> None:
 
 
 def remove_others(directory: Path, keep: int, refused: AbstractSet[int]) -> None:
-    """Removes all but the newest that were completed, and those that may still be written. Of
-    these numbers none is kept: the run could not go on from them."""
+    """Removes all but the newest that were completed, and those that may still be written. Those of
+    these numbers do not count, and stay: the run could not go on from them."""
     kept = [one for one in complete(directory) if one.number not in refused][:keep]
     newest = kept[0].number if kept else -1
     for one in entries(directory):
-        if one not in kept and one.number < newest:
+        if one not in kept and one.number < newest and one.number not in refused:
             manifest.remove_manifest(one.path)
             shutil.rmtree(one.path, ignore_errors=True)

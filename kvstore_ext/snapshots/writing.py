@@ -40,7 +40,7 @@ class Contents:
     Attributes
     ----------
     keep
-        How many whole snapshots stay, none of them of the `refused` numbers.
+        How many whole snapshots stay, beside those of the `refused` numbers.
     numpy_shapes
         Whether arrays are read with NumPy's shapes (npx.set_np), as this run has them.
     """
@@ -70,15 +70,15 @@ class Writing:
         self._job_failure = failure
         self._thread = threading.Thread()
         self._failure = ""  # the thread's, until it has ended
+        self._latest = math.inf  # when nobody waits for it any more
 
     def wait(self) -> None:
         """Waits until all is written, or could not be. Once the job has failed, `timeout` at most,
         as a disk may hang."""
-        latest = math.inf
-        while self._thread.is_alive() and time.monotonic() < latest:
+        while self._thread.is_alive() and time.monotonic() < self._latest:
             self._thread.join(_BETWEEN_LOOKS)
             if self._job_failure():
-                latest = min(latest, time.monotonic() + self._timeout)
+                self._latest = min(self._latest, time.monotonic() + self._timeout)
 
     def begin(self, contents: Contents) -> None:
         """Begins to write, once the one before is written; returns at once after that. Raises
@@ -86,10 +86,11 @@ class Writing:
         try:
             self.join()
         finally:
-            self._thread = threading.Thread(
-                target=self._run, args=(contents,), daemon=True, name="write snapshot"
-            )
-            self._thread.start()
+            if not self._thread.is_alive():  # as of a disk that hangs
+                self._thread = threading.Thread(
+                    target=self._run, args=(contents,), daemon=True, name="write snapshot"
+                )
+                self._thread.start()
 
     def join(self) -> None:
         """Waits until all is written; raises KVStoreError where the last one could not be."""

@@ -102,29 +102,26 @@ class Pushes:
 
     def details(self, name: Key, priority: int) -> PushDetails:
         """Counts a dense key's push; returns what accompanies it to the servers."""
-        self._count(name)
+        self.count_one(name)
         return PushDetails(priority, self.step, self._news(name, self._watch))
 
     def details_of_trained(self, name: Key, priority: int, travels: bool) -> PushDetails:
         """The same of a key that each worker trains by itself, dividing by its own batch, and that
         travels now and then."""
-        self._count(name)
+        self.count_one(name)
         news = self._news(name, self._watch if travels else None, own_batch=True)
         return PushDetails(priority, self.step, news)
 
-    def count_sparse(self, name: Key) -> None:
-        """Counts a sparse key's push."""
-        self._count(name)
-
     def sparse_settings(self, name: Key) -> str:
-        """The same; returns the settings with which its servers are to update, empty where they
-        know them or hear them from another worker."""
-        self._count(name)
+        """Counts a sparse key's push; returns the settings with which its servers are to update,
+        empty where they know them or hear them from another worker."""
+        self.count_one(name)
         watch = self._watch if self._on_servers else self._sparse_watch
         news = self._news(name, watch, by_number=isinstance(name, str))
         return news if self._decides else ""
 
-    def _count(self, name: Key) -> None:
+    def count_one(self, name: Key) -> None:
+        """Counts a push of a key."""
         self.last = time.monotonic()
         if self._begins or name in self._pushed:
             self._begins = False

@@ -85,7 +85,8 @@ class SnapshotStore(JoiningStore):
         every
             Steps from one to the next; a step is a push of every key, with EC-DNN a mini-batch.
         keep
-            How many whole ones stay; older ones are removed.
+            How many whole ones stay, beside newer ones than that from which the run went on; older
+            ones are removed.
 
         Returns
         -------

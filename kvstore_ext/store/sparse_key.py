@@ -122,7 +122,7 @@ class SparseKey(KeyPolicy):
     def push_nothing(self) -> None:
         """Takes part in a round of the others, for MXNet's servers count pushes. Settings stay as
         they are, as those of dense keys do."""
-        self._pushes.count_sparse(self.name)
+        self._pushes.count_one(self.name)
         self._lane.worker.meet_sparse(self.number, self._pushed)
         nothing = mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
         KVStore.push(self._lane.stock, self.number, nothing)

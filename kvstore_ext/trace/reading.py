@@ -103,16 +103,16 @@ class ProcessTrace:
     def exchanges(self) -> np.ndarray:
         """Its events of DONE of gradients, each until the result was first written.
 
-        Where a script pushes and pulls in two calls, as Module does, that is done by the second
-        operation.
+        Where a script pushes and pulls in two calls, that is done by the second operation.
         """
         done = self.of_kind(Kind.DONE)
         done = done[done["message"] == Message.PUSH]
         written = _first_of_each_slice(self.of_kind(Kind.WRITTEN))
         both = np.concatenate((done, written))
         places = np.unique(both["key"], return_inverse=True)[1]
-        names = places * (int(both["round"].max(initial=0)) + 1) + both["round"]
-        ends = np.full(int(names.max(initial=0)) + 1, np.iinfo(np.int64).min)
+        rounds = places * (int(both["round"].max(initial=0)) + 1) + both["round"]
+        found, names = np.unique(rounds, return_inverse=True)  # of steps far on, too, they are few
+        ends = np.full(len(found), np.iinfo(np.int64).min)
         np.maximum.at(ends, names[len(done) :], written["end"])
         done["end"] = np.maximum(done["end"], ends[names[: len(done)]])
         return done

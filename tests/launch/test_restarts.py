@@ -242,7 +242,7 @@ def test_a_scheduler_that_its_options_end_twice_is_not_started_again(job: Job) -
     assert job.run(*arguments, environment=environment) == 1
     assert attempts(job.directory) == ["0", "1"]
     assert any("option silence is 0" in line for line in job.errors)
-    assert job.errors[-1].endswith("not started again: it has failed after 0 steps twice")
+    assert job.errors[-1].endswith("not started again: it has failed before the first step twice")
 
 
 # The host has room for the supervisors' processes only the second time, as with other users' gone.

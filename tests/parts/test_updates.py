@@ -16,6 +16,7 @@ import pytest
 from kvstore_ext.copies import copied
 from kvstore_ext.optimizer.native_updater import NativeUpdater
 from kvstore_ext.optimizer.settings import SettingsWatch
+from kvstore_ext.optimizer.slice_optimizer import copy_optimizer
 from kvstore_ext.optimizer.updates_slices import updates_slices
 from kvstore_ext.protocol.state_format import with_all_rows
 
@@ -131,11 +132,17 @@ def test_states_of_rows_come_back_where_workers_update() -> None:
     store._updater.set_states(states)
     state = store._updater.states[3]
     np.testing.assert_array_equal(state.asnumpy(), np.ones((4, 1)))
-    others = pickle.dumps({3: mx.nd.ones((5, 1))})
-    words = r"has shape \(5, 1\); the key has shape \(4, 3\)"
-    with pytest.raises(kvstore_ext.KVStoreError, match=words):
-        store._updater.set_states(others)
+    for rows, columns in ((5, 1), (3, 4), (3, 3)):
+        others = pickle.dumps({3: mx.nd.ones((rows, columns))})
+        words = rf"has shape \({rows}, {columns}\); the key has shape \(4, 3\)"
+        with pytest.raises(kvstore_ext.KVStoreError, match=words):
+            store._updater.set_states(others)
     store.close()
+
+
+def test_servers_get_plain_numbers() -> None:
+    optimizer = mx.optimizer.SGD(learning_rate=np.where(np.bool_(True), 0.25, 0.5))
+    assert type(copy_optimizer(optimizer).lr) is float
 
 
 class Moments(NamedTuple):

@@ -326,9 +326,10 @@ def sparse_keys_are_pushed_with_nothing(_: KVStore) -> None:
             updater(0, total, value)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            store.join(mean=epoch > 0)
-        told = any("'rows'" in str(each.message) for each in caught)
-        assert told == (epoch > 0 and store.num_workers > 1)
+            with store.joined(mean=epoch > 0):
+                pass
+        told = [each.filename for each in caught if "'rows'" in str(each.message)]
+        assert told == [__file__] * (epoch > 0 and store.num_workers > 1)
         np.testing.assert_allclose(all_rows(store, "rows"), value.asnumpy(), 1e-5)
     store.close()
 
