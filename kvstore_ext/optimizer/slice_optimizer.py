@@ -25,10 +25,12 @@ _FEW_ELEMENTS = 4096
 
 
 def without_schedule(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
-    """A shallow copy, with plain numbers, the learning rate that the schedule has come to, and
-    multipliers under names, too."""
+    """A shallow copy, with numbers for arrays of one, the learning rate that the schedule has come
+    to, and multipliers under names, too."""
     bare = copy.copy(optimizer)
-    vars(bare).update({name: plain_number(value) for name, value in vars(bare).items()})
+    for name, value in vars(optimizer).items():
+        if isinstance(value, np.ndarray):  # which MXNet would change where it is
+            setattr(bare, name, plain_number(value))
     bare.lr_mult = dict(with_names(optimizer, "lr_mult"))
     bare.wd_mult = dict(with_names(optimizer, "wd_mult"))
     if bare.lr_scheduler is not None:
