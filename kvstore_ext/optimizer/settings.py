@@ -206,10 +206,10 @@ def scheduled_rate(optimizer: mx.optimizer.Optimizer) -> Optional[float]:
 
 
 def _simple_attributes(optimizer: mx.optimizer.Optimizer) -> Dict[str, Any]:
-    """Those that json can carry."""
+    """Those that json can carry. Each push asks, and few of them are NumPy's."""
     found: Dict[str, Any] = {}
     for name, value in vars(optimizer).items():
-        plain = plain_number(value)
+        plain = value if isinstance(value, _SIMPLE) else plain_number(value)
         if isinstance(plain, _SIMPLE):
             found[name] = plain
     return found
