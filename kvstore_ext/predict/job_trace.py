@@ -118,7 +118,7 @@ def _floats(key: KeyInfo) -> int:
 
 def _without_waits(worker: ProcessTrace, keys: Mapping[str, Sequence[int]]) -> np.ndarray:
     """Its layers' forward passes, each from when the last of its parameters was there."""
-    events, done = worker.passes(Kind.FORWARD).copy(), worker.exchanges()
+    events, done = worker.passes(Kind.FORWARD).copy(), worker.exchanges
     for number, layer in enumerate(worker.layers):
         here = events["key"] == number
         come = np.sort(done["end"][np.isin(done["key"], keys.get(layer, []))])

@@ -104,7 +104,7 @@ class _Worker:
         self._names = names
         self._keys = keys
         self._steps = steps
-        self._done = Moments(names, worker.exchanges())
+        self._done = Moments(names, worker.exchanges)
         ready = worker.of_kind(Kind.READY)
         self._ready = ready[ready["message"] == Message.PUSH]
 

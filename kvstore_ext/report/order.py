@@ -46,7 +46,7 @@ def order_of(job: JobTrace) -> Order:
         return Order([], float("nan"))
     worker = job.workers[0]
     pushes = worker.gradients()
-    ended = worker.exchanges()
+    ended = worker.exchanges
     priorities = {int(row["key"]): int(row["priority"]) for row in np.append(pushes, ended)}
     sizes = {int(row["key"]): int(row["bytes"]) for row in pushes}
     ready = {int(row["key"]): int(row["end"]) for row in pushes}

@@ -18,7 +18,7 @@ def overlap_of(worker: ProcessTrace, iteration: Iteration) -> float:
     An exchange is under way from when a gradient is there until its result is written. Without
     layers this is the most that the share can be. nan without an exchange in the steps that count.
     """
-    done = worker.exchanges()
+    done = worker.exchanges
     exchanges = union(done["begin"], done["end"])
     exchanging = common(exchanges, iteration.steps.spans)
     if not exchanging:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
@@ -100,6 +101,7 @@ class ProcessTrace:
         ready = self.of_kind(Kind.READY)
         return ready[(ready["message"] == Message.PUSH) & (ready["round"] > 0)]
 
+    @cached_property  # since a report asks for them again and again
     def exchanges(self) -> np.ndarray:
         """Its events of DONE of gradients, each until the result was first written.
 
