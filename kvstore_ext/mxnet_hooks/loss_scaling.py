@@ -16,11 +16,21 @@ def heeding_skipped_rounds(update: Callable[..., None], store_class: Any) -> Cal
     AMP lowers its loss scale where it finds one in the gradients, which Trainer has replaced by
     their sums by then: of a skipped round that is zeros. Where servers update, it would see this
     worker's own alone, and each worker would scale otherwise.
+
+    It warns of what would have workers drift apart.
     """
 
     def update_or_skip(trainer: Any, ignore_stale_grad: bool = False) -> None:
         scaler, store = getattr(trainer, "_amp_loss_scaler", None), trainer._kvstore
-        if scaler is None or not isinstance(store, store_class):
+        if not isinstance(store, store_class):
+            return update(trainer, ignore_stale_grad)
+        if ignore_stale_grad and not trainer._update_on_kvstore and store.num_workers > 1:
+            warn_script(
+                "with ignore_stale_grad each worker updates only what it has computed gradients "
+                "of itself, so that parameters drift apart: have servers update, with the store "
+                "'p3' and what compresses as compression_params, or leave ignore_stale_grad out"
+            )
+        if scaler is None:
             return update(trainer, ignore_stale_grad)
         if trainer._update_on_kvstore and store.method.trains_on_workers:
             warn_script(

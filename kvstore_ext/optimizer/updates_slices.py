@@ -13,15 +13,18 @@ from .slice_optimizer import SliceOptimizer, copy_optimizer
 # Norms over some rows of these, and their ratios, are not those over all.
 _WEIGHTS = np.array([[0.01, -0.02], [3.0, 0.5], [-40.0, 20.0]], np.float32)
 _GRADIENTS = np.array([[5.0, 1.0], [-0.3, 0.2], [0.1, 2.0]], np.float32)
-_STEPS = 4
+# Enough for what happens every few steps, and far larger gradients for what clips a whole tensor.
+_STEPS = 20
+_LARGE = 1e4
 
 
 def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
     """Whether updating a parameter slice by slice comes to the same as updating it whole.
 
-    Tried out on a small parameter, with a copy and a learning rate that shows: optimizers that look
-    at a whole layer (LARS, LAMB) or count over all parameters (Nadam) give themselves away, and so
-    do a user's own, but for what they do only with far larger gradients.
+    Tried out on a small parameter, with a copy and a learning rate that shows, for 20 steps of
+    small gradients and 20 of large ones: optimizers that look at a whole layer (LARS, LAMB) or
+    count over all parameters (Nadam) give themselves away, and so do a user's own, but for what
+    they do later.
 
     Raises
     ------
@@ -32,18 +35,37 @@ def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
     if isinstance(optimizer, mx.optimizer.SGLD):
         return True  # an element's noise is its own
     try:
-        whole, again = _updated_whole(optimizer), _updated_whole(optimizer)
+        whole = [_updated_whole(optimizer, scale) for scale in (1.0, _LARGE)]
+        is_random = _draws(optimizer)
     except Exception:
         return False  # a user's own that wants to know the parameter; it will see whole ones
-    if not _same(whole, again):
+    if is_random:
         raise KVStoreError(
             f"optimizer {type(optimizer).__name__} gives another result each time, so workers "
             "would not keep the same parameters; of the random ones only SGLD works here"
         )
     try:
-        return bool(whole.any()) and _same(whole, _updated_in_slices(optimizer))
+        small, large = whole
+        if not small.any() or not _same(small, _updated_in_slices(optimizer, 1.0)):
+            return False
+        finite = bool(np.isfinite(large).all())  # of very large gradients it need not be
+        return not finite or _same(large, _updated_in_slices(optimizer, _LARGE))
     except Exception:
         return False  # it may insist on a shape
+
+
+def draws_at_random(optimizer: mx.optimizer.Optimizer) -> bool:
+    """Whether workers that update by it would each draw numbers of their own, as found out by the
+    same trial."""
+    try:
+        return isinstance(optimizer, mx.optimizer.SGLD) or _draws(optimizer)
+    except Exception:
+        return False  # a user's own that wants to know the parameter
+
+
+def _draws(optimizer: mx.optimizer.Optimizer) -> bool:
+    once, again = _updated_whole(optimizer), _updated_whole(optimizer)
+    return bool(np.isfinite(once).all()) and not _same(once, again)
 
 
 @dataclass(frozen=True)
@@ -74,19 +96,19 @@ def _on_trial(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
     return copied
 
 
-def _updated_whole(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
+def _updated_whole(optimizer: mx.optimizer.Optimizer, scale: float = 1.0) -> np.ndarray:
     """What the trial's steps add to its parameter."""
     updater = mx.optimizer.get_updater(_on_trial(optimizer))
     value = mx.nd.array(_WEIGHTS)
     for step in range(1, _STEPS + 1):
-        updater(0, mx.nd.array(_GRADIENTS / step), value)
+        updater(0, mx.nd.array(scale * _GRADIENTS / step), value)
     return value.asnumpy() - _WEIGHTS
 
 
-def _updated_in_slices(optimizer: mx.optimizer.Optimizer) -> np.ndarray:
+def _updated_in_slices(optimizer: mx.optimizer.Optimizer, scale: float) -> np.ndarray:
     sliced = SliceOptimizer(_on_trial(optimizer), {})
     values = [mx.nd.array(part) for part in np.split(_WEIGHTS.reshape(-1), [2])]
-    gradients: List[np.ndarray] = np.split(_GRADIENTS.reshape(-1), [2])
+    gradients: List[np.ndarray] = np.split(scale * _GRADIENTS.reshape(-1), [2])
     for step in range(1, _STEPS + 1):
         for number, gradient in enumerate(gradients):
             trial: Any = _Trial(number, step)

@@ -13,8 +13,9 @@ from ..keys.key_arrays import KeyArrays
 from ..keys.key_policy import KeyPolicy, Values
 from ..keys.names import Key, Pairs, identity, stype_of
 from ..lane.lane import Lane
+from ..notes import warn_script
 from ..optimizer.server_states import ServerStates
-from ..optimizer.updates_slices import updates_slices
+from ..optimizer.updates_slices import draws_at_random, updates_slices
 from ..optimizer.worker_states import WorkerStates
 from .sparse_key import SparseKey, SparseKeys
 from .store_keys import StoreKeys
@@ -131,6 +132,8 @@ class KeyRouter(StoreKeys):
             and not self._updates_by_function()
         )
         self._check_change(optimizer, on_servers)
+        if not on_servers:
+            self._warn_of_draws(optimizer)
         if self._differs(optimizer):
             self._untrained = self.steps
         for key in self.keys.values():
@@ -144,6 +147,22 @@ class KeyRouter(StoreKeys):
             self.states = self._begin_on_workers(optimizer)
         self._pushes.follow(self.states)
         return self.states
+
+    def adopt(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Tells the method of an optimizer with which the script updates parameters."""
+        self._warn_of_draws(optimizer)
+        self.method.adopt(optimizer)
+
+    def _warn_of_draws(self, optimizer: mx.optimizer.Optimizer) -> None:
+        """Of an optimizer that each worker has."""
+        if self._lane.workers == 1 or self.method.trains_on_workers:
+            return
+        if draws_at_random(optimizer):
+            warn_script(
+                f"optimizer {type(optimizer).__name__} draws random numbers, here on each worker, "
+                "so that their parameters drift apart: with SGLD and the store 'p3' servers "
+                "update, which draw once for all"
+            )
 
     def set_updater(self, updater: Callable[[Key, Any, Any], None]) -> None:
         """Updates whole parameters by updater(key, gradient, value); not in a cluster."""

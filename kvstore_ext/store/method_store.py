@@ -104,7 +104,7 @@ class MethodStore(LaneStore):
             With dgc, for a momentum that is not plain SGD's.
         """
         self._check_open()
-        self._router.method.adopt(optimizer)
+        self._router.adopt(optimizer)
 
     def global_parameters(self) -> ContextManager[None]:
         """Has the script's parameters be the global ones for the block, to test or save them.

@@ -17,7 +17,7 @@ from kvstore_ext.copies import copied
 from kvstore_ext.optimizer.native_updater import NativeUpdater
 from kvstore_ext.optimizer.settings import SettingsWatch
 from kvstore_ext.optimizer.slice_optimizer import copy_optimizer
-from kvstore_ext.optimizer.updates_slices import updates_slices
+from kvstore_ext.optimizer.updates_slices import draws_at_random, updates_slices
 from kvstore_ext.protocol.state_format import with_all_rows
 
 WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
@@ -44,6 +44,95 @@ def test_one_optimizer_may_be_of_both_kinds(strategy: str) -> None:
     optimizer = mx.optimizer.LBSGD(warmup_strategy=strategy)
     assert updates_slices(optimizer) == (strategy != "lars")
     assert not updates_slices(mx.optimizer.LBSGD(warmup_strategy=strategy, batch_scale=4))
+
+
+class Plain(mx.optimizer.Optimizer):
+    """As a user writes one."""
+
+    def create_state(self, index: Any, weight: Any) -> None:
+        return None
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        self._update_count(index)
+        weight[:] -= self._get_lr(index) * grad
+
+
+class Lookahead(Plain):
+    """Every fifth update goes half of the way, and is remembered by index."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._slow: dict[Any, Any] = {}
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        slow = self._slow.setdefault(index, weight.copy())
+        super().update(index, weight, grad, state)
+        if self._index_update_count[index] % 5 == 0:
+            slow += 0.5 * (weight - slow)
+            weight[:] = slow
+
+
+class Clipping(Plain):
+    """By the norm of the whole gradient, where that is large."""
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        scale = min(1.0, 100.0 / max(float(grad.norm().asscalar()), 1e-9))
+        super().update(index, weight, scale * grad, state)
+
+
+class Noisy(Plain):
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        super().update(index, weight, grad + mx.nd.random.normal(shape=grad.shape), state)
+
+
+class Overflowing(Plain):
+    """Its numbers are not finite any more after some steps."""
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        super().update(index, weight, grad * 1e30 * weight, state)
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_slices"),
+    [(Plain, True), (Lookahead, False), (Clipping, False), (Overflowing, False)],
+)
+def test_a_class_of_ones_own_is_found_out_by_many_steps_or_large_gradients(
+    kind: Any, in_slices: bool
+) -> None:
+    assert updates_slices(kind(learning_rate=0.01)) == in_slices
+
+
+@pytest.mark.parametrize(
+    ("kind", "draws"),
+    [(mx.optimizer.SGLD, True), (Noisy, True), (mx.optimizer.Adam, False), (Clipping, False)],
+)
+def test_workers_that_would_draw_numbers_of_their_own_are_warned(kind: Any, draws: bool) -> None:
+    assert draws_at_random(kind()) == draws
+    store = mx.kv.create("terngrad")
+    store._lane.workers = 2
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        store.adopt_optimizer(kind())
+    assert any("draws random numbers" in str(each.message) for each in said) == draws
+    store.close()
+
+
+def test_workers_of_which_each_would_leave_out_stale_gradients_are_warned() -> None:
+    store = mx.kv.create("terngrad")
+    network = mx.gluon.nn.Dense(1, in_units=2)
+    network.initialize()
+    trainer = mx.gluon.Trainer(network.collect_params(), "sgd", kvstore=store)
+    for step in range(2):
+        with mx.autograd.record():
+            loss = network(mx.nd.ones((1, 2)))
+        loss.backward()
+        if step == 0:
+            trainer.step(1, ignore_stale_grad=True)  # alone it may
+            store._lane.workers = 2
+        else:
+            with pytest.warns(UserWarning, match="ignore_stale_grad each worker updates only"):
+                trainer.step(1, ignore_stale_grad=True)
+    store.close()
 
 
 def test_the_trial_is_of_no_parameter_of_the_scripts() -> None:
