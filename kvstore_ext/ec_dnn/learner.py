@@ -9,7 +9,7 @@ import numpy as np
 from mxnet import autograd, gluon
 
 from ..copies import copied, count_on, packed, resume, update_counts
-from ..errors import KVStoreError
+from ..errors import ArrayMismatch, KVStoreError
 from . import relabelling
 from .checks import check_labels, check_scores, context_of
 from .local_data import Examples, to_device
@@ -37,7 +37,7 @@ class Learner:
         self._infer(network, data)
         self.examples = Examples(data, "data", self.context)
         inputs, labels = self.examples.batch(np.arange(min(len(self.examples), 8)))
-        self.classes = check_scores(network(inputs), labels)
+        self.classes = check_scores(_first_scores(network, inputs), labels)
         self.plain_loss = gluon.loss.SoftmaxCrossEntropyLoss()
         self.plain_loss.hybridize()
         # As a list they keep their order, of which states have their numbers; by names, which MXNet
@@ -49,7 +49,7 @@ class Learner:
         self,
         loss: gluon.HybridBlock,
         batches: np.ndarray,
-        targets: Optional[np.ndarray],
+        targets: Optional[Tuple[np.ndarray, np.ndarray]],
         on_step: Callable[[Optional[float]], None],
     ) -> float:
         """One step a batch; returns the mean loss. Raises KVStoreError where one is not finite.
@@ -59,13 +59,14 @@ class Learner:
         batches
             (steps, batch_size): indices of examples.
         targets
-            (steps, batch_size, C), the loss's third input; None where it has two.
+            A table (n, C), and in it the places (steps, batch_size) of the loss's third input;
+            None where it has two.
         """
         total, before, last = 0.0, None, None
         for step, indices in enumerate(batches):
             inputs, labels = self.examples.batch(indices)
             check_labels(labels, self.classes)
-            known = [labels] if targets is None else [labels, targets[step]]
+            known = [labels] if targets is None else [labels, targets[0][targets[1][step]]]
             with autograd.record():
                 scores = self.network(inputs).astype("float32", copy=False)
                 losses = loss(scores, *(to_device(array, self.context) for array in known))
@@ -78,6 +79,12 @@ class Learner:
             before = losses.mean()
             on_step(last)
         return (total + (0.0 if before is None else _finite(before))) / max(1, len(batches))
+
+    @property
+    def keeps_masters(self) -> bool:
+        """Whether the optimizer goes by copies in float32 of parameters of float16."""
+        dtypes = {np.dtype(each.dtype) for each in self.network.collect_params().values()}
+        return bool(self._trainer.optimizer.multi_precision) and np.dtype(np.float16) in dtypes
 
     @property
     def optimizer_name(self) -> str:
@@ -122,6 +129,21 @@ class Learner:
             network.infer_shape(examples.batch(np.arange(1))[0])
             for parameter in network.collect_params().values():
                 parameter._finish_deferred_init()
+
+
+def _first_scores(network: gluon.HybridBlock, inputs: mx.nd.NDArray) -> Any:
+    """Raises ArrayMismatch where the network cannot compute these inputs."""
+    try:
+        scores = network(inputs)
+        if isinstance(scores, mx.nd.NDArray):
+            scores.wait_to_read()
+    except mx.MXNetError as error:
+        raise ArrayMismatch(
+            f"ec_dnn: the network cannot compute inputs of shape {inputs.shape} and type "
+            f"{np.dtype(inputs.dtype).name}. Of data given as arrays it is float32; those of a "
+            f"gluon.data.Dataset are as they are. {error}"
+        ) from None
+    return scores
 
 
 def _finite(loss: mx.nd.NDArray) -> float:

@@ -76,9 +76,10 @@ class Order:
     def take(self, batches: int) -> np.ndarray:
         """The indices of the next mini-batches, (batches, batch_size)."""
         needed = batches * self._batch_size
-        parts = [self._left]
-        while sum(map(len, parts)) < needed:
+        parts, found = [self._left], len(self._left)
+        while found < needed:
             parts.append(self._random.permutation(self._indices))
+            found += len(self._indices)
         stream = np.concatenate(parts)
         self._left = stream[needed:]
         return stream[:needed].reshape(batches, self._batch_size)

@@ -82,8 +82,10 @@ def margin(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def combine(outputs: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """The ensemble's outputs (n, C), float64, with coefficients (K,) or (K, n) (equations 5, 6)."""
-    shape = (*coefficients.shape, *[1] * (3 - coefficients.ndim))
-    return np.asarray((coefficients.reshape(shape) * np.exp(outputs.astype(np.float64))).sum(0))
+    total = np.zeros(outputs.shape[1:])
+    for output, coefficient in zip(outputs, coefficients):  # in float64 one model's at a time
+        total += np.reshape(coefficient, (-1, 1)) * np.exp(output.astype(np.float64))
+    return total
 
 
 def pseudo_labels(ensemble: np.ndarray) -> np.ndarray:
@@ -102,8 +104,8 @@ def cross_entropies(outputs: np.ndarray, labels: np.ndarray) -> Tuple[float, flo
     """The simple ensemble's mean cross entropy, and the mean of its models': Jensen's inequality
     has the first at most as large as the second (equation 4)."""
     of_true = np.take_along_axis(
-        outputs.astype(np.float64), labels[None, :, None].repeat(len(outputs), axis=0), axis=2
-    )[..., 0]
+        outputs, labels[None, :, None].repeat(len(outputs), axis=0), axis=2
+    )[..., 0].astype(np.float64)
     largest = of_true.max(axis=0)
     averaged = largest + np.log(np.exp(of_true - largest).mean(axis=0))
     return float(-averaged.mean()), float(-of_true.mean())

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -118,6 +118,12 @@ class Trainer:
         self._batch_size, self._clock = batch_size, clock
         self._on_step = on_step
         self._learner = Learner(network, data, optimizer, optimizer_params)
+        if method.name == "ma_dnn" and self._learner.keeps_masters:
+            raise OptionError(
+                "ec_dnn: the optimizer's multi_precision keeps parameters of float16 in float32 as "
+                "well, which the average of ma_dnn would not reach: leave it out, or the network "
+                "in float32"
+            )
         self._examples = self._learner.examples
         about = f"{method}, batch_size {batch_size}"
         tests = (
@@ -200,17 +206,16 @@ class Trainer:
         with self._phase("local"):
             return self._learner.train(loss, batches, targets, self._stepped)
 
-    def _average_outputs(self, batches: np.ndarray) -> np.ndarray:
+    def _average_outputs(self, batches: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
         """The average output of the compressed models for each example that comes next: the z of
-        equation 9, (steps, batch_size, C)."""
+        equation 9, a table (n, C), and in it the places of the mini-batches' examples."""
         examples, places = np.unique(batches, return_inverse=True)
         self._averaged = len(examples)
         total: Any = 0
         for _ in self._every_model():
             with self._phase("diversity"):
                 total = total + np.exp(self._learner.outputs(self._examples, examples)[0])
-        average = np.asarray(total / self._models.count)
-        return average[places.reshape(batches.shape)]
+        return np.asarray(total / self._models.count), places.reshape(batches.shape)
 
     def _average(self, evaluation: Optional[Evaluation]) -> Dict[str, Any]:
         """Equation 1."""
@@ -242,13 +247,20 @@ class Trainer:
             if evaluation is not None:
                 with self._phase("evaluate"):
                     evaluated.append(evaluation.outputs())
-        found = self._relabel(np.stack(outputs), labels, chosen, labelling) if relabels else {}
+        found: Dict[str, Any] = {}
+        if relabels:
+            of_all = np.stack(outputs)
+            outputs.clear()  # for large sets of many classes there is no room for both
+            targets, found = self._relabel(of_all, labels, labelling)
         if evaluation is not None:
             with self._phase("evaluate"):
                 coefficients = relabelling.even(self._models.count)
                 if self.method.name == "ec_dnn_r":
-                    coefficients = common_coefficients(self._models, np.stack(outputs), labels)
+                    coefficients = common_coefficients(self._models, of_all, labels)
                 found.update(evaluation.of_ensemble(evaluated, coefficients))
+        if relabels and self.method.compresses:
+            del of_all
+            self._compress(chosen, targets)
         return found
 
     def _choose(self) -> np.ndarray:
@@ -257,17 +269,16 @@ class Trainer:
         return self._random.permutation(len(self._examples))[:portion]
 
     def _relabel(
-        self, outputs: np.ndarray, labels: np.ndarray, chosen: np.ndarray, phase: str
-    ) -> Dict[str, Any]:
-        """The pseudo-labels of algorithm 2, from outputs (K, n, C), and training with them."""
+        self, outputs: np.ndarray, labels: np.ndarray, phase: str
+    ) -> Tuple[np.ndarray, Dict[str, Any]]:
+        """The pseudo-labels of algorithm 2, (n, C), from outputs (K, n, C); and what is to be
+        reported of them."""
         with self._phase(phase):
             coefficients = relabelling.coefficients(self.method.name, outputs, labels)
             targets = relabelling.pseudo_labels(relabelling.combine(outputs, coefficients))
             together, alone = relabelling.cross_entropies(outputs, labels)
-        if self.method.compresses:
-            self._compress(chosen, targets)
-        return {
-            "relabelled": len(chosen),
+        return targets, {
+            "relabelled": len(labels),
             "ensemble_loss": together,
             "mean_loss": alone,
             "coefficients": coefficients if self.method.name == "ec_dnn_r" else None,
@@ -280,7 +291,7 @@ class Trainer:
         )
         with self._phase("compress"):
             self._learner.train(
-                self._accelerated, chosen[places], targets[places], self._stepped
+                self._accelerated, chosen[places], (targets, places), self._stepped
             )
         self._compressed = True
 

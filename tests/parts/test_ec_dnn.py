@@ -15,6 +15,7 @@ from kvstore_ext.ec_dnn import relabelling
 from kvstore_ext.ec_dnn.ensemble import copy_of
 from kvstore_ext.ec_dnn.final import best_local
 from kvstore_ext.ec_dnn.local_data import Order
+from kvstore_ext.errors import ArrayMismatch, OptionError
 from mxnet import autograd
 from mxnet.gluon import HybridBlock, nn
 
@@ -215,6 +216,37 @@ def test_momentum_and_schedules_go_on_through_aggregations(method: str) -> None:
         plain.step(7)
     results = (network.weight.data().asnumpy() for network in networks)
     np.testing.assert_array_equal(*results)
+
+
+class Shift(HybridBlock):  # MXNet's CPU has no matrix products of float16
+    """Adds a number to each class's score."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by = self.params.get("by", shape=(1, CLASSES))
+
+    def hybrid_forward(self, F: Any, x: Any, by: Any) -> Any:
+        return F.broadcast_add(x, by)
+
+
+def test_what_would_train_wrongly_in_half_precision_is_refused() -> None:
+    """Averages would not reach the optimizer's own copies, and arrays come as float32."""
+    inputs, labels = np.eye(CLASSES, dtype=np.float16), np.arange(CLASSES)
+    network = Shift()
+    network.cast("float16")
+    network.initialize()
+    pairs = mx.gluon.data.ArrayDataset(inputs, labels.astype(np.float32))
+    store = mx.kv.create("p3")
+    options = {"learning_rate": 0.1, "multi_precision": True}
+    alike = {"store": store, "batch_size": 2}
+    averaging, alone = ec_dnn.Method("ma_dnn", tau=1), ec_dnn.Method("s_dnn", tau=1)
+    with pytest.raises(OptionError, match="multi_precision keeps parameters of float16"):
+        ec_dnn.Trainer(network, pairs, "sgd", options, method=averaging, **alike)
+    with pytest.raises(ArrayMismatch, match=r"inputs of shape \(5, 5\) and type float32"):
+        ec_dnn.Trainer(network, (inputs, labels), "sgd", options, method=alone, **alike)
+    trainer = ec_dnn.Trainer(network, pairs, "sgd", options, method=alone, **alike)
+    assert [report.steps for report in trainer.rounds(1)] == [1]
+    store.close()
 
 
 class Late(mx.operator.CustomOp):
