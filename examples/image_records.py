@@ -42,6 +42,14 @@ def normalisation(augment: str, scale: float | None) -> dict[str, float]:
     return {**MEAN, **(DEVIATION if augment == "inception" else {})}
 
 
+def check_labels(labels: Any, classes: int, file: str) -> None:
+    """Raises ValueError where MXNet's loss would take a label for another class."""
+    found = labels.asnumpy()
+    if found.min() < 0 or found.max() >= classes:
+        raise ValueError(f"{file} has labels {found.min():g} to {found.max():g}; with --classes "
+                         f"{classes} they must be 0 to {classes - 1}")
+
+
 def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed: int,
                  threads: int, augment: str = "inception", scale: float | None = None) -> Dataset:
     """Opens the files; see `datasets.load`.
@@ -76,6 +84,7 @@ def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed
         steps = math.ceil(train_size / batch_size)
         while steps > 0:
             for batch in reader:
+                check_labels(batch.label[0], classes, paths["train.rec"])
                 yield batch.data[0], batch.label[0]
                 steps -= 1
                 if steps == 0:
@@ -87,6 +96,7 @@ def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed
             path_imgrec=paths["val.rec"], batch_size=batch_size, resize=middle_of, **decoding)
         for batch in reader:
             valid = batch_size - batch.pad
+            check_labels(batch.label[0][:valid], classes, paths["val.rec"])
             yield batch.data[0][:valid], batch.label[0][:valid]
 
     return Dataset(classes, image_shape, train_size, train, validation)

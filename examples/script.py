@@ -156,16 +156,18 @@ def add_snapshot_flags(parser: argparse.ArgumentParser) -> None:
                         help="steps from one snapshot to the next (default %(default)s)")
 
 
-def restore(store: Any, directory: str, log: Callable[[str], None], *parts: Any) -> int:
-    """Has a store go on from the last snapshot in a directory, and take further ones of these parts
+def restore(store: Any, args: Any, log: Callable[[str], None], *parts: Any) -> int:
+    """Has a store go on from the last snapshot in --snapshot, and take further ones of these parts
     of the script as well; returns how many steps are done, which it logs."""
     if not hasattr(store, "restore"):
         sys.exit(f"--snapshot: the store {store.type} takes none; those of kvstore_ext do")
-    for part in parts:
+    from kept_values import KeptFlags
+
+    for part in (KeptFlags(args), *parts):
         store.include_in_snapshots(part)
-    step: int = store.restore(directory) or 0
+    step: int = store.restore(args.snapshot) or 0
     if step:
-        log(f"goes on from the snapshot of step {step} in {directory}")
+        log(f"goes on from the snapshot of step {step} in {args.snapshot}")
     return step
 
 

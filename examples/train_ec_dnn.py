@@ -171,7 +171,7 @@ log(f"{args.method}: {args.model} on {args.dataset}, {kv.num_workers} workers, {
 log(f"errors: the share of the {len(data.test)} test examples that is not recognised after a "
     f"round's local steps;\n"
     f"local: by a worker's network, mean of the workers; global: by {together_is}")
-done = script.restore(kv, args.snapshot, log, kept) // length if args.snapshot else 0
+done = script.restore(kv, args, log, kept) // length if args.snapshot else 0
 log("round  steps  seconds  training loss  local error  global error  relabelling  waiting")
 progress.begin_epoch(done + 1)
 for report in trainer.rounds(rounds - done, args.evaluate_every):

@@ -159,7 +159,7 @@ if args.resume:
     saved.resume(trainer, about, kv.rank, gradient_batch, schedule, log)
 done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
-    updates = script.restore(kv, args.snapshot, log, *([average] if average else []))
+    updates = script.restore(kv, args, log, *([average] if average else []))
     first_epoch, done = script.place(updates, steps_per_epoch)
     if not updates:
         saved.begin_anew(args.snapshot, kv.rank, log)

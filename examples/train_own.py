@@ -68,6 +68,8 @@ def read_arrays(folder: Path) -> tuple[np.ndarray, np.ndarray, int]:
     if images.ndim != 4 or labels.shape != images.shape[:1]:
         sys.exit(f"images.npy is {images.shape} and labels.npy {labels.shape}; they must be (n, "
                  "height, width, channels) and (n,)")
+    if len(labels) and labels.min() < 0:
+        sys.exit(f"labels.npy has labels from {labels.min()}; they must be classes, from 0")
     return images, labels, int(labels.max()) + 1
 
 

@@ -60,7 +60,7 @@ script.add_schedule_flags(parser, default="cosine")
 parser.add_argument("--beam", type=int, default=5)
 parser.add_argument("--length-alpha", type=float, default=1.0)
 parser.add_argument("--length-beta", type=float, default=0.0)
-parser.add_argument("--bleu-sentences", type=int, default=100,
+parser.add_argument("--bleu-sentences", type=script.positive, default=100,
                     help="held-out sentences translated after each epoch; in the end it is all")
 parser.add_argument("--examples", type=int, default=3, help="translations shown after each epoch")
 parser.add_argument("--seed", type=int, default=0)
@@ -170,7 +170,7 @@ if args.resume:
     saved.resume(trainer, about, kv.rank, args.batch_size, schedule, log)
 done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
-    updates = script.restore(kv, args.snapshot, log, kept)
+    updates = script.restore(kv, args, log, kept)
     first_epoch, done = script.place(updates, batches.steps)
     if not updates:
         saved.begin_anew(args.snapshot, kv.rank, log)

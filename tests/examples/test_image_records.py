@@ -74,6 +74,14 @@ def test_parts_make_equal_steps(photographs: Path) -> None:
     assert validated == [0, 1, 0]
 
 
+def test_labels_beyond_the_classes_are_refused(photographs: Path) -> None:
+    """MXNet's loss would take them for the last class."""
+    data = image_records.imagenet_rec(str(photographs), (3, 32, 32), classes=1, seed=0, threads=1)
+    for batches in (data.train(1, 5, 0, 1), data.validation(3)):
+        with pytest.raises(ValueError, match="has labels 0 to 1; with --classes 1 they must be 0"):
+            next(batches)
+
+
 def test_caffe_crops_at_random_and_mirrors_half(planes: Path) -> None:
     train, held_out = read(planes, "caffe")
     assert train.shape == (40, *SHAPE)

@@ -138,6 +138,17 @@ def test_a_run_goes_on_from_a_snapshot(tmp_path: Path) -> None:
                        for name in ("last", "whole")))
 
 
+def test_a_snapshot_of_other_flags_is_refused(tmp_path: Path) -> None:
+    """It has the schedule, which would go on as it was."""
+    snapshot = ["--snapshot", tmp_path / "snapshots", "--snapshot-every", 40]
+    command = [SCRIPT, "--method", "s_dnn", *snapshot, "--epochs"]
+    run_python(*command, 1, fork=True)
+    errors = run_python(*command, 2, status=1, fork=True).stderr
+    assert "it has --epochs 1; this run has 2" in errors
+    errors = run_python(*command, 1, "--lr", 0.5, status=1, fork=True).stderr
+    assert "it has --lr 0.05; this run has 0.5" in errors
+
+
 @pytest.mark.parametrize(
     ("flag", "value", "words"),
     [

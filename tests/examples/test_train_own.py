@@ -53,6 +53,15 @@ def test_a_folder_of_arrays_on_two_workers(
     assert len(parameters_of(tmp_path / "found")) == 14
 
 
+def test_a_label_that_is_no_class_is_refused(
+    tmp_path: Path, digits: tuple[np.ndarray, np.ndarray]
+) -> None:
+    np.save(tmp_path / "images.npy", digits[0])
+    np.save(tmp_path / "labels.npy", digits[1] - 1)
+    errors = run_python(SCRIPT, tmp_path, status=1, fork=True).stderr
+    assert "labels.npy has labels from -1; they must be classes, from 0" in errors
+
+
 def test_a_folder_with_a_single_class_is_refused(tmp_path: Path) -> None:
     (tmp_path / "daisy").mkdir()
     errors = run_python(SCRIPT, tmp_path, status=1, fork=True).stderr
