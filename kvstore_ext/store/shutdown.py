@@ -44,15 +44,23 @@ def _prepare_for_forks() -> None:
 @functools.lru_cache(maxsize=None)  # once a process
 def _tell_launcher_of_errors() -> None:
     """Has the launcher hear of an exception before it is printed, so that of many processes which
-    fail for one reason it need only show the one that was the cause."""
+    fail for one reason it need only show the one that was the cause; and the other workers, once it
+    is printed: a thread of the script may keep this process from coming to its end."""
 
     def report_first(print_error: Any, kind: Any, error: BaseException, trace: Any) -> None:
-        for store in list(open_stores):
-            if not store.closed:
-                _report(store, store._worker.failure() or f"worker {store.rank}: {_crash(error)}")
+        for store in _left_open():
+            _report(store, store._worker.failure() or f"worker {store.rank}: {_crash(error)}")
         print_error(kind, error, trace)
+        if not hasattr(sys, "ps1") and not sys.flags.inspect:  # where the script ends with it
+            for store in _left_open():
+                if not store._worker.failure():
+                    store.fail(_crash(error))
 
     sys.excepthook = functools.partial(report_first, sys.excepthook)
+
+
+def _left_open() -> List[Any]:
+    return [store for store in list(open_stores) if not store.closed]
 
 
 def tell_launcher_of(error: BaseException) -> None:
@@ -64,7 +72,7 @@ def tell_launcher_of(error: BaseException) -> None:
 
 def _report(store: Any, reason: str) -> None:
     # As far as the job has come: the launcher looks whether another attempt comes further.
-    steps = [each.steps for each in list(open_stores) if not each.closed]
+    steps = [each.steps for each in _left_open()]
     report(failed=reason, step=max(steps, default=store.steps))
 
 

@@ -41,7 +41,9 @@ def train(mishap: str = "") -> None:
                 break
             elif mishap == "gives up":
                 raise SystemExit("no more batches")
-            elif mishap == "raises":
+            elif mishap.startswith("raises"):
+                if mishap == "raises beside a thread":
+                    threading.Thread(target=threading.Event().wait).start()
                 raise LookupError("no more batches")
             elif mishap == "interrupted":
                 # Which a shell's background jobs ignore, this one included if the tests are one.
@@ -196,6 +198,16 @@ def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, wor
     await_failure(*job.processes)
     for process in [survivor, *job.servers, *job.scheduler]:
         assert words in process.output
+
+
+def test_a_failed_script_is_told_of_while_a_thread_of_it_lives(cluster: Cluster) -> None:
+    """For which Python waits before anything else is done at the end."""
+    job = cluster.start(train, "raises beside a thread", servers=1, options=AT_ONCE)
+    failed = of_rank(job, 1)
+    others = [process for process in job.processes if process is not failed]
+    await_failure(*others)
+    for process in others:
+        assert "worker 1: its script failed: LookupError: no more batches" in process.output
 
 
 def test_uneven_batches_are_suspected_and_the_parameter_is_named(cluster: Cluster) -> None:
