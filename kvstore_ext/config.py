@@ -16,6 +16,7 @@ from .trace.steps import Steps
 MAX_SLICE_BYTES = 1 << 30
 MAX_WINDOW_BYTES = 1 << 40
 MAX_SECONDS = 86400
+MAX_NOTICE = 1_000_000  # seconds
 MAX_TRACE_EVENTS = 1 << 30
 MAX_THREADS = 64
 _MOST_NUMBER = (1 << 28) - 1  # so that it takes ps-lite, which puts 7 bits in a byte, four bytes
@@ -225,6 +226,7 @@ class Job:
         OptionError
             Where the variables are incomplete or malformed.
         """
+        notice()  # which is read once the cluster stands: too late for an error
         role = role_of_process()
         if role is None:
             return None
@@ -272,6 +274,17 @@ def trace_asked_for() -> Optional[Tuple[str, Steps]]:
 def launcher_reports() -> Optional[str]:
     """The socket for what the launcher is told (launch_reports.py); None where none listens."""
     return os.environ.get("KVSTORE_EXT_REPORTS") or None
+
+
+def notice() -> float:
+    """Seconds that a process has which is told to end, from KVSTORE_EXT_NOTICE; 30, as batch
+    systems and Kubernetes have it, without. Raises OptionError for what is none."""
+    text = os.environ.get("KVSTORE_EXT_NOTICE") or "30"
+    if not re.fullmatch(r"[0-9]+(\.[0-9]*)?", text) or not 0 < float(text) <= MAX_NOTICE:
+        raise OptionError(
+            f"KVSTORE_EXT_NOTICE is {text!r}; it must be seconds above 0, up to {MAX_NOTICE}"
+        )
+    return float(text)
 
 
 def servers_are_ours() -> bool:

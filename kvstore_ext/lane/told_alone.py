@@ -6,7 +6,7 @@ import threading
 from typing import Any, Callable, ClassVar, Optional
 
 from ..notes import say
-from ..protocol.end_signal import LIMIT, STATUS, TOLD, EndSignal, was_told
+from ..protocol.end_signal import STATUS, TOLD, EndSignal, time_to_end, was_told
 from .end_of_script import BETWEEN_LOOKS, EndOfScript
 
 
@@ -29,6 +29,7 @@ class ToldAlone(EndOfScript):
 
     def __init__(self) -> None:
         super().__init__(rank=0)
+        self._time_to_end = time_to_end()
         self._stores = 0  # that are open
         self._process = os.getpid()  # a fork has neither the thread nor the signal's handler
         self._over = threading.Event()
@@ -69,8 +70,10 @@ class ToldAlone(EndOfScript):
             say(f"{TOLD}; the job ends after a snapshot")
 
     def _give_up_in_time(self) -> None:
-        if not self._over.wait(LIMIT) and not self.in_order:
-            say(f"{TOLD}; the script has not come to its next snapshot in {LIMIT:g} s")
+        if not self._over.wait(self._time_to_end) and not self.in_order:
+            say(
+                f"{TOLD}; the script has not come to its next snapshot in {self._time_to_end:g} s"
+            )
             os._exit(STATUS)
 
     def _is_over(self) -> bool:

@@ -11,11 +11,12 @@ from ..errors import KVStoreError
 from ..launch_reports import report
 from ..notes import printable, say
 from ..protocol.end_board import QUESTION
-from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
+from ..protocol.end_signal import TOLD, EndSignal, time_to_end, was_told
 from ..protocol.questions import Question, answer_to, ask
 from .end_of_script import BETWEEN_LOOKS, EndOfScript
 
 _BETWEEN_QUESTIONS = 1.0
+_ASK_ANEW = 25.0  # seconds after a question that was not answered
 _LAST_WORDS = 2.0  # for the script of a worker that was told, which may be where nothing wakes it
 
 
@@ -35,6 +36,7 @@ class ToldToEnd(EndOfScript):
         self, worker: _core.Worker, rank: int, servers: int, left: threading.Event
     ) -> None:
         super().__init__(rank)
+        self._time_to_end = time_to_end()
         self._worker = worker
         self._asked = range(servers if rank == 0 else 1)  # rank 0 takes their news to server 0
         self._open: Dict[int, Tuple[Question, float]] = {}  # by server, and since when
@@ -99,7 +101,7 @@ class ToldToEnd(EndOfScript):
                 with contextlib.suppress(KVStoreError):  # of a server that others miss as well
                     answer, _ = answer_to(self._worker, question)
                     self._take(answer)
-            elif time.monotonic() - since >= LIMIT:  # it is asked anew
+            elif time.monotonic() - since >= min(_ASK_ANEW, self._time_to_end):
                 del self._open[server]
                 self._worker.give_up(question.number)
 
@@ -129,7 +131,8 @@ class ToldToEnd(EndOfScript):
         if not self._stop_at:
             if not was_told() or passed > _LAST_WORDS:
                 self._worker.abort(self._told)
-        elif passed > LIMIT and not self.in_order:
+        elif passed > self._time_to_end and not self.in_order:
             self._worker.abort(
-                f"{self._told}; not all workers have come to their next snapshot in {LIMIT:g} s"
+                f"{self._told}; not all workers have come to their next snapshot in "
+                f"{self._time_to_end:g} s"
             )

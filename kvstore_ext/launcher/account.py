@@ -16,7 +16,8 @@ class Account:
     `step` is how many steps its run has behind it, as a process that fails says.
     `told`: it was told to end. `snapshot`: how the job ends then, in words that go behind "ended".
     `status` is its last one, as kvstore_ext/status_reports.py has it; empty before.
-    `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so.
+    `sent` and `received` are bytes; `reason` is why it failed, empty while it has not said so, and
+    `latest_reason` the last that it has said: what has kept it from ending as it was told, say.
     Make it inside the event loop.
     """
 
@@ -27,6 +28,7 @@ class Account:
         self.sent = 0
         self.received = 0
         self.reason = ""
+        self.latest_reason = ""
         self.told = False
         self.step: int | None = None
         self.snapshot = ""
@@ -38,7 +40,8 @@ class Account:
             self.joining = True
         if report.get("joined") is True and not self.joined.done():
             self.joining = True
-            self.reason = ""  # of a store before this one, which the script has done without
+            # Of a store before this one, which the script has done without.
+            self.reason = self.latest_reason = ""
             self.joined.set_result(None)
             rank = report.get("rank")
             self.rank = rank if isinstance(rank, int) else None
@@ -55,8 +58,9 @@ class Account:
         if isinstance(status, dict) and is_status(status):
             self.status = status
         reason = report.get("failed")
-        if isinstance(reason, str) and not self.reason:
-            self.reason = reason
+        if isinstance(reason, str) and reason:
+            self.reason = self.reason or reason
+            self.latest_reason = reason
 
 
 def is_status(status: dict[str, Any]) -> bool:

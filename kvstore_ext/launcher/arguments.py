@@ -9,6 +9,7 @@ from typing import Any
 
 from . import option_types as types
 from .dmlc_options import add_replaced
+from .environment import NOTICE
 from .runner_options import add_runners
 
 _REPEATED: dict[str, Any] = {"action": "append", "default": []}
@@ -55,6 +56,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help=about)
     about = "for servers after the workers; default: 10"
     add("--grace", type=types.seconds, default=10.0, metavar="SECONDS", help=about)
+    about = "that a job which is told to end has for a last snapshot; default: 30"
+    notice = os.environ.get(NOTICE) or None
+    add("--notice", type=types.seconds, default=notice, metavar="SECONDS", help=about)
     about = "each process records here, on its own host, what happened to every slice"
     add("--trace", metavar="DIR", help=about)
     about = "with --trace: record the steps from A to before B alone"

@@ -122,7 +122,9 @@ class Attempts:
     def _obstacle(self) -> str | None:
         """Returns why there is no further attempt; empty where that needs no word."""
         before, last = self._failures[-2:-1], self._failures[-1]
-        if last.final or not self._options.restarts:
+        # What ran in an earlier attempt may be there again, or on another host.
+        is_final = last.final and not (last.missing and before)
+        if is_final or not self._options.restarts:
             return ""
         if before and last.step is not None and before[0].step == last.step:
             after = f"after {last.step} steps" if last.step else "before the first step"

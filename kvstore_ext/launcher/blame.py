@@ -69,14 +69,19 @@ async def find_culprit(first: Running, processes: Sequence[Running]) -> Verdict:
 
 
 def can_be_spared(running: Running, processes: Sequence[Running], own_servers: bool) -> bool:
-    """Returns whether the job goes on although this process has failed: a scheduler of
-    kvstore_ext's, once the job stands, unless it ends because another process has failed."""
-    if running.process.role != "scheduler" or running.ended.result().status == 0:
+    """Returns whether the job goes on although this process has failed: a server or a scheduler of
+    kvstore_ext's whose workers have all ended well; and a scheduler as soon as the job stands,
+    unless it ends because another process has failed."""
+    role = running.process.role
+    if role == "worker" or not own_servers or running.ended.result().status == 0:
         return False
     workers = [each for each in processes if each.process.role == "worker"]
-    stands = all(each.account.joined.done() for each in workers)
+    if not all(each.account.joined.done() for each in workers):
+        return False
+    if all(each.ended.done() and each.ended.result().status == 0 for each in workers):
+        return True
     reason = running.account.reason
-    return own_servers and stands and (not reason or reason.startswith("the scheduler: "))
+    return role == "scheduler" and (not reason or reason.startswith("the scheduler: "))
 
 
 def _first_accusation(processes: Sequence[Running]) -> tuple[str, list[str]]:

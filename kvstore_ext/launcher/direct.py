@@ -12,7 +12,7 @@ from typing import Any, Callable, Sequence
 
 from .hosts import Host
 from .output import Sink
-from .processes import Process
+from .processes import NOT_RUN, Process
 from .protocol import Link
 from .running import Running, StartError
 from .ssh import UNREACHABLE, trial
@@ -83,6 +83,8 @@ class DirectStarter:
             how = f"{how}; try: {trial(process.host, self._ssh_options)}"
             gone = process.host
         text = f"{title} could not be started: {how}"
+        if program == "ssh" and status in NOT_RUN:  # it lacks the interpreter, say
+            raise StartError(text, status, sink, process.host, final=True, missing=True)
         raise StartError(text, abs(status) or 1, sink, gone)
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import Mapping
 from .job_key import NAME as JOB_KEY
 from .ranks import Endpoint
 
-# These come from -n, -s, --port, the process and its job, so --env must not contradict them.
+# These come from -n, -s, --port, --notice, the process and its job: --env must not contradict them.
 OWN_NAMES = (
     "DMLC_ROLE",
     "DMLC_NUM_WORKER",
@@ -19,9 +19,11 @@ OWN_NAMES = (
     "KVSTORE_EXT_LOCAL_RANK",
     "KVSTORE_EXT_JOB",
     "KVSTORE_EXT_SERVERS",
+    "KVSTORE_EXT_NOTICE",
 )
 
 TRACE = "KVSTORE_EXT_TRACE"  # the directory for a trace, on each host
+NOTICE = "KVSTORE_EXT_NOTICE"  # seconds
 
 # Passed along to other hosts. PATH and its kin, so that `python` is the same one everywhere.
 _PREFIXES = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_", "OMP_")
@@ -60,6 +62,12 @@ def traced(directory: str | None, steps: str | None = None) -> dict[str, str]:
         return {}
     chosen = {"KVSTORE_EXT_TRACE_STEPS": steps} if steps else {}
     return {TRACE: os.path.normpath(os.path.join(working_directory(), directory)), **chosen}
+
+
+def noticed(seconds: float | None) -> dict[str, str]:
+    """Returns the variable by which processes know how long they have once they are told to end;
+    none where that is not said."""
+    return {} if seconds is None else {NOTICE: f"{seconds:f}"}
 
 
 def working_directory() -> str:

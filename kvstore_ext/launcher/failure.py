@@ -17,6 +17,7 @@ NO_STORE = (
 )
 # Seconds in which a job ends after its first process, where that was told to end.
 _ORDERLY_END = 10.0
+_TOLD = "told to end by SIGTERM"  # all that a process says of itself which takes no snapshots
 
 
 class JobError(Exception):
@@ -24,6 +25,7 @@ class JobError(Exception):
 
     `status` is what the launcher exits with, `sink` has the last lines of the process to blame,
     and `whose` says whose they are. `final`: another attempt is not wanted, or would end likewise.
+    `missing`: a host lacks what is to run there, which is no longer final once it has run.
     `suspect` is a process that others miss, and that has not ended. `step` is the one after which a
     script has failed, 0 for a process that has failed before it came to its job; None where that is
     not known.
@@ -37,6 +39,7 @@ class JobError(Exception):
         whose: str = "its last lines",
         *,
         final: bool = False,
+        missing: bool = False,
         host: Host | None = None,
         suspect: Running | None = None,
         step: int | None = None,
@@ -46,6 +49,7 @@ class JobError(Exception):
         self.sink = sink
         self.whose = whose
         self.final = final
+        self.missing = missing
         self._host = host
         self._suspect = suspect
         self.step = step
@@ -80,8 +84,9 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
     if told:
         await asyncio.wait([each.ended for each in processes], timeout=_ORDERLY_END)
         who = f"{told[0]} was" if len(told) == 1 else f"{told[0]} and {len(told) - 1} more were"
-        text = f"{who} told to end by SIGTERM; the job has ended{ended(processes)}"
-        return JobError(text, 128 + signal.SIGTERM)
+        text, sink = ended(processes)
+        text = f"{who} {_TOLD}; the job has ended{text}"
+        return JobError(text, 128 + signal.SIGTERM, sink)
     culprit, reason = await find_culprit(first, processes)
     if not reason:
         ending = culprit.ended.result()
@@ -93,8 +98,9 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
             ending.status,
             culprit.sink,
             final=ending.final or in_vain,
-            host=_lost_host([culprit]),
-            step=_last_step(culprit, own_servers),
+            missing=ending.missing,
+            host=culprit.place if ending.missing else _lost_host([culprit]),
+            step=_last_step(culprit, processes, own_servers),
         )
     ending = first.ended.result()
     text = f"{first.title} {ending.text}: {reason}"
@@ -113,20 +119,30 @@ def _lost_host(suspects: Sequence[Running]) -> Host | None:
     return None
 
 
-def _last_step(culprit: Running, own_servers: bool) -> int | None:
+def _last_step(
+    culprit: Running, processes: Sequence[Running], own_servers: bool
+) -> int | None:
     """Returns the step after which a worker's script has failed, 0 for a process that failed before
     it came to its job; None where it did not fail by itself."""
     ending = culprit.ended.result()
-    if ending.lost or ending.by_signal:
+    if ending.lost or ending.missing or ending.by_signal:
         return None
     if own_servers and not culprit.account.joining:
-        return 0
+        # Where the job has stood without a word of it, its reports do not arrive.
+        return None if any(each.account.joined.done() for each in processes) else 0
     return culprit.account.step
 
 
-def ended(processes: Sequence[Running]) -> str:
-    """Returns how a job has ended that was told to, in words that go behind those; or nothing."""
-    return "".join(f" {each.account.snapshot}" for each in processes if each.account.snapshot)
+def ended(processes: Sequence[Running]) -> tuple[str, Sink | None]:
+    """Returns how a job has ended that was told to, in words that go behind those, or nothing; and
+    the sink of a process that was kept from its last snapshot."""
+    snapshots = [f" {each.account.snapshot}" for each in processes if each.account.snapshot]
+    if snapshots:
+        return "".join(snapshots), None
+    for each in processes:
+        if each.account.latest_reason and not each.account.latest_reason.endswith(_TOLD):
+            return f": {each.account.latest_reason}", each.sink
+    return "", None
 
 
 def no_store_was_opened(processes: Sequence[Running], own_servers: bool) -> bool:

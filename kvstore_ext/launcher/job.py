@@ -15,7 +15,7 @@ from .job_key import key_variable
 from .options import Options
 from .output import LogError, Sink, rename
 from .processes import Ending, Process
-from .protocol import TELL, TOLD_LIMIT
+from .protocol import TELL
 from .ranks import Endpoint, local_rank, ranked
 from .running import Running, StartError
 from .standing import Standing
@@ -113,8 +113,9 @@ class Job:
         for running in self._running:
             if running.process.role == "worker":
                 running.link.give(TELL)
-        await asyncio.wait(self._endings("worker"), timeout=TOLD_LIMIT)
-        self.fail(JobError(f"{failure}{ended(self._running)}", failure.status, final=True))
+        await asyncio.wait(self._endings("worker"), timeout=self._options.notice)
+        text, sink = ended(self._running)
+        self.fail(JobError(f"{failure}{text}", failure.status, sink, final=True))
 
     async def _unless_failed(self, work: Coroutine[Any, Any, T]) -> T:
         """Returns what `work` returns; raises the first failure as soon as there is one."""
@@ -122,18 +123,20 @@ class Job:
         either: list[asyncio.Future[Any]] = [task, self._failed]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if self._inquiry:
-                either = [self._inquiry, self._failed]
+            inquiry = self._inquiry
+            if inquiry:
+                either = [inquiry, self._failed]
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 raise self._failed.result()
-            if self._inquiry:
-                self._inquiry.result()  # raises what has kept it from finding anything
+            if inquiry:
+                inquiry.result()  # raises what has kept it from finding anything
             return task.result()
         except StartError as error:
             raise JobError(
-                str(error), error.status, error.sink, final=error.final, host=error.host
-            ) from None
+                str(error), error.status, error.sink,
+                final=error.final, missing=error.missing, host=error.host,
+            ) from None  # fmt: skip
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -197,7 +200,9 @@ class Job:
             environment = with_addresses(
                 process.environment, process.rank, beside[running], job, at, own[running]
             )
-            running.run({**environment, **key}, collection=self._collection)
+            running.run(
+                {**environment, **key}, collection=self._collection, notice=options.notice
+            )
 
     async def _reserve(
         self, running: Running, address: str | None, towards: str | None, port: int = 0
@@ -227,8 +232,7 @@ class Job:
     def _process_ended(self, running: Running, ended: asyncio.Future[Ending]) -> None:
         ending = ended.result()
         if can_be_spared(running, self._running, self._options.own_servers):
-            if not self._over:
-                self._note(f"{running.title} {ending.text}; the job goes on without it")
+            self._spare(running)
         elif ending.status != 0:
             if not self._inquiry and not self._telling and not self._over:
                 self._inquiry = asyncio.ensure_future(self._inquire(running))
@@ -255,13 +259,25 @@ class Job:
     async def _inquire(self, first: Running) -> None:
         """Ends the job with the failure of who is to blame, once `first` has failed."""
         own_servers = self._options.own_servers
-        # A scheduler that the job was spared has failed, but is not why another process has.
+        # A process that the job was spared has failed, but is not why another process has.
         others = [
             each
             for each in self._running
             if not each.ended.done() or not can_be_spared(each, self._running, own_servers)
         ]
-        self.fail(await explained(first, others, own_servers))
+        failure = await explained(first, others, own_servers)
+        if can_be_spared(first, self._running, own_servers):  # since workers have ended meanwhile
+            self._inquiry = None
+            self._spare(first)
+        else:
+            self.fail(failure)
+
+    def _spare(self, running: Running) -> None:
+        goes_on = "all workers have ended well"
+        if running.process.role == "scheduler":
+            goes_on = "the job goes on without it"
+        if not self._over:
+            self._note(f"{running.title} {running.ended.result().text}; {goes_on}")
 
     def _blame(self, running: Running, ending: Ending) -> None:
         self.fail(JobError(f"{running.title} {ending.text}", ending.status, running.sink))

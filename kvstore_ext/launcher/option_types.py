@@ -98,7 +98,8 @@ def _foreign(name: str, value: str) -> str:
     if name == "DMLC_INTERFACE" and value != os.environ.get(name):
         raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see --interface)")
     if name in OWN_NAMES:
-        raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see -n, -s, --port)")
+        options = "-n, -s, --port, --notice"
+        raise argparse.ArgumentTypeError(f"{name} is set by the launcher (see {options})")
     return name
 
 

@@ -10,11 +10,12 @@ import time
 from dataclasses import dataclass, field
 
 from .arguments import make_parser
-from .environment import traced
+from .environment import noticed, traced
 from .hosts import Host, deal_workers, read_hostfile
 from .job_key import given_key, is_secure
 from .mistakes import check_command, check_store_options
 from .output import DEFAULT_LOGS
+from .protocol import DEFAULT_NOTICE
 from .trace_files import check_directory
 from .worker_command import through_runner
 
@@ -59,6 +60,7 @@ class Options:
     metrics_address: str = "127.0.0.1"
     dry_run: bool = False
     wait_notice: float = 30.0
+    notice: float = DEFAULT_NOTICE
     restarts: int = 0
     first_log_dir: str | None = None
     hosts_needed: int | None = None
@@ -109,6 +111,7 @@ def parse(arguments: list[str]) -> Options:
             **scheduler,
             **_width(found.only_rank),
             **traced(found.trace, found.trace_steps),
+            **noticed(found.notice),
             **dict(found.env),
         },
         command=tuple(worker_command),
@@ -132,6 +135,7 @@ def parse(arguments: list[str]) -> Options:
         metrics_address=found.metrics_address,
         dry_run=found.dry_run,
         wait_notice=found.wait_notice,
+        notice=found.notice or DEFAULT_NOTICE,
         restarts=found.restarts,
         hosts_needed=found.hosts_needed,
         secure=secure,

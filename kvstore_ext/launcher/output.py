@@ -12,6 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import Mapping
 
+from .account import size
 from .terminal import Terminal
 
 LAST_LINES = 20
@@ -51,7 +52,7 @@ def show(text: str) -> None:
 
 
 class LogError(Exception):
-    """A log takes nothing more, as on a full disk of the launcher's host."""
+    """A log lacks something, as where the disk of the launcher's host was full."""
 
 
 def make_log_directory(path: str) -> None:
@@ -81,6 +82,7 @@ class Sink:
         # At its end, wherever that is: whoever needs the room may empty it meanwhile.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._log = io.FileIO(os.open(self.path, flags, 0o666), "w")
+        self._lacking = 0  # bytes that the log has not taken
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._shown: deque[int] = deque(maxlen=LAST_LINES)  # the terminal's count before each
@@ -101,7 +103,8 @@ class Sink:
             self._display(bytes(held))
 
     def write(self, data: bytes) -> None:
-        """Raises OSError when the terminal takes nothing more, and LogError when the log does."""
+        """Raises OSError when the terminal takes nothing more. Where the log does not, as on a full
+        disk, the job is well: what is printed meanwhile is missing there."""
         self._write_to_log(memoryview(data))
         if self._view.as_it_comes:
             self._display(data)
@@ -116,27 +119,37 @@ class Sink:
             while data:
                 data = data[self._log.write(data) or 0 :]
         except OSError as error:
-            place = f"the log {self.path} of the launcher's host"
-            raise LogError(f"{place} does not take: {error.strerror}") from None
+            if not self._lacking:
+                self._terminal.screen.note(
+                    f"{self._place} takes nothing: {error.strerror}; the job goes on, and what is "
+                    "printed until there is room will be missing in it"
+                )
+            self._lacking += len(data)
+
+    @property
+    def _place(self) -> str:
+        return f"the log {self.path} of the launcher's host"
 
     def complain(self, data: bytes) -> None:
         """Takes what ssh or the interpreter says: worth showing, not worth failing for."""
-        with contextlib.suppress(OSError, LogError):
+        with contextlib.suppress(OSError):
             self.write(data)
 
     def close(self) -> None:
-        """Raises LogError where the log may lack its end, as a network's file system says then."""
+        """Raises LogError where the log lacks something, or may lack its end, as a network's file
+        system says then."""
         if self._log.closed:
             return
         try:
             self._log.close()
         except OSError as error:
-            place = f"the log {self.path} of the launcher's host"
-            raise LogError(f"{place} may lack its end: {error.strerror}") from None
+            raise LogError(f"{self._place} may lack its end: {error.strerror}") from None
         finally:
             with contextlib.suppress(OSError):
                 self._show([self._unfinished] if self._unfinished else [])
             self._unfinished = b""
+        if self._lacking:
+            raise LogError(f"{self._place} lacks {size(self._lacking)} of what was printed")
 
     def last_lines(self) -> list[str]:
         """Returns the last lines, the unfinished one too; of a process that has said why it fails,

@@ -10,6 +10,7 @@ from .environment import process_environment
 from .hosts import Host, deal_servers, deal_workers
 from .options import Options
 
+NOT_RUN = (126, 127)  # as a shell says it of a command that it cannot run, or does not find
 _SIGNALS = 64  # of Linux
 
 
@@ -45,13 +46,14 @@ class Ending:
     """How a process ended: `status` as a shell would give it, 128 + n for signal n.
 
     `lost`: nothing is known of it, as its host may be gone. `final`: another start would end
-    likewise.
+    likewise. `missing`: its host lacks the command or the directory, and so it never ran.
     """
 
     status: int
     text: str
     lost: bool = False
     final: bool = False
+    missing: bool = False
 
     @property
     def by_signal(self) -> bool:

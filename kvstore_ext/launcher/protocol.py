@@ -9,7 +9,7 @@ Launcher to supervisor:
      "shares": ...}}                       find an address and a port for the process
     {"run": {"command": [...], "environment": {...}, "directory": ..., "patience": ...,
      "takes_input": ..., "silence": ...,   the process's input is what follows, raw; otherwise
-     "trace": ...}}                        SIGN now and then, or TELL: to end
+     "trace": ..., "notice": ...}}         SIGN now and then, or TELL: to end
     end of the stream: end the process
 
 The first two have a "proof" beside that where the stream is a connection of the task's (orders.py).
@@ -37,8 +37,9 @@ from .orders import Orders
 
 GREETING = b"kvstore_ext supervisor 1\n"
 SIGN, TELL = b"\n", b"T"
-# Seconds that a process has which was told to end, as batch systems and Kubernetes have it.
-TOLD_LIMIT = 30.0
+# Seconds that a process has which was told to end, unless it is said otherwise: as batch systems
+# and Kubernetes have it.
+DEFAULT_NOTICE = 30.0
 
 # Bytes that may follow a message: no supervisor sends more at a time.
 _MOST_PAYLOAD = 1 << 24

@@ -8,9 +8,9 @@ import contextlib
 from .account import Account
 from .environment import working_directory
 from .hosts import Host
-from .output import LogError, Sink
-from .processes import Ending, Process, ended_with, killed_by
-from .protocol import SIGN, Link, Message
+from .output import Sink
+from .processes import NOT_RUN, Ending, Process, ended_with, killed_by
+from .protocol import DEFAULT_NOTICE, SIGN, Link, Message
 from .ranks import Endpoint
 from .trace_files import TraceCollection
 
@@ -22,8 +22,9 @@ class StartError(Exception):
     """A process could not be started.
 
     `status` is what the launcher is to exit with, `sink` has what was printed instead, and `host`
-    is the one that could not be reached, if that is why. It is `final` where another attempt would
-    end so as well: by default, unless it is a host's fault.
+    is the one that could not be reached, or that lacks what is to run there (`missing`), if that is
+    why. It is `final` where another attempt would end so as well: by default, unless it is a host's
+    fault.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class StartError(Exception):
         sink: Sink | None = None,
         host: Host | None = None,
         final: bool | None = None,
+        missing: bool = False,
     ) -> None:
         super().__init__(text)
         self.status = status
         self.sink = sink
         self.host = host
         self.final = host is None if final is None else final
+        self.missing = missing
 
 
 class Running:
@@ -127,12 +130,14 @@ class Running:
         patience: float = 0.0,
         takes_input: bool = False,
         collection: TraceCollection | None = None,
+        notice: float = DEFAULT_NOTICE,
     ) -> None:
         """Has the supervisor start the process, in its directory or the launcher's working one.
 
         At the end the process has `patience` seconds to end by itself. One that takes input can be
         given it, by `link.send_raw`, once it has written something: no sooner, or the supervisor
-        would read it with the order. A `collection` gets its files of a trace at the end.
+        would read it with the order. A `collection` gets its files of a trace at the end. The
+        process has `notice` seconds once it was told to end.
         """
         silence = None if takes_input else self._silence
         order = {
@@ -143,6 +148,7 @@ class Running:
             "takes_input": takes_input,
             "silence": silence,
             "trace": collection and collection.order(),
+            "notice": notice,
         }
         self.link.send({"run": order})
         self.gone = asyncio.ensure_future(self._follow(collection))
@@ -189,8 +195,9 @@ class Running:
                 collection.take(message, payload)
         elif "error" in message:
             text = f"could not be started: {message['error']}"
-            final = not message.get("passes")
-            self._set_ended(Ending(_number(message["status"]), text, final=final))
+            status, final = _number(message["status"]), not message.get("passes")
+            missing = final and status in NOT_RUN
+            self._set_ended(Ending(status, text, final=final, missing=missing))
         elif "status" in message["ended"]:
             self._set_ended(ended_with(_number(message["ended"]["status"])))
         else:
@@ -199,8 +206,6 @@ class Running:
     def _take(self, output: bytes) -> None:
         try:
             self.sink.write(output)
-        except LogError as error:
-            self._set_ended(Ending(1, f"printed what {error}", final=True))
         except OSError as error:
             # Nobody reads what is shown, nor will what another attempt prints be read.
             self._set_ended(Ending(1, f"printed what could not be written: {error}", final=True))

@@ -6,9 +6,9 @@ the process and its descendants get SIGTERM and, GRACE seconds later, SIGKILL. W
 get SIGTERM only if they have not ended by themselves after so many seconds. With "takes_input",
 what else comes through the input goes to the process's own. With "silence" the launcher's host may
 lose its power, of which a connection by ssh hears nothing: a launcher that has said nothing for so
-many seconds is gone. SIGTERM, to the supervisor or by TELL, is passed on, and the process has time.
-It goes to the descendant that has joined the cluster, if any, and then to the process itself: a
-shell in between would end at once, and all it has started with it.
+many seconds is gone. SIGTERM, to the supervisor or by TELL, is passed on, and the process has
+"notice" seconds. It goes to the descendant that has joined the cluster, if any, and then to the
+process itself: a shell in between would end at once, and all it has started with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from types import FrameType
 from typing import Any
 
 from . import network, orders, process_tree, report_socket
-from .protocol import GREETING, TELL, TOLD_LIMIT, Message, encode, write_all
+from .protocol import DEFAULT_NOTICE, GREETING, TELL, Message, encode, write_all
 from .trace_files import TraceFiles
 
 GRACE = 3.0
@@ -117,10 +117,12 @@ class Supervisor:
         takes_input: bool = False,
         silence: float | None = None,
         trace: Message | None = None,
+        notice: float = DEFAULT_NOTICE,
     ) -> None:
         merged: dict[str, Any] = {**os.environ, **environment}
         self._patience = patience
         self._silence = silence
+        self._notice = notice
         self._heard = time.monotonic()  # of the launcher
         self._trace: TraceFiles | None = None
         if trace is not None:
@@ -182,7 +184,7 @@ class Supervisor:
         itself."""
         if self._told_since is None:
             return None
-        left = max(0.0, self._told_since + TOLD_LIMIT - time.monotonic())
+        left = max(0.0, self._told_since + self._notice - time.monotonic())
         return left if self._joined is None else min(left, _LOOK)
 
     def _end_descendants(self) -> list[int]:

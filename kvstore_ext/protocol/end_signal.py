@@ -9,13 +9,17 @@ import threading
 from types import FrameType
 from typing import Callable, NoReturn, Optional
 
+from ..config import notice
 from ..launch_reports import launcher_listens, report
 
 STATUS = 128 + signal.SIGTERM  # of a process that was told to end
 TOLD = "told to end by SIGTERM"
-# Seconds from then on, in which the job must have come to where it can end: batch systems and
-# Kubernetes kill after 30 s by default.
-LIMIT = 25.0
+
+
+def time_to_end() -> float:
+    """Seconds in which the job must have come to where it can end. What is left of its notice is
+    for the snapshot. Raises OptionError where the notice is malformed."""
+    return notice() * 5 / 6
 
 
 class EndSignal:

@@ -15,12 +15,12 @@ from mxnet.kvstore.kvstore_server import KVStoreServer
 
 from .. import _core
 from ..compression import option_names
-from ..config import Job, Options
+from ..config import Job, Options, notice
 from ..launch_reports import report
 from ..notes import say
 from ..optimizer.commands import OptimizerCommands
 from ..protocol.commands import GREET, STOCK_SERVERS, Commands
-from ..protocol.end_signal import LIMIT, TOLD, EndSignal, was_told
+from ..protocol.end_signal import TOLD, EndSignal, time_to_end, was_told
 from ..protocol.scheduler_watch import SchedulerWatch
 from ..security.admission import why_unreachable
 from ..status_reports import keep_reporting
@@ -77,6 +77,7 @@ class P3Server(KVStoreServer):
         self._greeted = threading.Event()
         self._latest = time.monotonic() + options.timeout
         self._told_since = 0.0
+        self._told_limit = min(time_to_end() + _LAST_WORDS, 0.95 * notice())
         self._finished = threading.Event()
         self._for_ever = threading.Event()
 
@@ -121,7 +122,8 @@ class P3Server(KVStoreServer):
             board.told = board.told or told
         if board.ends:  # with snapshots, for which workers have a limit of their own
             return ""
-        if self._greeted.is_set() and time.monotonic() - self._told_since < LIMIT + _LAST_WORDS:
+        passed = time.monotonic() - self._told_since
+        if self._greeted.is_set() and passed < self._told_limit:
             return ""
         self._lane.abort(told)
         return told

@@ -130,8 +130,8 @@ def test_all_of_its_stores_have_last_snapshots(tmp_path: Path) -> None:
 
 
 def test_one_that_comes_to_no_snapshot_ends_all_the_same(tmp_path: Path) -> None:
-    hasty = "from kvstore_ext.lane import told_alone\ntold_alone.LIMIT = 0.5\n"
-    script = f"{BEGIN}{hasty}{STEP}{TAKE}{READY}mx.nd.waitall()\ntime.sleep({LIMIT})\n"
+    hasty = 'import os\nos.environ["KVSTORE_EXT_NOTICE"] = "0.6"\n'
+    script = f"{hasty}{BEGIN}{STEP}{TAKE}{READY}mx.nd.waitall()\ntime.sleep({LIMIT})\n"
     status, said = told(script, tmp_path)
     assert status == 128 + signal.SIGTERM
     assert said[-1].endswith("the script has not come to its next snapshot in 0.5 s")

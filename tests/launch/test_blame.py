@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from kvstore_ext.launcher.blame import accused
+from kvstore_ext.launcher.blame import accused, can_be_spared
+from kvstore_ext.launcher.processes import Ending
 
 from .jobs import REPORT, STAY, Job
 
@@ -34,6 +37,34 @@ from .jobs import REPORT, STAY, Job
 )
 def test_whom_a_reason_blames(reason: str, names: list[str]) -> None:
     assert accused(reason) == names
+
+
+def running(role: str, status: int | None, joined: bool = True, reason: str = "") -> Any:
+    """A process that has ended with this status, or runs."""
+    ended = SimpleNamespace(done=lambda: status is not None, result=lambda: Ending(status or 0, ""))
+    account = SimpleNamespace(joined=SimpleNamespace(done=lambda: joined), reason=reason)
+    return SimpleNamespace(process=SimpleNamespace(role=role), ended=ended, account=account)
+
+
+@pytest.mark.parametrize(
+    ("role", "statuses", "joined", "spared"),
+    [
+        ("server", [0, 0], True, True),
+        ("scheduler", [0, 0], True, True),
+        ("server", [0, None], True, False),
+        ("scheduler", [0, None], True, True),
+        ("server", [0, 1], True, False),
+        ("server", [0, 0], False, False),
+        ("scheduler", [0, None], False, False),
+    ],
+)
+def test_a_failure_that_the_job_does_without(
+    role: str, statuses: list[int | None], joined: bool, spared: bool
+) -> None:
+    failed = running(role, 143)
+    workers = [running("worker", status, joined) for status in statuses]
+    assert can_be_spared(failed, [failed, *workers], own_servers=True) == spared
+    assert not can_be_spared(failed, [failed, *workers], own_servers=False)
 
 
 SAID = "touch said-$KVSTORE_EXT_LAUNCH_RANK"

@@ -28,6 +28,32 @@ def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
     assert sorted(shown) == [f"[worker {rank}] {host}" for rank, host in enumerate(HOSTS)]
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "lacking",
+    ["echo 'sh: python: not found' >&2; exit 127", 'cd /; exec sh -c "$3"'],
+    ids=["interpreter", "directory"],
+)
+def test_a_host_that_no_longer_has_what_it_runs_is_replaced(
+    job: Job, tmp_path: Path, lacking: str
+) -> None:
+    """It has come back without a file system, say."""
+    (job.directory / "some").write_text("first\nsecond\nthird\n")
+    (job.directory / "there").mkdir()
+    environment = stand_ins(tmp_path / "programs")
+    ssh = tmp_path / "programs" / "ssh"
+    begin, end = ssh.read_text().split("exec sh -c")
+    without = f"if [ $host = second ] && [ -e failed ]; then {lacking}; fi\n"
+    ssh.write_text(f"{begin}{without}exec sh -c{end}")
+    worker = "[ $KVSTORE_EXT_ATTEMPT -gt 0 ] || { touch ../failed; exit 3; }; "
+    worker += "echo attempt $KVSTORE_EXT_ATTEMPT on $host"
+    arguments = ["-H", "some", "--interface", "lo", "--sync-dst-dir", "there", "-n", "2", *SERVE]
+    arguments += ["--restarts", "2", "--hosts-needed", "2", "--no-secure", "sh", "-c", worker]
+    assert job.run(*arguments, environment=environment) == 0, job.errors
+    shown = sorted(line for line in job.lines if "attempt 2" in line)
+    assert shown == ["[worker 0] attempt 2 on first", "[worker 1] attempt 2 on third"]
+
+
 @pytest.mark.parametrize("sync", [[], ["--sync-dst-dir", "there"]], ids=["ssh", "rsync"])
 def test_a_host_that_is_not_reached_is_replaced(job: Job, tmp_path: Path, sync: list[str]) -> None:
     hostfile = job.directory / "some"

@@ -85,6 +85,11 @@ from .jobs import Job
         ),
         (["-n", "1", "--port", "65536", "true"], "found '65536', allowed are 1 to 65535"),
         (["-n", "1", "--grace", "0", "true"], "found '0', allowed are seconds above 0"),
+        (["-n", "1", "--notice", "soon", "true"], "found 'soon', allowed are seconds above 0"),
+        (
+            ["-n", "1", "--env", "KVSTORE_EXT_NOTICE=5", "true"],
+            "KVSTORE_EXT_NOTICE is set by the launcher (see -n, -s, --port, --notice)",
+        ),
         (["-n", "1", "--server-command", "'", "true"], "No closing quotation"),
         (["-n", "1", "--launcher", "ssh", "true"], "--launcher ssh needs a hostfile (-H)"),
         (["-n", "1", "-H", "missing", "true"], "hostfile missing cannot be read"),

@@ -279,3 +279,19 @@ def test_what_cannot_be_run_is_not_tried_again(job: Job) -> None:
     arguments = ["-n", "1", "--server-command", "no_such_program", "--restarts", "3"]
     assert job.run(*arguments, "sleep", "1000") == 127
     assert len(job.errors) == 2, job.errors
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_has_run_before_is_tried_again(job: Job) -> None:
+    """It lies on a file system that will be mounted again, say."""
+    script = job.directory / "run.sh"
+    script.write_text("#!/bin/sh\nrm run.sh\nexit 3\n")
+    script.chmod(0o755)
+    assert job.run("-n", "1", *SERVE, "--restarts", "2", "./run.sh") == 127
+    missing = "worker 0 on localhost could not be started: No such file or directory: ./run.sh"
+    assert job.errors[-4:] == [
+        "    0: worker 0 on localhost ended with exit status 3",
+        f"    1: {missing}",
+        f"    2: {missing}",
+        "launch: the job is not started again: --restarts 2 allows no more",
+    ]

@@ -43,7 +43,7 @@ def test_a_log_that_is_emptied_meanwhile_has_what_comes_then(job: Job) -> None:
     assert (job.log_dir / "worker-0.log").read_text() == "after\n"
 
 
-def test_a_full_disk_is_that_of_the_launchers_host(job: Job) -> None:
+def test_a_full_disk_of_the_launchers_host_ends_no_job(job: Job) -> None:
     job.entry = launcher_with(
         "import os",
         "kept = os.open",
@@ -52,11 +52,15 @@ def test_a_full_disk_is_that_of_the_launchers_host(job: Job) -> None:
         "os.open = lambda path, flags, *mode, **more: "
         "full(flags) if is_log(path) else kept(path, flags, *mode, **more)",
     )
-    assert job.run("-n", "1", *SERVE, "--restarts", "1", "echo", "up") == 1
-    log = job.log_dir / "worker-0.log"
-    reason = f"the log {log} of the launcher's host does not take: No space left on device"
-    assert f"launch: worker 0 on localhost printed what {reason}" in job.errors
-    assert not any("restart" in line for line in job.errors)
+    assert job.run("-n", "1", *SERVE, "sh", "-c", "echo up; sleep 0.2; echo and down") == 0
+    assert job.lines == ["[worker 0] up", "[worker 0] and down"]
+    log = f"launch: the log {job.log_dir / 'worker-0.log'} of the launcher's host"
+    takes_nothing, lacks = (line for line in job.errors if line.startswith(log))
+    assert takes_nothing == (
+        f"{log} takes nothing: No space left on device; the job goes on, and what is printed until "
+        "there is room will be missing in it"
+    )
+    assert lacks == f"{log} lacks 12 B of what was printed"
 
 
 def is_full(pipe: int) -> bool:

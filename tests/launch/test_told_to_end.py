@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 from typing import Iterator
 
 import pytest
@@ -86,6 +87,47 @@ while not until or time.time() < until[0]:
     time.sleep(0.01)
 print("saved", flush=True)
 """
+
+
+COMES_TO_NO_STEP = """
+import time
+import mxnet as mx
+
+store = mx.kv.create("p3")
+value = mx.nd.zeros((3,))
+store.broadcast("weight", value, out=value)
+store.set_optimizer(mx.optimizer.create("test"))
+store.pushpull("weight", mx.nd.ones((3,)), out=value)
+store.snapshot("snapshots", every=100000)
+mx.nd.waitall()
+print("evaluates", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_processes_have_as_long_as_notice_says(job: Job) -> None:
+    (job.directory / "train.py").write_text(COMES_TO_NO_STEP)
+    job.start("-n", "1", "-s", "1", "--notice", "12", sys.executable, "train.py")
+    job.wait_for_line("[worker 0] evaluates")
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 128 + signal.SIGTERM
+    reason = "worker 0: told to end by SIGTERM; not all workers have come to their next snapshot"
+    assert f"launch: SIGTERM has ended the job: {reason} in 10 s" in job.errors
+    job.assert_gone()
+
+
+def test_who_is_left_after_the_notice_is_ended(job: Job) -> None:
+    worker = "trap 'echo told' TERM; echo up; while :; do sleep 0.1; done"
+    job.start(
+        "-n", "1", "--notice", "1", "--server-command", "sleep 1000", "sh", "-c", worker
+    )
+    job.wait_for_line("[worker 0] up")
+    told = time.monotonic()
+    job.signal(signal.SIGTERM)
+    assert job.wait() == 128 + signal.SIGTERM
+    assert time.monotonic() - told < 25  # it would be 30 s and more without the option
+    assert "[worker 0] told" in job.lines
+    job.assert_gone()
 
 
 @pytest.fixture(scope="module")

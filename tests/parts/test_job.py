@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kvstore_ext.config import Job
+from kvstore_ext.config import Job, notice
 from kvstore_ext.errors import OptionError
 
 DMLC = {
@@ -46,3 +46,18 @@ def test_a_timeout_of_what_is_sent_again_that_is_none(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PS_RESEND_TIMEOUT", "soon")
     with pytest.raises(OptionError, match="PS_RESEND_TIMEOUT is 'soon'; it must be a number"):
         Job.from_environment()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("", 30), ("120", 120), ("0.6", 0.6)])
+def test_the_time_of_a_process_that_is_told_to_end(
+    monkeypatch: pytest.MonkeyPatch, text: str, seconds: float
+) -> None:
+    monkeypatch.setenv("KVSTORE_EXT_NOTICE", text)
+    assert notice() == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "1e3", "1000001"])
+def test_a_time_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("KVSTORE_EXT_NOTICE", text)
+    with pytest.raises(OptionError, match=f"KVSTORE_EXT_NOTICE is '{text}'; it must be seconds"):
+        notice()

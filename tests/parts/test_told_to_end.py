@@ -10,7 +10,7 @@ import pytest
 from kvstore_ext.lane import told_to_end
 from kvstore_ext.lane.told_to_end import ToldToEnd
 
-LIMIT = 0.5  # seconds in which the job is to have ended
+NOTICE = 0.6  # seconds, of which the job has five sixths to come to where it can end
 LONG = 20.0
 
 
@@ -51,7 +51,7 @@ class Unanswered:
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unanswered]:
     """Of a process that its `told` tells to end, but for the main thread, which is pytest's."""
     worker = Unanswered()
-    monkeypatch.setattr(told_to_end, "LIMIT", LIMIT)
+    monkeypatch.setenv("KVSTORE_EXT_NOTICE", str(NOTICE))
     monkeypatch.setattr(told_to_end, "was_told", worker.told.is_set)
     monkeypatch.setattr(told_to_end.EndSignal, "listen", lambda on_main: None)
     yield worker
