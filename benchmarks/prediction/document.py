@@ -82,7 +82,9 @@ def _summary(counted: Sequence[Compared]) -> List[str]:
     off = [abs(each.difference) for each in counted]
     reached = [len(own) >= GOAL_SETTINGS, median(off) <= GOAL_MEDIAN, max(off) <= GOAL_WORST]
     words = ["reached" if each else "not reached" for each in reached]
-    yet = "all" if len(networks) >= 7 and {2, 16} <= set(hosts) else "not all"
+    found = "all of them measured"
+    if len(networks) < 7 or not {2, 16} <= set(hosts):
+        found = "not all of them measured yet"
     return [
         f"{summary(counted)}. They are of {len(networks)} networks, {', '.join(map(str, hosts))} "
         f"hosts, {rates[0]:g} to {rates[-1]:g} Gbit/s and {len({each.arm for each in own})} arms."
@@ -90,7 +92,7 @@ def _summary(counted: Sequence[Compared]) -> List[str]:
         "",
         f"The goal is {GOAL_SETTINGS} settings ({words[0]}), {100 * GOAL_MEDIAN:.0f} % in the "
         f"median ({words[1]}) and {100 * GOAL_WORST:.0f} % at worst ({words[2]}), of 7 networks "
-        f"and 2 to 16 hosts ({yet} of them measured yet).",
+        f"and 2 to 16 hosts ({found}).",
     ]  # fmt: skip
 
 
