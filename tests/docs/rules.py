@@ -149,7 +149,7 @@ def _check(command: str) -> Run | None:
 
 def _replay(command: str) -> Run | None:
     # Clusters need root and minutes; tests/benchmarks has them. Here a run says what it would do.
-    if command.startswith("python -m benchmarks.replay run "):
+    if re.match(r"(\w+='\S+ \S+' )?python -m benchmarks\.replay run ", command):
         return Run(*[command.replace("mine.json ", "alexnet ") + " --dry-run"] * 2)
     if re.fullmatch(r"python -m benchmarks\.figures \S+ --data-dir data", command):
         return Run(*[f"{command} 2>&1 | grep 'error: data set cifar10 needs'"] * 2)

@@ -111,7 +111,9 @@ def test_the_terminal_shows_the_cause_once(job: Job) -> None:
     reason = "worker 1: its script failed: ValueError: no"
     echo = failing(reason).replace(";", f"; echo {reason};", 1)
     cause = failing(reason, 3).replace(";", "; seq 30; echo ValueError: no;", 1)
-    assert run(job, f"echo trains; {echo}", f"echo trains; {once(0)}; {cause}") == 3
+    # What has been printed a moment before counts as printed with the failure.
+    trains = "echo trains; sleep 0.5"
+    assert run(job, f"{trains}; {echo}", f"{trains}; {once(0)}; {cause}") == 3
     shown = [line for line in job.lines if line.startswith("[worker")]
     assert sorted(shown) == ["[worker 0] trains", "[worker 1] trains"]
     assert job.errors[3:] == [*(f"    {number}" for number in range(1, 31)), "    ValueError: no"]

@@ -139,7 +139,7 @@ def test_layers_joined_by_mxnet_wait_for_each_others_parameters(
 
 
 def test_urgent_slices_overtake_a_backlog(cluster: Cluster) -> None:
-    slices = {"backlog": 5000, "middle": 100, "urgent": 10}
+    slices = {"backlog": 5000, "middle": 1000, "urgent": 10}
     job = cluster.run(
         push_three_keys,
         *slices.values(),
