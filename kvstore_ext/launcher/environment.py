@@ -9,6 +9,8 @@ from typing import Mapping
 from .job_key import NAME as JOB_KEY
 from .ranks import Endpoint
 
+NOTICE = "KVSTORE_EXT_NOTICE"  # seconds that a job has once it is told to end
+
 # These come from -n, -s, --port, --notice, the process and its job: --env must not contradict them.
 OWN_NAMES = (
     "DMLC_ROLE",
@@ -19,11 +21,10 @@ OWN_NAMES = (
     "KVSTORE_EXT_LOCAL_RANK",
     "KVSTORE_EXT_JOB",
     "KVSTORE_EXT_SERVERS",
-    "KVSTORE_EXT_NOTICE",
+    NOTICE,
 )
 
 TRACE = "KVSTORE_EXT_TRACE"  # the directory for a trace, on each host
-NOTICE = "KVSTORE_EXT_NOTICE"  # seconds
 
 # Passed along to other hosts. PATH and its kin, so that `python` is the same one everywhere.
 _PREFIXES = ("KVSTORE_EXT_", "MXNET_", "DMLC_", "PS_", "OMP_")

@@ -35,19 +35,18 @@ def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
     if isinstance(optimizer, mx.optimizer.SGLD):
         return True  # an element's noise is its own
     try:
-        whole = [_updated_whole(optimizer, scale) for scale in (1.0, _LARGE)]
-        is_random = _draws(optimizer)
+        small, again = _updated_whole(optimizer), _updated_whole(optimizer)
     except Exception:
         return False  # a user's own that wants to know the parameter; it will see whole ones
-    if is_random:
+    if _differ(small, again):
         raise KVStoreError(
             f"optimizer {type(optimizer).__name__} gives another result each time, so workers "
             "would not keep the same parameters; of the random ones only SGLD works here"
         )
     try:
-        small, large = whole
         if not small.any() or not _same(small, _updated_in_slices(optimizer, 1.0)):
             return False
+        large = _updated_whole(optimizer, _LARGE)
         finite = bool(np.isfinite(large).all())  # of very large gradients it need not be
         return not finite or _same(large, _updated_in_slices(optimizer, _LARGE))
     except Exception:
@@ -58,13 +57,15 @@ def draws_at_random(optimizer: mx.optimizer.Optimizer) -> bool:
     """Whether workers that update by it would each draw numbers of their own, as found out by the
     same trial."""
     try:
-        return isinstance(optimizer, mx.optimizer.SGLD) or _draws(optimizer)
+        return isinstance(optimizer, mx.optimizer.SGLD) or _differ(
+            _updated_whole(optimizer), _updated_whole(optimizer)
+        )
     except Exception:
         return False  # a user's own that wants to know the parameter
 
 
-def _draws(optimizer: mx.optimizer.Optimizer) -> bool:
-    once, again = _updated_whole(optimizer), _updated_whole(optimizer)
+def _differ(once: np.ndarray, again: np.ndarray) -> bool:
+    """Whether two trials of one optimizer tell that it draws random numbers."""
     return bool(np.isfinite(once).all()) and not _same(once, again)
 
 
