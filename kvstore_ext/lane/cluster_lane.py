@@ -307,7 +307,7 @@ class ClusterLane(Lane):
         try:
             if self.worker.failure():
                 raise RuntimeError(self.worker.failure())
-            self.worker.leave()
+            self._leave()
         except RuntimeError as error:
             self._let_go()
             raise ClusterError(str(error)) from None

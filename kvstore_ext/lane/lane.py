@@ -137,6 +137,11 @@ class Lane(ABC):
         with of_job(self.worker.failure):
             mx.nd.waitall()
 
+    def _leave(self) -> None:
+        """Waits until all workers leave the job; raises RuntimeError where it fails."""
+        while not self.worker.leave(0.2):
+            pass  # for Python to hear Ctrl-C
+
     @abstractmethod
     def sparse_settings(self, number: int, settings: str) -> None:
         """Has the servers update a sparse key with these settings from now on."""

@@ -99,7 +99,7 @@ class LocalLane(Lane):
         if self.told_to_end is not None:
             self.told_to_end.stop(LAST_MOMENT)
         try:
-            self.worker.leave()
+            self._leave()
         except RuntimeError as error:
             raise ClusterError(str(error)) from None
         finally:

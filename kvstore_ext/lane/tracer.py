@@ -66,7 +66,7 @@ class Tracer:
 
     def end(self, servers_too: bool) -> None:
         """Ends the recording, and, if this is rank 0, the servers'; else they end with the job."""
-        networks.watch(None)
+        networks.end(self._worker)
         if self._recording is None:
             return
         self._recording.end(self._worker.declared(), self._worker.recorder().layers())

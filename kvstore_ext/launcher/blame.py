@@ -21,7 +21,7 @@ _NAMED = re.compile(
     r"(?:within [\d.]+ s |no (?:answer|sign of life) from )*"
     r"(worker|server)s? (\d+(?:(?:, | and )\d+)*)\b"
 )
-_ALL = re.compile(r"workers [a-z]")
+_NOBODY = re.compile(r"workers [a-z]|\d+ messages? of ")
 
 
 class Verdict(NamedTuple):
@@ -35,12 +35,13 @@ def accused(reason: str) -> list[str]:
     """Returns the names of those whom a reason blames.
 
     Where it names only who says it, as in "worker 1: its script failed", that one is to blame;
-    where it says of all that "workers opened different stores", nobody is.
+    where it says of all that "workers opened different stores", or of messages that they were lost
+    on their way, nobody is.
     """
     speaker = _SPEAKER.match(reason)
     said_at = speaker.end() if speaker else 0
     found = _NAMED.match(reason, said_at) or speaker
-    if found is None or _ALL.match(reason, said_at):
+    if found is None or _NOBODY.match(reason, said_at):
         return []
     return [f"{found[1]} {rank}" for rank in re.findall(r"\d+", found[2])]
 

@@ -11,6 +11,7 @@ class Networks:
 
     def __init__(self) -> None:
         self._looks: List[Look] = []
+        self._watching: Optional[Any] = None
 
     def add(self, look: Look) -> None:
         """Has look(worker) called when a worker is traced, and look(None) when that ends.
@@ -19,8 +20,17 @@ class Networks:
         """
         self._looks.append(look)
 
-    def watch(self, worker: Optional[Any]) -> None:
-        """Begins, or ends with None."""
+    def watch(self, worker: Any) -> None:
+        """Begins, for the worker that is traced from now on."""
+        self._look(worker)
+
+    def end(self, worker: Any) -> None:
+        """Ends, unless another worker is traced by now."""
+        if self._watching is worker:
+            self._look(None)
+
+    def _look(self, worker: Optional[Any]) -> None:
+        self._watching = worker
         for look in self._looks:
             look(worker)
 

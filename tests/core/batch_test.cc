@@ -4,15 +4,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "one_end.h"
+#include "support/clock.h"
 #include "support/task_threads.h"
 #include "transport/checksum.h"
 #include "transport/gate.h"
@@ -109,7 +112,7 @@ TEST_F(OneEnd, SendsWhatIsSmallTogetherAndInOrder) {
   link_.Send(Push(4, 17000, 0));
   link_.Send(Push(5, 1500, -1));
   EXPECT_EQ(TakeKeys(), Keys{1});
-  Receive(Credit(27000));
+  Acknowledge(27000);
   Message first = wire_->TakeFirst();
   EXPECT_EQ(first.header.type, MessageType::kBatch);
   EXPECT_EQ(first.priority, 2);
@@ -125,13 +128,13 @@ TEST_F(OneEnd, LetsNoMoreThanTheWindowIntoABatch) {
   link_.Send(Push(1, 20000));
   for (uint64_t key = 2; key < 10; ++key) link_.Send(Push(key, 6000));
   wire_->TakeAll();
-  Receive(Credit(20000));
+  Acknowledge(20000);
   const Message batch = wire_->TakeFirst();
   ASSERT_EQ(batch.header.type, MessageType::kBatch);
   EXPECT_EQ(InsideOf(batch).size(), 3U) << "and the more urgent may still overtake the others";
   EXPECT_TRUE(wire_->empty());
   link_.Send(Push(10, 6000, 5));
-  Receive(Credit(12000));
+  Acknowledge(12000);
   EXPECT_EQ(InsideOf(wire_->TakeFirst()).front().header.key, 10U);
 }
 
@@ -139,7 +142,7 @@ TEST_F(OneEnd, CountsABatchAsOneMessage) {
   link_.SetWindow({27000, 24000});
   link_.Send(Push(1, 27000));
   for (uint64_t key = 2; key < 10; ++key) link_.Send(Push(key, 1000));
-  Receive(Credit(27000));
+  Acknowledge(27000);
   Receive(BatchOf({100, 0, 3000}));
   Traffic traffic;
   link_.AddTo(&traffic);
@@ -149,6 +152,44 @@ TEST_F(OneEnd, CountsABatchAsOneMessage) {
   EXPECT_EQ(traffic.messages_sent[batches], 1U);
   EXPECT_EQ(traffic.messages_received[batches], 1U);
   EXPECT_EQ(traffic.messages_received[pushes], 0U);
+}
+
+TEST_F(OneEnd, CountsWhatHasComeInBatchesAndWhatTheGateRefuses) {
+  Receive(BatchOf({100, 0, 3000}));
+  link_.TakeRefused(Push(9, 100));
+  Message sign = ControlMessage(MessageType::kCredit);
+  const auto lost = [&](uint32_t left) {
+    AnnounceCount(&sign, left);
+    int lost = 0;
+    for (int i = 0; i < 8; ++i) {
+      Receive(sign);
+      lost = link_.Lost(Now(), 0.001);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return lost;
+  };
+  EXPECT_EQ(lost(4), 0);
+  EXPECT_EQ(lost(6), 2);
+}
+
+TEST_F(OneEnd, WhatIsInABatchAcknowledgesNothing) {
+  constexpr uint64_t kHuge = 3U << 29;
+  link_.SetWindow({kHuge, kHuge});
+  for (int i = 0; i < 2; ++i) {
+    Message message = Push(1, 0);
+    message.payload = Buffer::Allocate(kHuge);
+    link_.Send(std::move(message));
+    wire_->TakeAll();
+    Acknowledge(kHuge);
+  }
+  link_.SetWindow({27000, 27000});
+  link_.Send(Push(2, 27000));
+  link_.Send(Push(3, 27000));
+  EXPECT_EQ(TakeKeys(), Keys{2});
+  Message batch = BatchOf({100, 0, 3000});
+  batch.header.credit = static_cast<uint32_t>(2 * kHuge);  // of before
+  Receive(batch);
+  EXPECT_EQ(TakeKeys(), Keys{});
 }
 
 TEST_F(OneEnd, TakesAndCountsWhatIsInABatch) {

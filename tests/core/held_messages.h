@@ -66,10 +66,10 @@ inline bool IsWhole(const Message& message, size_t bytes) {
   return equal;
 }
 
-// That so many bytes have been received.
+// That so many bytes have been received so far.
 inline Message Credit(uint64_t bytes) {
   Message message = ControlMessage(MessageType::kCredit);
-  message.header.credit = bytes;
+  message.header.credit = static_cast<uint32_t>(bytes);
   return message;
 }
 

@@ -108,6 +108,66 @@ TEST(Limits, AnUpdateThatCannotBeSentEndsTheJob) {
   EXPECT_EQ(ends[1].get(), "server 0: there is no way");
 }
 
+// As where something on the way resets a connection.
+TEST(Limits, APushThatIsLostEndsTheJobAndItsWorkerIsNamed) {
+  Cluster cluster(WithSilence(1));
+  cluster.Join({10});
+  std::vector<float> values[3];
+  std::vector<std::future<std::string>> ends;
+  for (int rank = 0; rank < 3; ++rank) {
+    values[rank].resize(10, 1.0F);
+    cluster.CutWorker(rank, rank == 1);
+    ends.push_back(Begin(&cluster.worker(rank), 0, values[rank], &values[rank]));
+    Sleep(0.2);
+    cluster.CutWorker(rank, false);
+  }
+  for (auto& end : ends) {
+    const std::string reason = end.get();
+    EXPECT_NE(reason.find(": 1 message of worker 1 did not arrive within 1 s, although later signs "
+                          "of life did: a connection was reset on its way (worker 1 on host1)"),
+              std::string::npos)
+        << reason;
+  }
+}
+
+TEST(Limits, AResultThatIsLostEndsTheJobAndItsServerIsNamed) {
+  Cluster cluster(WithSilence(1));
+  cluster.Join({10});
+  std::vector<float> values[3] = {std::vector<float>(10), std::vector<float>(10),
+                                  std::vector<float>(10)};
+  std::vector<std::future<std::string>> ends;
+  cluster.CutServer(0, true);
+  cluster.CutServer(1, true);
+  for (int rank = 0; rank < 3; ++rank) {
+    ends.push_back(Begin(&cluster.worker(rank), 0, values[rank], &values[rank]));
+  }
+  Sleep(0.4);
+  cluster.CutServer(0, false);
+  cluster.CutServer(1, false);
+  for (auto& end : ends) {
+    const std::string reason = end.get();
+    EXPECT_NE(reason.find(": 1 message of server "), std::string::npos) << reason;
+    EXPECT_NE(reason.find(" did not arrive within 1 s"), std::string::npos) << reason;
+  }
+}
+
+TEST(Limits, SignsOfLifeThatAreLostEndNothing) {
+  Cluster cluster(WithSilence(1));
+  cluster.Join({10});
+  const auto train = [&cluster] {
+    cluster.OnEveryKey([](int, Worker* worker, uint64_t key) {
+      std::vector<float> value(10);
+      EXPECT_EQ(Exchange(worker, key, value, &value), "");
+    });
+  };
+  train();
+  cluster.CutWorker(1, true);
+  Sleep(0.4);
+  cluster.CutWorker(1, false);
+  EXPECT_EQ(cluster.server(0).AwaitFailure(3), "");
+  train();
+}
+
 TEST(Limits, WhoLosesSeveralNamesThemTogether) {
   Limits limits;
   limits.silence = 20;

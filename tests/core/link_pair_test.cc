@@ -29,7 +29,10 @@ class Counted : public HeldMessages {
     HeldMessages::Send(message);
   }
 
-  void TakeCredit(size_t bytes) { in_flight_ -= bytes; }
+  void TakeCredit(uint32_t total) {
+    in_flight_ -= total - credited_;
+    credited_ = total;
+  }
   size_t most() const { return most_; }
 
  private:
@@ -40,6 +43,7 @@ class Counted : public HeldMessages {
   }
 
   size_t in_flight_ = 0, most_ = 0;
+  uint32_t credited_ = 0;
 };
 
 // One end, on the test's thread.

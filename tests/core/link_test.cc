@@ -22,10 +22,66 @@ TEST_F(OneEnd, SendsByPriorityWithinTheWindow) {
   link_.Send(Push(4, 100, 5));
   link_.Send(Push(5, 100, -3));
   EXPECT_EQ(TakeKeys(), (Keys{1, 2})) << "fill the window";
-  Receive(Credit(100));
+  Acknowledge(100);
   EXPECT_EQ(TakeKeys(), Keys{4}) << "is the most urgent";
-  Receive(Credit(200));
+  Acknowledge(200);
   EXPECT_EQ(TakeKeys(), (Keys{3, 5})) << "are as urgent, in the order in which they came";
+}
+
+TEST_F(OneEnd, ALaterAcknowledgementMakesUpForOneThatIsLost) {
+  link_.SetWindow({100, 200});
+  for (uint64_t key = 1; key < 7; ++key) link_.Send(Push(key, 100));
+  EXPECT_EQ(TakeKeys(), (Keys{1, 2}));
+  Receive(Credit(200));
+  EXPECT_EQ(TakeKeys(), (Keys{3, 4}));
+  Receive(Credit(100));
+  EXPECT_EQ(TakeKeys(), Keys{}) << "that was overtaken";
+  Receive(Credit(400));
+  EXPECT_EQ(TakeKeys(), (Keys{5, 6}));
+}
+
+TEST_F(OneEnd, MoreThanHasLeftIsNotTakenForWhatFollows) {
+  link_.SetWindow({100, 200});
+  for (uint64_t key = 1; key < 7; ++key) link_.Send(Push(key, 100));
+  EXPECT_EQ(TakeKeys(), (Keys{1, 2}));
+  Receive(Credit(1000000));
+  EXPECT_EQ(TakeKeys(), (Keys{3, 4}));
+  Receive(Credit(200));
+  EXPECT_EQ(TakeKeys(), Keys{});
+  Receive(Credit(300));
+  EXPECT_EQ(TakeKeys(), Keys{5});
+}
+
+TEST_F(OneEnd, AcknowledgementsGoOnBeyondTheLargestNumber) {
+  constexpr uint64_t kSlice = 1 << 28;
+  link_.SetWindow({kSlice, kSlice});
+  const Buffer bytes = Buffer::Allocate(kSlice);
+  const auto send = [&](uint64_t key) {
+    Message message = Push(key, 0);
+    message.payload = bytes;
+    link_.Send(std::move(message));
+  };
+  send(0);
+  for (uint64_t key = 1; key < 40; ++key) {
+    send(key);
+    EXPECT_EQ(TakeKeys(), Keys{key - 1});
+    Acknowledge(kSlice);
+  }
+  EXPECT_EQ(TakeKeys(), Keys{39});
+}
+
+TEST_F(OneEnd, ASignOfLifeCountsWhatSomebodyWaitsFor) {
+  link_.Send(Push(1, 100));
+  link_.SendControl(ControlMessage(MessageType::kMeet));
+  link_.SendControl(ControlMessage(MessageType::kScaler));
+  for (const MessageType type : {MessageType::kWindow, MessageType::kNotice, MessageType::kOrder}) {
+    link_.SendControl(ControlMessage(type));
+  }
+  wire_->TakeAll();
+  for (int i = 0; i < 2; ++i) {
+    link_.SendSign(ControlMessage(MessageType::kCredit));
+    EXPECT_EQ(CountIn(wire_->TakeFirst()), 3U) << "no sign is missed";
+  }
 }
 
 TEST_F(OneEnd, AddressesThePeer) {
@@ -69,14 +125,16 @@ TEST_F(OneEnd, SendsFewMessagesToWhoIsNotHeardOf) {
   EXPECT_EQ(left, kAll);
 }
 
-TEST_F(OneEnd, SendsFewScalersToWhoIsNotHeardOf) {
+TEST_F(OneEnd, SendsFewControlMessagesOfKeysToWhoIsNotHeardOf) {
   constexpr size_t kAll = 1500;
-  for (size_t i = 0; i < kAll; ++i) link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
-  const size_t before = wire_->TakeAll().size();
-  EXPECT_GT(before, 100U);
-  EXPECT_LT(before, 1000U) << "or ZeroMQ waits for room";
-  Receive(ControlMessage(MessageType::kCredit));
-  EXPECT_EQ(before + wire_->TakeAll().size(), kAll) << "none is lost";
+  for (const MessageType type : {MessageType::kScaler, MessageType::kMeet, MessageType::kSparse}) {
+    for (size_t i = 0; i < kAll; ++i) link_.SendControl(ControlMessage(type, "4321"));
+    const size_t before = wire_->TakeAll().size();
+    EXPECT_GT(before, 100U);
+    EXPECT_LT(before, 1000U) << "or ZeroMQ waits for room";
+    Receive(ControlMessage(MessageType::kCredit));
+    EXPECT_EQ(before + wire_->TakeAll().size(), kAll) << "none is lost";
+  }
 }
 
 TEST_F(OneEnd, GivesFewSignsToWhoIsNotHeardOf) {
@@ -99,7 +157,7 @@ TEST_F(OneEnd, SendsNoScalerAmongData) {
   wire_->TakeAll();
   for (int i = 0; i < 600; ++i) link_.SendControl(ControlMessage(MessageType::kScaler, "4321"));
   wire_->TakeAll();
-  Receive(Credit(1000));  // lets the scalers that waited leave, and then the data
+  Acknowledge(1000);  // lets the scalers that waited leave, and then the data
   const Message scalers = wire_->TakeFirst();
   EXPECT_EQ(scalers.priority, kControlPriority);
   for (const Message& inside : OneByOne({scalers})) {
@@ -133,7 +191,7 @@ TEST_F(OneEnd, BoundsHowManySlicesAreAskedFor) {
   for (int i = 0; i < 100; ++i) link_.Send(ControlMessage(MessageType::kPull));
   const size_t asked = wire_->TakeAll().size();
   EXPECT_LT(asked, 10U);
-  Receive(Credit(asked * sizeof(Header)));
+  Acknowledge(asked * sizeof(Header));
   EXPECT_EQ(wire_->TakeAll().size(), asked);
 }
 
@@ -149,7 +207,7 @@ TEST_F(OneEnd, SendsControlMessagesAtOnceThoughTheWindowIsFull) {
   EXPECT_EQ(sent[1].text, "reason");
   EXPECT_EQ(sent[2].header.type, MessageType::kScaler);
   EXPECT_EQ(sent[2].text, "4321");
-  Receive(Credit(100));
+  Acknowledge(100);
   EXPECT_EQ(TakeKeys(), Keys{2}) << "what has taken no room gives none back";
 }
 
@@ -158,11 +216,11 @@ TEST_F(OneEnd, SendsTheMoreUrgentBetweenTheParts) {
   link_.Send(Push(1, 300, 0));
   link_.Send(Push(2, 100, 1));
   EXPECT_EQ(TakeKeys(), Keys{1});
-  Receive(Credit(100));
+  Acknowledge(100);
   EXPECT_EQ(TakeKeys(), Keys{2});
-  Receive(Credit(100));
+  Acknowledge(100);
   EXPECT_EQ(TakeKeys(), Keys{1});
-  Receive(Credit(100));
+  Acknowledge(100);
   EXPECT_EQ(TakeKeys(), Keys{1});
 }
 
@@ -193,7 +251,7 @@ TEST_F(OneEnd, TellsOfAMessageJustBeforeItsFirstPartLeaves) {
   link.SetWindow({100, 300});
   link.Send(Push(1, 200));
   link.Send(Push(2, 200));
-  link.SendControl(ControlMessage(MessageType::kMeet));
+  link.SendControl(ControlMessage(MessageType::kLeave));
   link.Send(Push(3, 0));
   EXPECT_EQ(told, (std::vector<std::pair<uint64_t, size_t>>{{1, 0}, {2, 2}}));
   link.Receive(Credit(300), [](const Message&) {});
@@ -207,7 +265,7 @@ TEST_F(OneEnd, DropsDataOnceClosed) {
   link_.Send(Push(2, 100));
   link_.Close();
   link_.Send(Push(3, 100));
-  Receive(Credit(100));
+  Acknowledge(100);
   link_.SendControl(ControlMessage(MessageType::kAbort));
   const std::vector<Message> sent = wire_->TakeAll();
   ASSERT_EQ(sent.size(), 2U);
@@ -224,7 +282,7 @@ TEST_F(OneEnd, SendsNothingOnceHushed) {
   link_.SendControl(ControlMessage(MessageType::kAbort));
   Receive(ControlMessage(MessageType::kPing));
   Receive(Part(0, 10000, 10000));
-  Receive(Credit(100));
+  Acknowledge(100);
   EXPECT_TRUE(wire_->empty());
 }
 

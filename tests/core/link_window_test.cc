@@ -57,7 +57,7 @@ TEST_F(Measured, OfOneHostHasAWindowOfItsOwn) {
     bytes += message.payload.size;
   }
   EXPECT_EQ(bytes, 4 * 2 * kSlice);
-  for (int i = 0; i < 10; ++i) Receive(Credit(kSlice));
+  for (int i = 1; i <= 10; ++i) Receive(Credit(i * kSlice));
   ReceivePong(1);
   EXPECT_EQ(changes_, 0) << "as it says nothing of the wires";
 }
@@ -121,9 +121,10 @@ TEST_F(Measured, TellsTheEstimatorWhatIsAcknowledged) {
   // No pause is one on a link as long as that, so that whatever is acknowledged tells a rate.
   estimator_->RoundTrip(0, 1e6);
   const double end = Now() + 60;
+  uint64_t acknowledged = 0;
   while (changes_ == 0 && Now() < end) {
     link_.Send(Push(1, kLeastPart));
-    Receive(Credit(kLeastPart));
+    Receive(Credit(acknowledged += kLeastPart));
   }
   EXPECT_GT(changes_, 0);
 }
@@ -131,8 +132,8 @@ TEST_F(Measured, TellsTheEstimatorWhatIsAcknowledged) {
 TEST_F(Measured, DoesNotTellTheEstimatorOfMoreThanItHasSent) {
   ReceivePong(0.01);
   const Window before = estimator_->advice();
-  for (int i = 0; i < 3; ++i) {
-    Receive(Credit(std::numeric_limits<uint64_t>::max() / 4));
+  for (const uint64_t bytes : {50000U, 100000U, std::numeric_limits<uint32_t>::max() / 4}) {
+    Receive(Credit(bytes));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   EXPECT_EQ(estimator_->advice(), before);

@@ -37,8 +37,17 @@ class OneEnd : public testing::Test {
     return whole;
   }
 
+  // The peer has received so many bytes more.
+  void Acknowledge(size_t bytes) {
+    acknowledged_ += bytes;
+    Receive(Credit(acknowledged_));
+  }
+
   const std::shared_ptr<HeldMessages> wire_ = std::make_shared<HeldMessages>();
   Link link_{wire_, kPeer};
+
+ private:
+  uint64_t acknowledged_ = 0;
 };
 
 // A part of slice 1.

@@ -213,6 +213,17 @@ TEST_F(Recorded, APongTellsTheServersTime) {
 }
 
 // All events of a round of a cluster's worker, counted by kind.
+TEST_F(Recorded, WantsNoLayersOnceItsLastStepIsOver) {
+  EXPECT_FALSE(recorder_.wants_layers());
+  recorder_.Open(path_, 10, 2, 4);
+  for (const uint64_t round : {1, 2, 3}) {
+    recorder_.Reach(round);
+    EXPECT_TRUE(recorder_.wants_layers()) << round;
+  }
+  recorder_.Reach(4);
+  EXPECT_FALSE(recorder_.wants_layers());
+}
+
 TEST(RecordedCluster, EverySliceIsRecordedOnItsWholeWay) {
   const std::string path = testing::TempDir() + std::to_string(getpid()) + ".cluster.events";
   ClusterOptions options;

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 namespace kvstore_ext {
 namespace {
@@ -76,6 +77,24 @@ TEST(Statistics, OnlyTheMostUrgentKeysCount) {
   statistics.Opened(kLater, 0, Now());
   statistics.Closed(kLater);
   EXPECT_EQ(statistics.totals().first, waited);
+}
+
+TEST(Statistics, AKeyThatIsNotPushedAnyMoreIsNotTheMostUrgent) {
+  Statistics statistics;
+  const auto step = [&statistics](const std::vector<uint64_t>& keys) {
+    const double before = statistics.totals().first;
+    for (const uint64_t key : keys) {
+      statistics.Opened(key, key == kFirst ? 1 : 0, Now());
+      statistics.Closed(key);
+    }
+    return statistics.totals().first > before;
+  };
+  EXPECT_TRUE(step({kLater, kFirst}));
+  EXPECT_FALSE(step({kLater}));
+  step({kLater});
+  EXPECT_TRUE(step({kLater})) << "that layer is frozen";
+  EXPECT_TRUE(step({kLater, kFirst}));
+  EXPECT_FALSE(step({kLater})) << "and is not any more";
 }
 
 }  // namespace

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.support.cluster import Cluster, await_failure
 
 TIMEOUT = {"timeout": 3}  # seconds: the stores' option
@@ -107,8 +109,13 @@ def test_a_worker_lost_after_the_farewell_is_not_missed(cluster: Cluster, tmp_pa
             assert process.wait() == 0
 
 
-def be_interrupted() -> None:
+def be_interrupted(when: str) -> None:
     """Waits for the others; on worker 1 somebody presses Ctrl-C while its store is being closed."""
+    import os
+    import signal
+    import threading
+    import time
+
     import kvstore_ext  # noqa: F401
     import mxnet as mx
 
@@ -117,13 +124,21 @@ def be_interrupted() -> None:
 
     store = mx.kv.create("p3")
     if store.rank == 1:
-        store._finish = interrupt
+        if when == "at once":
+            store._finish = interrupt
+        else:
+            # Which a shell's background jobs ignore, this one included if the tests are one.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
         store.close()
+    while not store._worker.failure():
+        time.sleep(0.1)
     store.barrier()
 
 
-def test_who_is_interrupted_while_it_closes_tells_the_others(cluster: Cluster) -> None:
-    job = cluster.start(be_interrupted, workers=2, servers=1, options={"silence": 60})
+@pytest.mark.parametrize("when", ["at once", "while others train"])
+def test_who_is_interrupted_while_it_closes_tells_the_others(cluster: Cluster, when: str) -> None:
+    job = cluster.start(be_interrupted, when, workers=2, servers=1, options={"silence": 60})
     interrupted, other = sorted(job.workers, key=lambda worker: worker.wait(30))
     assert (interrupted.wait(0), other.wait(0)) == (-signal.SIGINT, 1)
     assert "worker 1: was interrupted while it closed its store" in other.output

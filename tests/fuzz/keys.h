@@ -55,8 +55,8 @@ inline size_t SizeOfKey(Input* input) {
   return kSizes[input->Below(sizeof kSizes / sizeof *kSizes)];
 }
 
-// Bytes of credit, more than is ever under way.
-constexpr uint64_t kPlenty = 1000000;
+// Bytes of credit, more than are ever sent.
+constexpr uint32_t kPlenty = 1U << 30;
 
 SliceDeclaration Declared(const KeyKind& kind, uint64_t elements);
 

@@ -31,6 +31,8 @@ from .jobs import REPORT, STAY, Job
         ("server 1: KeyError: 'worker'", ["server 1"]),
         ("server 0: workers opened different stores: worker 0 has a, worker 1 has b", []),
         ("server 0: workers initialised a key differently: worker 0 key a, worker 1 key b", []),
+        ("server 1: 2 messages of worker 0 did not arrive within 30 s, although later", []),
+        ("worker 1: 1 message of server 0 did not arrive within 30 s, although later", []),
         ("the scheduler at 127.0.0.1:9000 cannot be reached within 3 s", []),
         ("", []),
     ],

@@ -1,7 +1,7 @@
 // The module kvstore_ext._core: what Python sees of the core. Its typed face is _core.pyi.
 //
-// Calls that wait, or that take a lock which a waiting call may hold, release the GIL. C++
-// exceptions become Python's: invalid_argument a ValueError, out_of_range an IndexError,
+// Calls that wait release the GIL, and so do those that take a lock for which they may wait long.
+// C++ exceptions become Python's: invalid_argument a ValueError, out_of_range an IndexError,
 // runtime_error a RuntimeError. No thread of the core calls into Python.
 #include "bindings/bindings.h"
 #include "keys/slicer.h"

@@ -229,7 +229,7 @@ void BindWorker(py::module_* module) {
       .def("begin_idle", &Worker::BeginIdle, WithoutGil())
       .def("await_demand", &Worker::AwaitDemand, WithoutGil())
       .def("end_idle", &Worker::EndIdle, WithoutGil())
-      .def("leave", &Worker::Leave, WithoutGil())
+      .def("leave", &Worker::Leave, py::arg("seconds"), WithoutGil())
       .def("abort", &Worker::Abort, WithoutGil())
       .def("hush", &Worker::Hush, WithoutGil())
       .def("stop", &Worker::Stop, WithoutGil())

@@ -30,7 +30,7 @@ int DeviceOf(NDArrayHandle array) {
 
 void MarkLayer(const std::shared_ptr<Worker>& worker, const std::string& layer, EventKind pass,
                std::vector<NDArrayHandle> reads, std::vector<NDArrayHandle> writes) {
-  if (!worker->recorder().is_open()) return;
+  if (!worker->recorder().wants_layers()) return;
   constexpr int kCpu[] = {kCpuDevice, 0};  // MXNet's Context
   // The property with which the engine frees variables. The thread that has just computed an array
   // takes such an operation next; to wake another one would cost more than all else here.

@@ -3,13 +3,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "support/resends.h"
+
 namespace kvstore_ext {
 
 EarlyBarriers EarlyBarriers::FromEnvironment() {
   const char* role = std::getenv("DMLC_ROLE");
-  const char* resends = std::getenv("PS_RESEND");
-  return EarlyBarriers(role != nullptr && std::string_view(role) == "scheduler" &&
-                       resends != nullptr && std::atoi(resends) != 0);
+  const bool schedules = role != nullptr && std::string_view(role) == "scheduler";
+  return EarlyBarriers(schedules && PsLiteResends());
 }
 
 bool EarlyBarriers::IsEarly(const PsLiteFrames& frames, int32_t own) {

@@ -230,6 +230,7 @@ class Server {
   void CheckDeadlines();
   bool LosesWorkers(std::string* which);
   std::string UnreadBatch();
+  std::string LostOnTheWay() const;
   std::string Overdue();
   std::string InTurn(const Wait& wait) const;
   void TellWaiting(const Wait& wait, const std::string& why);

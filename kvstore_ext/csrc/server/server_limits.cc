@@ -62,6 +62,7 @@ void Server::CheckDeadlines() {
     if (!LosesWorkers(&failure)) {
       failure = Unread();
       if (failure.empty()) failure = UnreadBatch();
+      if (failure.empty()) failure = LostOnTheWay();
       if (failure.empty()) failure = Overdue();
     }
   }
@@ -87,6 +88,12 @@ std::string Server::UnreadBatch() {
         }
         return since;
       });
+}
+
+std::string Server::LostOnTheWay() const {
+  std::map<int, std::string> present = hosts_;
+  for (int worker : left_) present.erase(worker);
+  return LostMessagesOf("worker", present, links_, options_.limits.silence);
 }
 
 // Whether workers give no sign of life any more. Says which once that is settled, and what others

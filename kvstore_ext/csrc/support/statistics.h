@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "support/clock.h"
@@ -54,12 +56,13 @@ class Statistics {
   // come to that as well, mostly nothing is computed.
   void Opened(uint64_t key, int priority, double asked) {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto known = priorities_.find(key);
-    if (known == priorities_.end() || known->second != priority) {
-      priorities_[key] = priority;
-      highest_ = priority;
-      for (const auto& each : priorities_) highest_ = std::max(highest_, each.second);
+    if (!opened_.insert(key).second) {  // in another step, which need not have all keys again
+      highest_ = highest_opened_;
+      opened_ = {key};
+      highest_opened_ = priority;
     }
+    highest_opened_ = std::max(highest_opened_, priority);
+    highest_ = std::max(highest_, priority);
     if (priority != highest_) return;
     away_[key] = asked;
     LookWhetherItWaits();
@@ -109,11 +112,13 @@ class Statistics {
   mutable std::mutex mutex_;
   Totals totals_;
   std::map<std::pair<uint64_t, uint32_t>, double> since_;
-  std::map<uint64_t, int> priorities_;  // by key
-  int highest_ = 0;                     // of them
-  std::map<uint64_t, double> away_;     // when the store was asked, of keys that have it
-  double read_ = 0;                     // when the script read parameters last; 0: it never tells
-  bool waits_ = false;                  // for one of these keys
+  std::set<uint64_t> opened_;  // in this step
+  // Priorities: of these keys, and of those of the step before as well.
+  int highest_opened_ = std::numeric_limits<int>::min();
+  int highest_ = std::numeric_limits<int>::min();
+  std::map<uint64_t, double> away_;  // when the store was asked, of keys that have it
+  double read_ = 0;                  // when the script read parameters last; 0: it never tells
+  bool waits_ = false;               // for one of these keys
   double waits_since_ = 0;
 };
 

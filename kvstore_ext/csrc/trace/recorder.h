@@ -43,6 +43,10 @@ class Recorder {
   // Whether it has a file, into which it writes at some steps or at all.
   bool is_open() const { return file_ != nullptr; }
 
+  // Whether layers are to be told of: one before the first step that is recorded says where the
+  // next one begins, but of those after the last nothing is needed.
+  bool wants_layers() const { return is_open() && step_.load(std::memory_order_relaxed) < last_; }
+
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
   // Now, to be an event's beginning later; 0 while nothing is recorded.
@@ -78,11 +82,12 @@ class Recorder {
   std::atomic<bool> on_{false};
   std::atomic<uint64_t> step_{0};  // the furthest round so far
   std::atomic<File*> file_{nullptr};
+  std::atomic<uint64_t> last_{0};  // the first step that is not recorded any more
 
   mutable std::mutex mutex_;  // of all below
   // The last is in use. Who has just begun to write into another may still do so.
   std::vector<std::unique_ptr<File>> files_;
-  uint64_t first_ = 0, last_ = 0;
+  uint64_t first_ = 0;
   int64_t step_since_ = 0;  // when the step began, in nanoseconds
   int64_t layer_end_ = 0;   // of the last layer, in nanoseconds; 0 before the first
   std::map<std::string, uint64_t> numbers_;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <stdexcept>
 
 #include "support/clock.h"
+#include "support/ranks.h"
+#include "support/resends.h"
 #include "transport/checksum.h"
 #include "transport/gate.h"
 #include "transport/message_event.h"
@@ -54,6 +57,33 @@ bool IsBounded(const Message& message) {
     case MessageType::kAnswer:
     case MessageType::kMethod: return true;
     default: return false;
+  }
+}
+
+// Control messages of which there is one for each key.
+bool IsOneOfMany(MessageType type) {
+  return type == MessageType::kScaler || type == MessageType::kMeet || type == MessageType::kSparse;
+}
+
+// Whether somebody would wait for ever where it is lost. Not so while a cluster forms or ends,
+// which have limits of their own, nor for what is said again, or may be missed.
+bool IsAwaited(const Message& message) {
+  switch (message.header.type) {
+    case MessageType::kHello:
+    case MessageType::kJoin:
+    case MessageType::kWelcome:
+    case MessageType::kCredit:
+    case MessageType::kPing:
+    case MessageType::kPong:
+    case MessageType::kWindow:
+    case MessageType::kOrder:
+    case MessageType::kNotice:
+    case MessageType::kFarewell:
+    case MessageType::kBye:
+    case MessageType::kAbort:
+    case MessageType::kBatch: return false;
+    case MessageType::kMeet: return !IsOfSparseRound(message);
+    default: return true;
   }
 }
 
@@ -134,24 +164,23 @@ void Link::SendSoon() {
 
 void Link::SendControl(Message message) {
   message.peer = peer_;
-  if (message.header.type == MessageType::kScaler) {
+  if (IsOneOfMany(message.header.type)) {
     queue_.Push(kControlPriority, 0, std::move(message));
     return SendWhatFits();
   }
   const Outlet::Way way(&outlet_);
   if (!way.open()) return;
-  Count(&sent_, message.header.type, BytesOf(message));
+  CountSent(message);
   Dispatch(&message);
 }
 
 void Link::Dispatch(Message* message) {
   message->job = job_;
-  const uint64_t owed = owed_.exchange(0);
-  message->header.credit = static_cast<uint32_t>(std::min<uint64_t>(owed, UINT32_MAX));
-  if (owed > message->header.credit) owed_ += owed - message->header.credit;
+  told_ = message->header.credit = taken_;
   if (message->header.type == MessageType::kCredit) {
     const uint32_t number = ++announcements_;  // first, so that a later one says nothing older
     AnnounceStock(message, stock_leaving_, number);
+    AnnounceCount(message, counted_);
   }
   // Not that of who sent it, where it is passed on.
   message->header.checksum = checks_ && !message->place ? ChecksumOf(*message) : 0;
@@ -159,6 +188,11 @@ void Link::Dispatch(Message* message) {
   unanswered_ = 0;
   ++unheard_;
   transport_->Send(*message);
+}
+
+void Link::CountSent(const Message& message) {
+  Count(&sent_, message.header.type, BytesOf(message));
+  if (IsAwaited(message)) ++counted_;
 }
 
 // The type may be of no message that there is, where no gate has looked at it.
@@ -198,27 +232,31 @@ void Link::StockLeaves(int64_t bytes) {
 }
 
 void Link::Receive(Message received, const std::function<void(const Message&)>& act) {
-  signs_.Heard(Now());
+  const double now = Now();
+  signs_.Heard(now);
   ++unanswered_;
+  const bool is_batch = received.header.type == MessageType::kBatch;
+  if (is_batch || IsOfRound(received.header.type)) moved_ = now;
   if (unheard_.exchange(0) >= kMostUnheard) SendWhatFits();
   Count(&messages_received_, received.header.type, 1);
   if (received.header.checksum != 0) checks_ = true;
   if (received.header.type == MessageType::kCredit) {
     signs_.Announced(StockOf(received), AnnouncementOf(received));
+    lost_.Told(CountIn(received), now);
   }
   // What may be kept for long is copied, so that its block of memory becomes free.
   if (!IsReadInRound(received)) received.payload = Kept(received);
   received.payload_is_ours |= !IsReadInRound(received);
   size_t unread = 0;
-  if (received.header.type == MessageType::kBatch) {
-    if (received.header.credit > 0) TakeCredit(received.header.credit);
+  if (is_batch) {
+    TakeCredit(received.header.credit);  // of the messages in it none has its own
     Batch::Contents inside = Batch::Read(received);
     size_t around = BytesOf(received);
     for (Message& message : inside.messages) {
       around -= BytesOf(message);
       if (message.place) Fetch(&message);
       if (gate_ != nullptr && !gate_->Admits(message)) {
-        Owe(message);
+        NoteArrival(message);
       } else {
         TakeForLink(message);
         if (BecomesWhole(&message)) act(message);
@@ -227,9 +265,12 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
     }
     Count(&received_, MessageType::kBatch, around);
     unread = inside.unread;
-    owed_ += unread;  // no less than messages there have taken of the window, but for places
+    // No less than messages there have taken of the window, but for places.
+    taken_ += static_cast<uint32_t>(unread);
+    if (unread > 0) lost_.GiveUp();
   } else {
     TakeForLink(received);
+    TakeCredit(received.header.credit);
     if (BecomesWhole(&received)) act(received);
   }
   Acknowledge();
@@ -238,24 +279,23 @@ void Link::Receive(Message received, const std::function<void(const Message&)>& 
 
 void Link::TakeRefused(const Message& refused) {
   if (refused.job != job_) return;
-  Owe(refused);
-  if (refused.header.credit > 0) TakeCredit(refused.header.credit);
+  NoteArrival(refused);
+  TakeCredit(refused.header.credit);
   Acknowledge();
 }
 
-// What of the peer's window is to be given back.
-void Link::Owe(const Message& message) {
-  if (IsBounded(message)) owed_ += Weight(message);
+void Link::NoteArrival(const Message& message) {
+  if (IsBounded(message)) taken_ += static_cast<uint32_t>(Weight(message));
+  if (IsAwaited(message)) lost_.Came();
 }
 
 void Link::TakeForLink(const Message& message) {
   const Header& header = message.header;
   Count(&received_, header.type, BytesOf(message));
-  Owe(message);
+  NoteArrival(message);
   if (IsBounded(message) && Records()) recorder_->Record(EventOf(EventKind::kReceived, message));
   if (header.type == MessageType::kPing) SendControl(PongMessage(message, NowInNanoseconds()));
   if (header.type == MessageType::kPong) OnPong(message);
-  if (header.credit > 0) TakeCredit(header.credit);
 }
 
 // False for all parts of a message but the last to come, which becomes the message.
@@ -264,9 +304,13 @@ bool Link::BecomesWhole(Message* message) {
   return message->payload.size == header.whole || assemblies_.Add(message);
 }
 
-void Link::TakeCredit(size_t told) {
-  // More than is under way says nothing of the link.
-  const size_t credit = std::min(told, queue_.in_flight());
+// Of a total that another has overtaken nothing is new. More than is under way says nothing of the
+// link: so much has not left, and may not be taken for received once it has.
+void Link::TakeCredit(uint32_t total) {
+  const auto more = static_cast<int32_t>(total - credited_);
+  const size_t credit = more > 0 ? std::min<size_t>(more, queue_.in_flight()) : 0;
+  if (credit == 0) return;
+  credited_ += static_cast<uint32_t>(credit);
   if (Records()) {
     Event event;
     event.kind = EventKind::kAcknowledged;
@@ -281,7 +325,7 @@ void Link::TakeCredit(size_t told) {
 
 void Link::Acknowledge() {
   const bool carried = data_carries_credit_ && queue_.size() > 0;
-  if (unanswered_ < kMostUnheard / 2 && (owed_ <= withheld_ || carried)) return;
+  if (unanswered_ < kMostUnheard / 2 && (owed() <= withheld_ || carried)) return;
   SendControl(ControlMessage(MessageType::kCredit));
 }
 
@@ -292,7 +336,7 @@ void Link::SendWhatFits() {
   Message message;
   while (way.open() && unheard_ < kMostUnheard && queue_.TryPop(&message)) {
     if (on_send_ && message.header.offset == 0) on_send_(message);
-    Count(&sent_, message.header.type, BytesOf(message));
+    CountSent(message);
     const bool is_data = IsBounded(message);
     if (is_data && Records()) recorder_->Record(EventOf(EventKind::kSent, message));
     const bool small = Batch::IsSmall(message) || Put(&message);
@@ -359,6 +403,27 @@ bool FollowWindow(const Message& announcement, uint64_t* latest,
   *latest = WindowNumberOf(announcement);
   for (auto& link : links) link->SetWindow(window);
   return true;
+}
+
+std::string LostMessagesOf(const std::string& role, const std::map<int, std::string>& hosts,
+                           const std::vector<std::unique_ptr<Link>>& links, double seconds) {
+  if (PsLiteResends()) return "";
+  const double now = Now();
+  std::set<int> peers;
+  int lost = 0;
+  for (const auto& host : hosts) {
+    const int of_peer = links[host.first]->Lost(now, seconds);
+    if (of_peer > 0) peers.insert(host.first);
+    lost += of_peer;
+  }
+  if (peers.empty()) return "";
+  for (const auto& link : links) {
+    if (now - link->moved() <= seconds) return "";
+  }
+  return std::to_string(lost) + (lost == 1 ? " message" : " messages") + " of " + Who(role, peers) +
+         " did not arrive within " + Seconds(seconds) +
+         ", although later signs of life did: a connection was reset on its way" +
+         Where(role, peers, hosts);
 }
 
 }  // namespace kvstore_ext

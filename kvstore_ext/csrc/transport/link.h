@@ -3,8 +3,10 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "support/send_queue.h"
@@ -13,6 +15,7 @@
 #include "transport/assembly.h"
 #include "transport/batch.h"
 #include "transport/gate.h"
+#include "transport/lost_messages.h"
 #include "transport/outlet.h"
 #include "transport/signs_of_life.h"
 #include "transport/transport.h"
@@ -45,7 +48,8 @@ struct Traffic {
 // one more wait for ever. So who is sent half as many in a row says something.
 //
 // Acknowledgements tell of receipt, not of results. A window that only an aggregated answer could
-// open would deadlock: worker A's full of slices that wait for worker B, B's for A.
+// open would deadlock: worker A's full of slices that wait for worker B, B's for A. They say how
+// much has come since the link began, so that a later one makes up for one that is lost.
 //
 // Thread-safe. Sends on the calling thread, on that which takes an acknowledgement, or on the
 // sender: Transport::Send does not wait for what is within the window.
@@ -81,8 +85,9 @@ class Link {
   // 4 GiB or more.
   void Send(Message message);
 
-  // Sends any other message at once. Scalers, of which there may be thousands too, need no room in
-  // the window, but wait like data for a peer of which nothing is heard.
+  // Sends any other message at once. Scalers, and news of rounds of sparse keys, of which there may
+  // be thousands too, need no room in the window, but wait like data for a peer of which nothing is
+  // heard.
   void SendControl(Message message);
 
   // Sends a sign of life, or what else is of use to a peer that is there alone: fewer and fewer,
@@ -126,6 +131,13 @@ class Link {
   // arrived: it is told with every sign of life, the first of which goes ahead of them.
   void StockLeaves(int64_t bytes);
 
+  // How many messages that the peer has sent, and that somebody waits for, were lost so many
+  // seconds ago or before. To be asked by a watchdog, again and again.
+  int Lost(double now, double seconds) { return lost_.Lost(now, seconds); }
+
+  // When, by Now(), anything of a round has come last; 0 before.
+  double moved() const { return moved_; }
+
   // Measures the round trip, unless the link is busy, that was done just now, or neither estimator
   // nor recorder wants to know. Of a worker's link, and only after the server has been heard of.
   void Measure();
@@ -136,7 +148,7 @@ class Link {
   // Adds what has travelled here.
   void AddTo(Traffic* traffic) const;
 
-  // Drops all data and scalers, now and later; other control messages still leave.
+  // Drops all data, and control messages that wait, now and later; others still leave.
   void Close() { queue_.Close(); }
 
   // From now on nothing leaves at all, but for what other threads have in hand.
@@ -148,13 +160,15 @@ class Link {
 
   void TakeForLink(const Message& message);
   bool BecomesWhole(Message* message);
-  void Owe(const Message& message);
+  void NoteArrival(const Message& message);
+  uint32_t owed() const { return taken_ - told_; }
   void Acknowledge();
   void Dispatch(Message* message);
+  void CountSent(const Message& message);
   static void Count(Counts* counts, MessageType type, size_t more);
   void DispatchAll(Batch* batch);
   void SendSoon();
-  void TakeCredit(size_t told);
+  void TakeCredit(uint32_t total);
   bool PutsPayloads() const { return shares_ && !checks_; }
   bool Put(Message* message);
   void Fetch(Message* message);
@@ -181,7 +195,13 @@ class Link {
   std::atomic<uint32_t> announcements_{0};  // of that
   Counts sent_{}, received_{};              // bytes
   Counts messages_sent_{}, messages_received_{};
-  std::atomic<uint64_t> owed_{0};  // bytes received and not yet acknowledged
+  // Bytes of the window, by numbers that begin again at 0: of the peer's what has come has taken so
+  // many, which it has been told of so far; of this end's the peer has told of so many.
+  std::atomic<uint32_t> taken_{0}, told_{0};
+  uint32_t credited_ = 0;             // the receiving thread's
+  std::atomic<uint32_t> counted_{0};  // messages that have left, of those for which somebody waits
+  LostMessages lost_;                 // of the peer's
+  std::atomic<double> moved_{0};      // see moved()
   // Messages that have left since the peer was heard of, and that have come since one has left.
   std::atomic<int> unheard_{0}, unanswered_{0};
   std::atomic<unsigned> signs_ready_{0};  // while many have left unheard
@@ -201,5 +221,12 @@ class Link {
 // the number of the last. Returns whether it did.
 bool FollowWindow(const Message& announcement, uint64_t* latest,
                   const std::vector<std::unique_ptr<Link>>& links);
+
+// Says of which of these peers, by rank with their hosts, messages were lost on their way, once
+// nothing of a round has come on any link for so many seconds; empty if there are none. While
+// anything comes a job is not stuck, and what is late may only be less urgent. None is lost where
+// ps-lite sends it again. To be asked by a watchdog, again and again.
+std::string LostMessagesOf(const std::string& role, const std::map<int, std::string>& hosts,
+                           const std::vector<std::unique_ptr<Link>>& links, double seconds);
 
 }  // namespace kvstore_ext

@@ -22,8 +22,9 @@ enum class MessageType : uint8_t {
   kPull,      // worker -> server: asks for a slice as of a round
   kResult,    // server -> worker: what a round made of a slice, sent unasked to every worker
   kCredit,    // either way: bytes received, where no other message carries the number; sent now and
-              // then with none, as a sign of life, also to the scheduler, which answers it;
-              // round has the bytes that leave by MXNet's own store, and slice numbers that
+              // then for nothing new, as a sign of life, also to the scheduler, which answers it;
+              // round has the bytes that leave by MXNet's own store, slice numbers that, and
+              // workers_step counts the messages that have left, of those that somebody waits for
   kPing,      // worker -> server: measures the link, for rank 0's windows and for a trace's clocks
   kPong,      // server -> worker: the answer, with the ping's time and the server's
   kWindow,    // rank 0 -> servers -> other workers: the window of all links
@@ -79,12 +80,12 @@ struct Header {
   uint32_t slice = 0;
   uint32_t workers_step = 0;  // see Operation::step
   uint64_t round = 0;
-  uint32_t credit = 0;    // bytes received from the addressee and not yet acknowledged
+  uint32_t credit = 0;    // all bytes received from the addressee, modulo 2^32
   uint32_t checksum = 0;  // see transport/checksum.h; 0 without one
   uint32_t offset = 0;    // of this message's payload in the slice's, in bytes
   uint32_t whole = 0;     // bytes of the slice's payload
 
-  static constexpr uint32_t kProtocol = 0x6b760012;
+  static constexpr uint32_t kProtocol = 0x6b760013;
 };
 static_assert(sizeof(Header) == 48, "the header crosses the wire as it lies in memory");
 
@@ -266,6 +267,12 @@ inline void AnnounceStock(Message* credit, uint64_t bytes, uint32_t number) {
 }
 inline uint64_t StockOf(const Message& credit) { return credit.header.round; }
 inline uint32_t AnnouncementOf(const Message& credit) { return credit.header.slice; }
+
+// And how many messages have left before it, of those that somebody waits for, modulo 2^32.
+inline void AnnounceCount(Message* credit, uint32_t messages) {
+  credit->header.workers_step = messages;
+}
+inline uint32_t CountIn(const Message& credit) { return credit.header.workers_step; }
 
 // That a server or the scheduler is there, and how much its gate has refused so far.
 inline Message SignOfLife(uint64_t refused) {

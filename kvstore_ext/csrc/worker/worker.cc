@@ -59,9 +59,18 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
 Worker::~Worker() { Stop(); }
 
 void Worker::Await(const std::set<int>& servers, size_t least, const char* what, double limit) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
+                      [&] { return servers.size() >= least || !failure_.reason().empty(); });
+  }
+  RequireAnswers(servers, least, what, limit);
+}
+
+// Fails where fewer have answered within that time, which is over.
+void Worker::RequireAnswers(const std::set<int>& servers, size_t least, const char* what,
+                            double limit) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(Limits::Later(limit)),
-                    [&] { return servers.size() >= least || !failure_.reason().empty(); });
   if (servers.size() < least && failure_.reason().empty()) {
     const std::set<int> missing = Missing(servers, options_.servers);
     lock.unlock();
@@ -278,14 +287,26 @@ void Worker::AnnounceOrder(const std::vector<uint64_t>& order, uint64_t number) 
   links_[0]->SendControl(OrderMessage(text, number));
 }
 
-void Worker::Leave() {
-  leaving_ = true;
-  NotifyWhenDone(MessageType::kLeave, IdleNotice());
-  Await(parted_, 1, "answered that all workers have left", options_.limits.patience);
+bool Worker::Leave(double seconds) {
+  if (!leaving_.exchange(true)) {
+    left_since_ = Now();
+    NotifyWhenDone(MessageType::kLeave, IdleNotice());
+  }
+  const double patience = options_.limits.patience;
+  const double latest = left_since_ + Limits::Later(patience);
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const std::chrono::duration<double> limit(std::min(seconds, std::max(0.0, latest - Now())));
+    const bool over = changed_.wait_for(
+        lock, limit, [this] { return !parted_.empty() || !failure_.reason().empty(); });
+    if (!over && Now() < latest) return false;
+  }
+  RequireAnswers(parted_, 1, "answered that all workers have left", patience);
   // All operations of all workers have ended, as one server says: nobody needs the others, either.
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(kLastWords),
                     [this] { return parted_.size() == links_.size(); });
+  return true;
 }
 
 void Worker::Abort(const std::string& reason) {

@@ -161,9 +161,10 @@ class Worker {
   // missed rounds.
   std::optional<std::set<int>> EndIdle();
 
-  // Waits for all operations, tells the servers, and waits until the other workers have left too.
+  // Waits for all operations, tells the servers, and waits until the other workers have left too,
+  // for so many seconds at most. Returns whether they have; otherwise it is to be called again.
   // Throws std::runtime_error where that fails.
-  void Leave();
+  bool Leave(double seconds = Limits::kForEver);
 
   // Ends all operations with an error, here and on every other process.
   void Abort(const std::string& reason);
@@ -254,6 +255,7 @@ class Worker {
   bool LosesServers(std::string* which);
   std::string WhatOf(const std::set<int>& lost);
   std::string UnreadBatch();
+  std::string LostOnTheWay() const;
   std::string Overdue(Key* key);
   std::string Unanswered(double seconds);
   std::string Unanswered(Key* key, double seconds, std::set<int>* servers);
@@ -285,6 +287,7 @@ class Worker {
   void EndOperations(const std::string& reason);
   bool HasInHand() const;
   void Await(const std::set<int>& servers, size_t least, const char* what, double limit);
+  void RequireAnswers(const std::set<int>& servers, size_t least, const char* what, double limit);
   Key* Find(uint64_t id) const;
   std::vector<Key*> Keys();
   std::string Named(const std::string& what) const;
@@ -300,6 +303,7 @@ class Worker {
   uint64_t windows_ = 0;
   std::atomic<bool> idle_{false};  // until EndIdle
   std::atomic<bool> leaving_{false};
+  double left_since_ = 0;           // of the thread that leaves
   std::atomic<int> telling_{0};     // threads that tell the job of a failure
   std::atomic<double> noticed_{0};  // when this worker was last told for whom it waits
   // Thread-safe, as links are.

@@ -21,6 +21,7 @@ void Worker::CheckDeadlines() {
   }
   std::string unread = Unread();
   if (unread.empty()) unread = UnreadBatch();
+  if (unread.empty()) unread = LostOnTheWay();
   if (!unread.empty()) return Abort(Named(unread));
   const double patience = options_.limits.patience;
   for (Key* key : Keys()) {
@@ -59,6 +60,12 @@ std::string Worker::UnreadBatch() {
         }
         return std::nullopt;
       });
+}
+
+std::string Worker::LostOnTheWay() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!parted_.empty()) return "";
+  return LostMessagesOf("server", hosts_, links_, options_.limits.silence);
 }
 
 void Worker::GiveSigns() {
