@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import secrets
 import sys
+import time
 from collections import defaultdict
 from typing import Callable, Sequence
 
@@ -18,6 +19,7 @@ from .agent import TOKEN_NAME
 from .direct import END_LIMIT, DirectStarter
 from .far_ends import supervisor_command
 from .hosts import Host, host_called
+from .log import CLOSE_LIMIT
 from .orders import Orders
 from .output import Sink
 from .processes import Process
@@ -126,7 +128,7 @@ class GatheringStarter:
             self._spawner.end()
             await asyncio.wait([self._spawner.gone], timeout=_PATIENCE + END_LIMIT)
         await self._direct.close()
-        self._sink.close()
+        self._sink.close(time.monotonic() + CLOSE_LIMIT)
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes in a task that knows the token; anybody else is turned away."""

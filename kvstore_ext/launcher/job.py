@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from dataclasses import replace
 from typing import Any, Coroutine, Protocol, TypeVar
 
@@ -12,6 +13,7 @@ from .direct import END_LIMIT
 from .environment import TRACE, with_addresses
 from .failure import NO_STORE, JobError, ended, explained, no_store_was_opened
 from .job_key import key_variable
+from .log import CLOSE_LIMIT
 from .options import Options
 from .output import LogError, Sink, rename
 from .processes import Ending, Process
@@ -306,9 +308,10 @@ class Job:
             await self._starter.close()
         except LogError as error:
             self._note(str(error))
+        latest = time.monotonic() + CLOSE_LIMIT
         for sink in self._sinks:
             try:
-                sink.close()
+                sink.close(latest)
             except LogError as error:
                 self._note(str(error))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import os
 import signal
 import sys
@@ -12,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import Mapping
 
-from .account import size
+from .log import Log
 from .terminal import Terminal
 
 LAST_LINES = 20
@@ -77,12 +76,8 @@ class Sink:
         self.path = _log_path(name, log_dir)
         self._terminal = terminal
         self._view = terminal.view(name)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)  # of an earlier job, or a link that somebody has put there
-        # At its end, wherever that is: whoever needs the room may empty it meanwhile.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._log = io.FileIO(os.open(self.path, flags, 0o666), "w")
-        self._lacking = 0  # bytes that the log has not taken
+        self._log = Log(self.path, self._say_what_log_lacks)
+        self._closed = False
         self._unfinished = b""
         self._last: deque[bytes] = deque(maxlen=LAST_LINES)
         self._shown: deque[int] = deque(maxlen=LAST_LINES)  # the terminal's count before each
@@ -99,13 +94,13 @@ class Sink:
     def release(self) -> None:
         """Shows what the terminal waits for, unless the sink is closed: it was no error."""
         held, self._held, self._lines_held = self._held, None, 0
-        if held and not self._log.closed:
+        if held and not self._closed:
             self._display(bytes(held))
 
     def write(self, data: bytes) -> None:
         """Raises OSError when the terminal takes nothing more. Where the log does not, as on a full
         disk, the job is well: what is printed meanwhile is missing there."""
-        self._write_to_log(memoryview(data))
+        self._log.write(data)
         if self._view.as_it_comes:
             self._display(data)
         *lines, self._unfinished = (self._unfinished + data).split(b"\n")
@@ -114,17 +109,11 @@ class Sink:
             self._unfinished = b""
         self._show(lines)
 
-    def _write_to_log(self, data: memoryview) -> None:
-        try:
-            while data:
-                data = data[self._log.write(data) or 0 :]
-        except OSError as error:
-            if not self._lacking:
-                self._terminal.screen.note(
-                    f"{self._place} takes nothing: {error.strerror}; the job goes on, and what is "
-                    "printed until there is room will be missing in it"
-                )
-            self._lacking += len(data)
+    def _say_what_log_lacks(self, why: str) -> None:
+        self._terminal.screen.note(
+            f"{self._place} takes nothing: {why}; the job goes on, and what is printed until it "
+            "does will be missing in it"
+        )
 
     @property
     def _place(self) -> str:
@@ -135,21 +124,18 @@ class Sink:
         with contextlib.suppress(OSError):
             self.write(data)
 
-    def close(self) -> None:
-        """Raises LogError where the log lacks something, or may lack its end, as a network's file
-        system says then."""
-        if self._log.closed:
+    def close(self, latest: float) -> None:
+        """Returns once its log is written, or at that time at the latest, of time.monotonic();
+        raises LogError where that lacks something, or may lack its end."""
+        if self._closed:
             return
-        try:
-            self._log.close()
-        except OSError as error:
-            raise LogError(f"{self._place} may lack its end: {error.strerror}") from None
-        finally:
-            with contextlib.suppress(OSError):
-                self._show([self._unfinished] if self._unfinished else [])
-            self._unfinished = b""
-        if self._lacking:
-            raise LogError(f"{self._place} lacks {size(self._lacking)} of what was printed")
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._show([self._unfinished] if self._unfinished else [])
+        self._unfinished = b""
+        amiss = self._log.close(latest)
+        if amiss:
+            raise LogError(f"{self._place} {amiss}")
 
     def last_lines(self) -> list[str]:
         """Returns the last lines, the unfinished one too; of a process that has said why it fails,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_the_host_that_is_lost_is_the_one_that_was_told(
         running._set_ended(Ending(1, "is lost", lost=True))
         failure = await explained(running, [running], own_servers=True)
         for sink in sinks:
-            sink.close()
+            sink.close(time.monotonic() + 60)
         return failure.host
 
     assert asyncio.run(lose_a_task()) == Host(gone)
@@ -71,7 +72,7 @@ def test_only_the_first_task_may_wait_in_a_queue(tmp_path: Path, others: bool) -
             await starter.start(1, worker, sinks[1], limit)
         finally:
             for sink in sinks:
-                sink.close()
+                sink.close(time.monotonic() + 60)
 
     if others:
         with pytest.raises(asyncio.TimeoutError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from pathlib import Path
 
 from hypothesis import given
@@ -50,7 +51,7 @@ def test_outputs_that_change_names_with_each_other(tmp_path: Path) -> None:
     rename(dict(zip(sinks, ["worker 2", "worker 0", "worker 1", "worker 3"])))
     for number, sink in enumerate(sinks):
         sink.complain(f"still from {number}".encode())
-        sink.close()
+        sink.close(time.monotonic() + 60)
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert texts == {
         f"worker-{rank}.log": f"from {number}, still from {number}"

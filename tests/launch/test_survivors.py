@@ -37,10 +37,15 @@ def test_a_log_that_is_emptied_meanwhile_has_what_comes_then(job: Job) -> None:
     script = "echo before; while [ ! -e emptied ]; do sleep 0.1; done; echo after"
     job.start("-n", "1", *SERVE, "sh", "-c", script)
     job.wait_for_line("[worker 0] before")
-    os.truncate(job.log_dir / "worker-0.log", 0)
+    log = job.log_dir / "worker-0.log"
+    limit = time.monotonic() + LIMIT
+    while log.read_text() != "before\n":
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    os.truncate(log, 0)
     (job.directory / "emptied").touch()
     assert job.wait() == 0
-    assert (job.log_dir / "worker-0.log").read_text() == "after\n"
+    assert log.read_text() == "after\n"
 
 
 def test_a_full_disk_of_the_launchers_host_ends_no_job(job: Job) -> None:
@@ -58,9 +63,31 @@ def test_a_full_disk_of_the_launchers_host_ends_no_job(job: Job) -> None:
     takes_nothing, lacks = (line for line in job.errors if line.startswith(log))
     assert takes_nothing == (
         f"{log} takes nothing: No space left on device; the job goes on, and what is printed until "
-        "there is room will be missing in it"
+        "it does will be missing in it"
     )
     assert lacks == f"{log} lacks 12 B of what was printed"
+
+
+def test_a_file_system_that_does_not_answer_keeps_no_job_waiting(job: Job) -> None:
+    os.mkfifo(hung := job.directory / "hung")  # that nobody reads
+    job.entry = launcher_with(
+        "import os",
+        "kept = os.open",
+        "is_log = lambda path: str(path).endswith('worker-0.log')",
+        f"os.open = lambda path, *more: kept({str(hung)!r}, os.O_RDWR) if is_log(path) "
+        "else kept(path, *more)",
+        "from kvstore_ext.launcher import log",
+        "gathering.CLOSE_LIMIT = job.CLOSE_LIMIT = 1.0",
+        "log._MOST = 1 << 20",
+    )
+    script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo done"
+    assert job.run("-n", "1", *SERVE, "sh", "-c", script) == 0
+    assert job.lines[-1] == "[worker 0] done"
+    log = f"launch: the log {job.log_dir / 'worker-0.log'} of the launcher's host"
+    assert [line.partition("; ")[0] for line in job.errors if line.startswith(log)] == [
+        f"{log} takes nothing: its file system does not answer",
+        f"{log} may lack its end: its file system does not answer",
+    ]
 
 
 def is_full(pipe: int) -> bool:
