@@ -8,6 +8,7 @@ import gc
 import io
 import os
 import sys
+import threading
 import traceback
 import weakref
 from typing import Any, List
@@ -27,6 +28,7 @@ open_stores: weakref.WeakSet = weakref.WeakSet()
 failures: List[KVStoreError] = []  # of opening and closing stores
 left_behind: List[object] = []  # lanes that could not be ended, or are not a child's to end
 _exit_status = ExitStatus()
+_exiting = threading.Event()  # set once Python has called handlers at exit
 
 
 def take_care_of(store: Any) -> None:
@@ -57,6 +59,17 @@ def _tell_launcher_of_errors() -> None:
                     store.fail(_crash(error))
 
     sys.excepthook = functools.partial(report_first, sys.excepthook)
+    threading.Thread(target=_tell_of_status, name="end of the script", daemon=True).start()
+
+
+def _tell_of_status() -> None:
+    """Has the other workers hear of a script that has ended by sys.exit, with a status, while a
+    thread of its own lives: Python waits for that before it calls handlers at exit."""
+    threading.main_thread().join()
+    if _exiting.wait(1):
+        return
+    for store in _left_open():
+        _fail(store, _how_it_ended(store))
 
 
 def _left_open() -> List[Any]:
@@ -102,6 +115,7 @@ def get_over_failures() -> None:
 
 def _close_at_exit() -> None:
     """Leaves the job in order; a script that failed tells the others, lest they wait for it."""
+    _exiting.set()
     status = _exit_status()
     crash = uncaught()
     for store in list(open_stores):
@@ -128,24 +142,33 @@ def _write_out() -> None:
 def close_alone(store: Any) -> None:
     """Closes a store that the script has not closed: at exit, or with its last reference, which may
     go before that where a script ends by sys.exit."""
+    reason = _how_it_ended(store)
+    if reason == TOLD:
+        say(f"worker {store.rank}: {TOLD}")
+    _close(store, reason)
+
+
+def _how_it_ended(store: Any) -> str:
+    """Why the job fails with a script that has ended without an exception; empty if it does not."""
     status = _exit_status.of_exit()
     told = store._lane.told_to_end
     if status == 0 or (told is not None and told.in_order):
-        _close(store, "")
-    elif was_told():
-        say(f"worker {store.rank}: {TOLD}")
-        _close(store, TOLD)
-    else:
-        _close(store, f"its script ended with status {status}")
+        return ""
+    return TOLD if was_told() else f"its script ended with status {status}"
+
+
+def _fail(store: Any, reason: str) -> None:
+    """Tells others of a reason, if there is one, unless the job has failed by another."""
+    if reason and not store._worker.failure():
+        # The launcher first: once the other workers know, they may end before this one.
+        _report(store, f"worker {store.rank}: {reason}")
+        store.fail(reason)
 
 
 def _close(store: Any, crash: str) -> None:
     if store.closed:
         return
-    if crash and not store._worker.failure():
-        # The launcher first: once the other workers know, they may end before this one.
-        _report(store, f"worker {store.rank}: {crash}")
-        store.fail(crash)
+    _fail(store, crash)
     try:
         store.close()
     except SystemExit:  # of who was told to end meanwhile; a handler at exit cannot raise it

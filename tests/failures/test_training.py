@@ -39,7 +39,10 @@ def train(mishap: str = "") -> None:
                 threading.Event().wait()
             elif mishap == "leaves":
                 break
-            elif mishap == "gives up":
+            elif mishap.startswith("gives up"):
+                if mishap == "gives up beside a thread":
+                    threading.Thread(target=threading.Event().wait).start()
+                    globals()["kept"] = store  # as a script has it
                 raise SystemExit("no more batches")
             elif mishap.startswith("raises"):
                 if mishap == "raises beside a thread":
@@ -200,14 +203,23 @@ def test_a_failed_script_ends_the_job_at_once(cluster: Cluster, mishap: str, wor
         assert words in process.output
 
 
-def test_a_failed_script_is_told_of_while_a_thread_of_it_lives(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("mishap", "words"),
+    [
+        ("raises beside a thread", "its script failed: LookupError: no more batches"),
+        ("gives up beside a thread", "its script ended with status 1"),
+    ],
+)
+def test_a_failed_script_is_told_of_while_a_thread_of_it_lives(
+    cluster: Cluster, mishap: str, words: str
+) -> None:
     """For which Python waits before anything else is done at the end."""
-    job = cluster.start(train, "raises beside a thread", servers=1, options=AT_ONCE)
+    job = cluster.start(train, mishap, servers=1, options=AT_ONCE, fork=False)
     failed = of_rank(job, 1)
     others = [process for process in job.processes if process is not failed]
     await_failure(*others)
     for process in others:
-        assert "worker 1: its script failed: LookupError: no more batches" in process.output
+        assert f"worker 1: {words}" in process.output
 
 
 def test_uneven_batches_are_suspected_and_the_parameter_is_named(cluster: Cluster) -> None:
