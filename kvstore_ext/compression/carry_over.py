@@ -79,8 +79,8 @@ class CarryOver:
         Raises
         ------
         KVStoreError
-            For what another compression, or one with other options, has carried over, or what
-            has another format.
+            For what another compression, or one with other options, has carried over, what is of
+            other sizes, or has another format; of sizes before anything is changed.
         """
         saved = take_entry(states)
         if saved is not None and saved["method"] != self._method:
@@ -88,9 +88,12 @@ class CarryOver:
                 f"the states were saved with compression {saved['method']}; the store has "
                 f"{self._method}"
             )
+        keys = self._context.keys_of_method()
+        if saved is not None:
+            _check_sizes(saved, keys)
         self._context.wait_for_all()
         nothing = (0, np.zeros(0, np.float32))
-        for name, key in self._context.keys_of_method().items():
+        for name, key in keys.items():
             drawn, state = nothing if saved is None else saved["worker"].get(name, nothing)
             own = saved is not None and saved["rank"] == self._rank
             try:
@@ -124,3 +127,16 @@ class CarryOver:
             what = {"slice": [key.identity, index], "drawn": drawn}
             questions.append(ask(self._worker, server, _QUESTION, what, part.tobytes()))
         answers_to(self._worker, questions)
+
+
+def _check_sizes(saved: Mapping[str, Any], keys: Mapping[Key, KeyArrays]) -> None:
+    """Raises KVStoreError for what keys of other sizes have carried over."""
+    for name, key in keys.items():
+        _, of_worker = saved["worker"].get(name, (0, ()))
+        of_servers = saved["servers"].get(name, ())
+        # Of a worker there may be several values an element.
+        if len(of_worker) % key.elements or len(of_servers) not in (0, key.elements):
+            raise KVStoreError(
+                f"key {name!r}: the states are those of another model: they have "
+                f"{len(of_worker)} and {len(of_servers)} values; the key has {key.elements}"
+            )

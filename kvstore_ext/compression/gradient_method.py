@@ -54,6 +54,12 @@ class GradientMethod(StoreMethod):
         raises = compression.non_finite_ends_job
         return _core.GradientCodec(specification, self._context.workers, raises)
 
+    @property
+    def non_finite_of_plain(self) -> _core.NonFinite:
+        """As of those that are compressed."""
+        raises = self._options.non_finite_ends_job
+        return _core.NonFinite.RAISE if raises else _core.NonFinite.SKIP
+
     def declare(self, key: KeyArrays) -> None:
         super().declare(key)
         self._last = None

@@ -56,9 +56,9 @@ def take_momentum(optimizer: mx.optimizer.Optimizer, method: str) -> float:
     """
     check_momentum(optimizer, method)
     momentum = getattr(optimizer, "momentum", 0.0)
-    if not momentum:
-        return float(getattr(optimizer, _TAKEN, 0.0))
-    optimizer.momentum = 0.0
-    optimizer.wd /= 1 - momentum
-    setattr(optimizer, _TAKEN, float(momentum))
-    return float(momentum)
+    if momentum:
+        optimizer.momentum = 0.0
+        optimizer.wd /= 1 - momentum
+    taken = float(momentum or getattr(optimizer, _TAKEN, 0.0))
+    setattr(optimizer, _TAKEN, taken)  # 0 too, which a snapshot is to say
+    return taken

@@ -73,6 +73,8 @@ def _rule(limits: _core.MethodOption) -> Rule:
 def converted(known: Field, value: Any) -> Any:
     """The value as the option's type, where MXNet would take it: numbers also as text."""
     kind = known.metadata["kind"]
+    if isinstance(value, np.generic):
+        value = value.item()
     if kind == (str, float) and value != "auto":
         kind = float
     if kind is tuple and isinstance(value, (list, tuple)):

@@ -95,10 +95,15 @@ class StoreMethod:
         compression, store = self.compression_of(key.name), self._context.store
         parameter = self._context.adopted.names.get(key.name, "")
         if compression is None:
-            plain = _core.PlainCodec(non_finite=self._context.non_finite)
+            plain = _core.PlainCodec(non_finite=self.non_finite_of_plain)
             return key.declare(store, plain, parameter=parameter)
         codec = self.codecs[key.name] = self.codec(compression, key)
         return key.declare(store, codec, str(compression), parameter)
+
+    @property
+    def non_finite_of_plain(self) -> _core.NonFinite:
+        """What becomes of values that are not finite, of keys that are none of the method's."""
+        return self._context.non_finite
 
     def codec(self, compression: Compression, key: KeyArrays) -> _core.KeyCodec:
         """A new codec for a key that is compressed."""
@@ -189,10 +194,12 @@ class StoreMethod:
 
     def zeros(self) -> float:
         """The share of compressed elements that came out as 0."""
-        keys, counts = self._keys(), self.zero_counts()
+        counts = self.zero_counts()
+        # Not of those that travel plain, although they could be compressed.
+        keys = [key for key in self._keys() if key.name in counts]
         elements = sum(key.elements for key in keys)
         shares = {name: zeros / looked_at for name, (zeros, looked_at) in counts.items()}
-        zeros = sum(shares.get(key.name, 0.0) * key.elements for key in keys)
+        zeros = sum(shares[key.name] * key.elements for key in keys)
         return zeros / elements if elements else 0.0
 
     def zero_counts(self) -> Dict[Key, Tuple[int, int]]:

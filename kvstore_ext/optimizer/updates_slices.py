@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, List
+from typing import Any, List, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from ..errors import KVStoreError
+from ..protocol.state_format import flatten
 from .slice_optimizer import SliceOptimizer, copy_optimizer
 
 # Norms over some rows of these, and their ratios, are not those over all.
@@ -24,7 +25,7 @@ def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
     Tried out on a small parameter, with a copy and a learning rate that shows, for 20 steps of
     small gradients and 20 of large ones: optimizers that look at a whole layer (LARS, LAMB) or
     count over all parameters (Nadam) give themselves away, and so do a user's own, but for what
-    they do later.
+    they do later. Neither may one whose state cannot be saved slice by slice.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
     if isinstance(optimizer, mx.optimizer.SGLD):
         return True  # an element's noise is its own
     try:
-        small, again = _updated_whole(optimizer), _updated_whole(optimizer)
+        (small, state), (again, _) = _updated_whole(optimizer), _updated_whole(optimizer)
     except Exception:
         return False  # a user's own that wants to know the parameter; it will see whole ones
     if _differ(small, again):
@@ -44,9 +45,11 @@ def updates_slices(optimizer: mx.optimizer.Optimizer) -> bool:
             "would not keep the same parameters; of the random ones only SGLD works here"
         )
     try:
-        if not small.any() or not _same(small, _updated_in_slices(optimizer, 1.0)):
+        if not small.any() or not _is_cut_with_the_parameter(state):
             return False
-        large = _updated_whole(optimizer, _LARGE)
+        if not _same(small, _updated_in_slices(optimizer, 1.0)):
+            return False
+        large, _ = _updated_whole(optimizer, _LARGE)
         finite = bool(np.isfinite(large).all())  # of very large gradients it need not be
         return not finite or _same(large, _updated_in_slices(optimizer, _LARGE))
     except Exception:
@@ -58,7 +61,7 @@ def draws_at_random(optimizer: mx.optimizer.Optimizer) -> bool:
     same trial."""
     try:
         return isinstance(optimizer, mx.optimizer.SGLD) or _differ(
-            _updated_whole(optimizer), _updated_whole(optimizer)
+            _updated_whole(optimizer)[0], _updated_whole(optimizer)[0]
         )
     except Exception:
         return False  # a user's own that wants to know the parameter
@@ -80,6 +83,16 @@ class _Trial:
     settings: str = ""
 
 
+def _is_cut_with_the_parameter(state: Any) -> bool:
+    """Whether a state is what a server can save of a slice, and a worker put together: of other
+    arrays, such as the last few gradients, only the first slice's would be left."""
+    try:
+        _, arrays = flatten(state)
+    except KVStoreError:
+        return False
+    return all(array.shape == _WEIGHTS.shape or array.size == 1 for array in arrays)
+
+
 def _same(changes: np.ndarray, others: np.ndarray) -> bool:
     return np.allclose(changes, others, rtol=1e-3, atol=1e-6 * np.abs(changes).max())
 
@@ -97,13 +110,15 @@ def _on_trial(optimizer: mx.optimizer.Optimizer) -> mx.optimizer.Optimizer:
     return copied
 
 
-def _updated_whole(optimizer: mx.optimizer.Optimizer, scale: float = 1.0) -> np.ndarray:
-    """What the trial's steps add to its parameter."""
+def _updated_whole(
+    optimizer: mx.optimizer.Optimizer, scale: float = 1.0
+) -> Tuple[np.ndarray, Any]:
+    """What the trial's steps add to its parameter, and what the optimizer then remembers of it."""
     updater = mx.optimizer.get_updater(_on_trial(optimizer))
     value = mx.nd.array(_WEIGHTS)
     for step in range(1, _STEPS + 1):
         updater(0, mx.nd.array(scale * _GRADIENTS / step), value)
-    return value.asnumpy() - _WEIGHTS
+    return value.asnumpy() - _WEIGHTS, updater.states[0]
 
 
 def _updated_in_slices(optimizer: mx.optimizer.Optimizer, scale: float) -> np.ndarray:

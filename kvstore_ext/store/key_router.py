@@ -49,10 +49,12 @@ class KeyRouter(StoreKeys):
                 f"set_gradient_compression comes too late: {len(self.policies)} keys are "
                 "initialised; it must come before the first"
             )
-        if self.states is not None or self._on_workers is not None:
+        takes_momentum = compression.applies_momentum and self._context.adopted.any
+        if self.states is not None or self._on_workers is not None or takes_momentum:
             raise KVStoreError(
                 "set_gradient_compression comes too late: the store has an optimizer, which "
-                "depends on the compression; it must come before set_optimizer"
+                "depends on the compression; it must come before set_optimizer and "
+                "adopt_optimizer"
             )
         self.method = compression.in_store(self._context)
 

@@ -151,6 +151,9 @@ class Pushes:
         else:
             # What the update that follows counts: a step's first key is to have the same learning
             # rate as the others, whichever it is on another worker.
-            own = optimizer._index_update_count.get(name, optimizer.begin_num_update)
-            optimizer.num_update = max(optimizer.num_update, own + 1)
+            counts = optimizer._index_update_count
+            own = counts.get(name, optimizer.begin_num_update) + 1
+            if watch is self._sparse_watch:
+                counts[name] = own  # the servers update it, and nobody else counts here
+            optimizer.num_update = max(optimizer.num_update, own)
         return watch.news(optimizer, name, own_batch, by_number)

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from kvstore_ext import KVStoreError, OptionError, Options, P3Worker, _core, compression
 from kvstore_ext.compression import TYPES
+from kvstore_ext.compression.momentum import take_momentum
 from kvstore_ext.compression.options import specification
+from kvstore_ext.copies import packed, resume
 from kvstore_ext.methods import OneBit, SlimDP, TernGrad
 
 SHAPE = (3, 4)
@@ -154,3 +156,84 @@ def test_a_method_says_what_it_takes() -> None:
     assert not SlimDP().exclude_last
     assert TernGrad(exclude_last=True).exclude_last
     assert issubclass(OptionError, KVStoreError)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert TYPES["2bit"](**{"threshold": 0.5}) == compression.parse(
+        {"type": "2bit", "threshold": np.float32(0.5)}
+    )
+    assert compression.parse({"type": "qsgd", "bits": np.int64(4)}).bits == 4
+    with pytest.raises(OptionError, match="qsgd: bits is 40; it must be a whole number"):
+        compression.parse({"type": "qsgd", "bits": np.int64(40)})
+
+
+def test_a_momentum_is_not_left_behind_by_a_compression_that_comes_later() -> None:
+    store = P3Worker()
+    store.adopt_optimizer(mx.optimizer.SGD(momentum=0.9))
+    store.set_gradient_compression({"type": "terngrad"})
+    with pytest.raises(KVStoreError, match="comes too late: the store has an optimizer"):
+        store.set_gradient_compression({"type": "dgc"})
+    store.close()
+
+
+@pytest.mark.parametrize(("saved", "later"), [(0.9, 0.0), (0.0, 0.8), (0.9, 0.8)])
+def test_a_run_that_goes_on_has_its_own_momentum(saved: float, later: float) -> None:
+    """And the weight decay that belongs to it, whatever the script says now."""
+    before = mx.optimizer.SGD(momentum=saved, wd=1e-4)
+    assert take_momentum(before, "dgc") == saved
+    now = mx.optimizer.SGD(momentum=later, wd=1e-4)
+    take_momentum(now, "dgc")
+    resume(now, packed(before))
+    assert take_momentum(now, "dgc") == saved
+    assert now.wd == before.wd
+
+
+def test_what_another_model_carried_over_changes_nothing() -> None:
+    def store_of(sizes: tuple[int, ...]) -> P3Worker:
+        store = P3Worker()
+        store.set_gradient_compression({"type": "onebit"})
+        for number, size in enumerate(sizes):
+            store.init(number, mx.nd.zeros((size,)))
+            store.push(number, mx.nd.arange(size))
+        return store
+
+    store, other = store_of((10, 20)), store_of((10, 30))
+    carried = store.method.fetch()
+    before = [store.method.of_worker(number).tolist() for number in range(2)]
+    assert any(before[0])
+    store.push(0, mx.nd.arange(10) ** 2)
+    changed = store.method.of_worker(0).tolist()
+    assert changed != before[0]
+    with pytest.raises(KVStoreError, match="key 1: the states are those of another model"):
+        store.method.put_back(other.method.fetch())
+    assert store.method.of_worker(0).tolist() == changed
+    store.method.put_back(carried)
+    assert store.method.of_worker(0).tolist() == before[0]
+    store.close()
+    other.close()
+
+
+def test_zeros_are_a_share_of_what_was_compressed() -> None:
+    store = P3Worker()
+    store.set_gradient_compression({"type": "dgc", "ratio": 0.25, "exclude": [1]})
+    for number in range(2):
+        store.init(number, mx.nd.zeros((1000,)))
+        store.push(number, mx.nd.arange(1, 1001))
+    mx.nd.waitall()
+    assert store.stats()["zeros"] == 0.75
+    store.close()
+
+
+@pytest.mark.parametrize("key", ["weight", "bias"])
+def test_a_key_that_travels_plain_may_not_have_nan_either(key: str) -> None:
+    store = P3Worker()
+    store.set_gradient_compression(
+        {"type": "terngrad", "non_finite": "raise", "exclude": ["bias"]}
+    )
+    out = mx.nd.zeros((10,))
+    store.init(key, out)
+    store.pushpull(key, mx.nd.full((10,), math.nan), out=out)
+    with pytest.raises(mx.MXNetError, match=f"the gradient of key '{key}'"):
+        out.wait_to_read()
+    with pytest.raises(KVStoreError):
+        store.close()

@@ -19,6 +19,7 @@ from kvstore_ext.optimizer.settings import SettingsWatch
 from kvstore_ext.optimizer.slice_optimizer import copy_optimizer
 from kvstore_ext.optimizer.updates_slices import draws_at_random, updates_slices
 from kvstore_ext.protocol.state_format import with_all_rows
+from kvstore_ext.store.pushes import Pushes
 
 WHOLE = {"groupadagrad", "lamb", "lars", "nadam"}
 WARM_UP = {"base_lr": 0.01, "warmup_steps": 100}  # from 0, MXNet's default
@@ -92,9 +93,26 @@ class Overflowing(Plain):
         super().update(index, weight, grad * 1e30 * weight, state)
 
 
+class Remembering(Plain):
+    """Has the last few gradients, in an array with a dimension more."""
+
+    def create_state(self, index: Any, weight: Any) -> Any:
+        return mx.nd.zeros((3, *weight.shape))
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        state[self._index_update_count.get(index, 0) % 3] = grad
+        super().update(index, weight, state.mean(axis=0), state)
+
+
 @pytest.mark.parametrize(
     ("kind", "in_slices"),
-    [(Plain, True), (Lookahead, False), (Clipping, False), (Overflowing, False)],
+    [
+        (Plain, True),
+        (Lookahead, False),
+        (Clipping, False),
+        (Overflowing, False),
+        (Remembering, False),
+    ],
 )
 def test_a_class_of_ones_own_is_found_out_by_many_steps_or_large_gradients(
     kind: Any, in_slices: bool
@@ -221,12 +239,44 @@ def test_states_of_rows_come_back_where_workers_update() -> None:
     store._updater.set_states(states)
     state = store._updater.states[3]
     np.testing.assert_array_equal(state.asnumpy(), np.ones((4, 1)))
-    for rows, columns in ((5, 1), (3, 4), (3, 3)):
+    for rows, columns in ((5, 1), (3, 5), (2, 3)):
         others = pickle.dumps({3: mx.nd.ones((rows, columns))})
         words = rf"has shape \({rows}, {columns}\); the key has shape \(4, 3\)"
         with pytest.raises(kvstore_ext.KVStoreError, match=words):
             store._updater.set_states(others)
     store.close()
+
+
+@pytest.mark.parametrize("state", ["by rows and columns", "by name"])
+def test_states_that_no_server_could_save_come_back_where_workers_update(state: str) -> None:
+    """As an optimizer has them that looks at whole parameters."""
+    made = {
+        "by rows and columns": (mx.nd.ones((4, 4)), mx.nd.ones((3, 3))),
+        "by name": {"mean": mx.nd.ones((4, 3)), "scale": np.float32(0.5)},
+    }[state]
+    store = kvstore_ext.P3Worker()
+    store.set_optimizer(mx.optimizer.LAMB())
+    store.init(3, mx.nd.ones((4, 3)))
+    store._updater.set_states(pickle.dumps({3: made}))
+    assert repr(store._updater.states[3]) == repr(made)
+    store.close()
+
+
+def test_sparse_keys_follow_the_schedule_where_workers_update() -> None:
+    """Whatever the order in which keys are pushed."""
+    schedule = mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=1.0)
+    optimizer = mx.optimizer.LAMB(lr_scheduler=schedule)
+    updater = mx.optimizer.get_updater(optimizer)
+    pushes = Pushes(decides=True)
+    pushes.follow(updater)
+    pushes.begin_on_workers(optimizer)
+    pushes.begin_sparse(optimizer)
+    for step in range(1, 5):
+        pushes.sparse_settings(0)
+        assert optimizer.num_update == step
+        pushes.details(1, 0)
+        optimizer._update_count(1)
+        assert optimizer.num_update == step
 
 
 def test_servers_get_plain_numbers() -> None:
