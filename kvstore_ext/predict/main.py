@@ -24,6 +24,7 @@ from .table import table
 _ASKED_FOR = "ec_dnn"  # which trains otherwise
 _ENDINGS = f"{', '.join(PICTURES[:-1])} or {PICTURES[-1]}"
 _RATES = [1.0, 4.0, 10.0, 25.0]
+_BATCH = 32
 _HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 
@@ -79,12 +80,17 @@ def _network(found: argparse.Namespace) -> Network:
         if found.device:
             check_scales(found.device, "the script", "this host")
         say(f"one worker and one server run all of {found.profile[0]} first, traced")
-        network = profile(found.profile, found.batch)
+        network = profile(found.profile, found.batch or _BATCH)
     elif found.trace:
         source = f"kvstore-launch --trace {found.trace}"
-        network = network_of(read(found.trace), source, found.batch)
+        network = network_of(read(found.trace), source, found.batch or _BATCH)
     else:
         network = load(found.model)
+        if found.batch not in (None, network.batch):
+            raise NetworkError(
+                f"--batch is {found.batch}; that of --model {found.model} is {network.batch}, for "
+                "which it was measured"
+            )
     return on(network, found.device) if found.device else network
 
 
@@ -129,8 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     network.add_argument("--trace", metavar="DIR", help=about)
     about = "the last option: a script and its arguments, which one worker and one server run here"
     network.add_argument("--profile", metavar="SCRIPT", nargs=argparse.REMAINDER, help=about)
-    about = "samples a worker and iteration, of --trace and --profile; default: 32"
-    add("--batch", type=_count, default=32, metavar="N", help=about)
+    about = f"samples a worker and iteration, of --trace and --profile; default: {_BATCH}"
+    add("--batch", type=_count, metavar="N", help=about)
     about = "what computes: a card's name, or the seconds of an iteration without communication"
     add("--device", metavar="DEVICE", help=about)
     about = f"Gbit/s of a host's link each way; default: {','.join(f'{each:g}' for each in _RATES)}"

@@ -24,7 +24,8 @@ def overlap_of(worker: ProcessTrace, iteration: Iteration) -> float:
     if not exchanging:
         return float("nan")
     waits = union(iteration.waits["begin"], iteration.waits["end"])  # which all lie in steps
-    return 1 - common(exchanges, waits) / exchanging
+    # A wait may begin microseconds before its step does.
+    return max(0.0, 1 - common(exchanges, waits) / exchanging)
 
 
 def late_gradients(worker: ProcessTrace) -> float:

@@ -66,7 +66,7 @@ def paces_of_workers(
     job: JobTrace, names: Names, iterations: List[Iteration], causes: Causes, steps: int
 ) -> List[WorkerPace]:
     """Of all, in the order of ranks; `steps` is over how many steps waits were added up."""
-    times = _times_of_gradients(job, names)
+    times = _times_of_gradients(job, names, iterations)
     last = np.argmax(times, axis=0) if times.size else np.zeros(0, int)
     behind = _behind(times)
     held_up = causes.by_late_worker()
@@ -114,9 +114,11 @@ def paces_of_servers(
     return paces
 
 
-def _times_of_gradients(job: JobTrace, names: Names) -> np.ndarray:
-    """When each gradient that all workers have recorded was ready, nanoseconds, shape (workers,
-    gradients)."""
+def _times_of_gradients(
+    job: JobTrace, names: Names, iterations: List[Iteration]
+) -> np.ndarray:
+    """When each gradient that all workers have recorded, in steps that count, was ready,
+    nanoseconds, shape (workers, gradients)."""
     moments = []
     for worker in job.workers:
         moments.append(Moments(names, worker.gradients()))
@@ -125,7 +127,11 @@ def _times_of_gradients(job: JobTrace, names: Names) -> np.ndarray:
     rows = moments[0].rows
     wanted = names.of(rows["key"], rows["round"])
     times = np.stack([each.end(wanted) for each in moments])
-    return times[:, (times != MISSING).all(axis=0)]
+    counted = (times != MISSING).all(axis=0)
+    for own, iteration in zip(times, iterations):
+        if len(iteration.steps.numbers):
+            counted &= iteration.steps.of(own) >= 0
+    return times[:, counted]
 
 
 def _behind(times: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, ClassVar, List, Mapping, Sequence, Set, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ..notes import say
 from .steps import Steps
@@ -89,7 +89,7 @@ class Recording:
             "clock": clock_of_this_process(),
             "options": dict(options),
         }
-        self._say(process=process)
+        self._say([{"process": process}])
 
     def end(self, keys: Sequence[Key] = (), layers: Sequence[str] = ()) -> None:
         """Closes the files.
@@ -102,24 +102,24 @@ class Recording:
             Their names, in the order of their numbers.
         """
         self._recorder.close()
+        lines: List[Dict[str, Any]] = [
+            {
+                "key": {
+                    "identity": identity,
+                    "name": name,
+                    "dtype": dtype,
+                    "elements": elements,
+                    "method": method,
+                    "slices": [
+                        (index, server, offset, length) for index, offset, length, server in slices
+                    ],
+                }
+            }
+            for identity, name, dtype, elements, method, slices in keys
+        ]
+        lines += [{"layer": layer} for layer in layers]
         with contextlib.suppress(OSError):  # of a disk that is full by now
-            for identity, name, dtype, elements, method, slices in keys:
-                self._say(
-                    key={
-                        "identity": identity,
-                        "name": name,
-                        "dtype": dtype,
-                        "elements": elements,
-                        "method": method,
-                        "slices": [
-                            (index, server, offset, length)
-                            for index, offset, length, server in slices
-                        ],
-                    }
-                )
-            for layer in layers:
-                self._say(layer=layer)
-            self._say(end=True)
+            self._say([*lines, {"end": True}])
         dropped = self._recorder.dropped()
         if dropped:
             say(
@@ -128,9 +128,9 @@ class Recording:
                 "trace_events"
             )
 
-    def _say(self, **line: Any) -> None:
+    def _say(self, lines: Sequence[Mapping[str, Any]]) -> None:
         with self._about.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def clock_of_this_process() -> str:

@@ -376,6 +376,27 @@ def test_shares_are_of_the_steps_that_count() -> None:
         assert links.full(one) == pytest.approx(others.full(other), abs=0.1)
 
 
+def test_who_evaluates_alone_is_no_straggler() -> None:
+    """Nor is one that has begun later: of steps that do not count no gradient does."""
+    job = jobs.STRAGGLING.trace()
+    middle = job.workers[0].of_kind(Kind.STEP)["begin"][4]
+    evaluating = []
+    for process in job.processes:
+        events = process.events.copy()
+        later = events["end"] > middle
+        if process.name in ("worker 1", "worker 2"):  # which were ready before
+            ready = later & (events["kind"] == Kind.READY)
+            later &= ~(ready & (events["round"] == events["round"][ready].min()))
+        for name in ("begin", "end"):
+            events[name][later & (events[name] > middle)] += 60_000 * MS
+        evaluating.append(replace(process, events=events))
+    paces = found_in("STRAGGLING").workers
+    found = analyse(JobTrace(tuple(evaluating), job.keys)).workers
+    assert [pace.last for pace in found] == [pace.last for pace in paces]
+    for pace, expected in zip(found, paces):
+        assert pace.late == pytest.approx(expected.late, rel=0.2, nan_ok=True)
+
+
 def paused(made: Made) -> Analysis:
     """A job that has evaluated for a minute after half of its steps."""
     job = made.trace()
