@@ -194,12 +194,12 @@ class StoreMethod:
 
     def zeros(self) -> float:
         """The share of compressed elements that came out as 0."""
-        counts = self.zero_counts()
         # Not of those that travel plain, although they could be compressed.
-        keys = [key for key in self._keys() if key.name in counts]
-        elements = sum(key.elements for key in keys)
-        shares = {name: zeros / looked_at for name, (zeros, looked_at) in counts.items()}
-        zeros = sum(shares[key.name] * key.elements for key in keys)
+        keys, counts = self._context.keys_of_method(), self.zero_counts()
+        elements = sum(keys[name].elements for name in counts)
+        zeros = sum(
+            count / looked_at * keys[name].elements for name, (count, looked_at) in counts.items()
+        )
         return zeros / elements if elements else 0.0
 
     def zero_counts(self) -> Dict[Key, Tuple[int, int]]:

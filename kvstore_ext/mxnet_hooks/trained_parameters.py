@@ -117,7 +117,6 @@ class TrainedParameters(Part):
                 store.pull(name, out=arrays)
         for updater in self.updaters():
             resume(updater.optimizer, shared["optimizer"])
-            store.method.adopt(updater.optimizer)
             updater.resume(copied(shared["states"]))  # each its own, which it changes in place
 
 

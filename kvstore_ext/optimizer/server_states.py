@@ -114,13 +114,13 @@ class ServerStates:
         self._carries.put_back(loaded)
         if optimizer is not None:
             self.optimizer = optimizer  # with its counts
-            self._carries.adopt(optimizer)
         self.resume(loaded)
 
     def resume(self, loaded: Dict[Key, Any]) -> None:
         """Goes on from states of the store's keys, and from where the optimizer is. Rank 0's hold
         for the job."""
         self._wait_for_all()
+        self._carries.adopt(self.optimizer)  # before the servers get it
         resend = self._resend()
         assert resend is not None, "the store is gone"
         resend(self.optimizer)

@@ -41,6 +41,7 @@ class CarryingUpdater(mx.optimizer.Updater):
 
     def resume(self, states: Dict[Any, Any]) -> None:
         """Goes on from states, and from where the optimizer is."""
+        self._carries.adopt(self.optimizer)
         self.states = dict(states)
         self.states_synced = dict.fromkeys(states, False)
         self._take_counts_over()

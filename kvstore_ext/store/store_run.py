@@ -99,7 +99,6 @@ class StoreRun(Part):
         if saved is not None:
             states, optimizer = saved
             resume(self._router.states.optimizer, optimizer)
-            self._router.method.adopt(self._router.states.optimizer)
             begins_anew = self._router.method.trains_on_workers and not is_own
             self._router.states.resume({} if begins_anew else states)
         self._lane.barrier()  # nobody pushes before the servers have it all
