@@ -26,8 +26,13 @@ _QUEUE_BYTES = 4 << 20  # what a link holds before it drops
 
 # Packets that one processor of this machine takes in overtake those of another, as in no network,
 # and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly. And where
-# all is slowed down, so are pauses: TCP would forget in each how fast it may send.
-_PATIENCE = {"tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0}
+# all is slowed down, so are pauses: TCP would forget in each how fast it may send, and after five
+# minutes how near the other end is, which it hears again only while a wire is free. It takes whom
+# it believes to be far for one that wants small segments, and those get a fraction of a busy wire.
+_PATIENCE = {
+    "tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0,
+    "tcp_min_rtt_wlen": 86400,  # seconds, the most that it takes
+}
 
 
 class ClusterError(Exception):

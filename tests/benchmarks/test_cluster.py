@@ -122,11 +122,13 @@ def test_tcp_is_that_of_a_network() -> None:
             routes = subprocess.run(show, capture_output=True, check=True, text=True).stdout
             assert routes.count("\n") == 1
             assert " congctl cubic" in routes
-            settings = [f"/proc/sys/net/ipv4/tcp_{name}"
-                        for name in ("reordering", "recovery", "slow_start_after_idle")]
+            settings = [
+                f"/proc/sys/net/ipv4/tcp_{name}"
+                for name in ("reordering", "recovery", "slow_start_after_idle", "min_rtt_wlen")
+            ]
             read = [*host.within, "cat", *settings]
             assert subprocess.run(read, capture_output=True, check=True).stdout.split() == [
-                b"300", b"0", b"0"]
+                b"300", b"0", b"0", b"86400"]
 
 
 def test_a_host_is_cut_off_and_brought_back() -> None:
