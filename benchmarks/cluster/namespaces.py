@@ -22,17 +22,22 @@ CONGESTION_CONTROL = "cubic"
 # A token bucket lets this many bytes through at once. More than a segment that the kernel has not
 # cut into packets yet, 64 KiB, and too little to matter beside a slice.
 _BURST_BYTES = 128 * 1024
-_QUEUE_BYTES = 4 << 20  # what a link holds before it drops
+SWITCH_QUEUE = 4 << 20  # bytes that a port of the switch holds before it drops
+# A host drops nothing of its own: TCP has a few segments of each connection wait, and no more.
+HOST_QUEUE = 64 << 20
 
 # Packets that one processor of this machine takes in overtake those of another, as in no network,
-# and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly. And where
-# all is slowed down, so are pauses: TCP would forget in each how fast it may send, and after five
-# minutes how near the other end is, which it hears again only while a wire is free. It takes whom
-# it believes to be far for one that wants small segments, and those get a fraction of a busy wire.
-_PATIENCE = {
-    "tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0,
-    "tcp_min_rtt_wlen": 86400,  # seconds, the most that it takes
-}
+# and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly.
+_PATIENCE = {"tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0}
+
+# TCP's times, in seconds, which a network that is slowed down needs as much longer. After the first
+# without an acknowledgement it takes all that is under way for lost, where as much as hosts may
+# send at once waits at the links. After the other it forgets how near another host is, and hears it
+# only while wires are free. It sends small segments to whom it believes to be far, and those get a
+# fraction of a busy link.
+_RESENDS = 0.2
+_FORGETS = 300.0
+_MOST_FORGETS = 86400
 
 
 class ClusterError(Exception):
@@ -78,11 +83,12 @@ def check_possible() -> None:
         raise ClusterError("a cluster is made of network namespaces, which need root: use sudo")
 
 
-def make(name: str, others: Sequence[str] = ()) -> None:
+def make(name: str, slowdown: float, others: Sequence[str] = ()) -> None:
     """Makes a namespace, with its loopback interface up, and further things by `ip` commands."""
     _run("ip", "netns", "add", name)
+    patience = {**_PATIENCE, "tcp_min_rtt_wlen": min(round(_FORGETS * slowdown), _MOST_FORGETS)}
     settings = " && ".join(
-        f"echo {value} > /proc/sys/net/ipv4/{setting}" for setting, value in _PATIENCE.items())
+        f"echo {value} > /proc/sys/net/ipv4/{setting}" for setting, value in patience.items())
     _run("ip", "netns", "exec", name, "sh", "-c", settings)
     configure(name, ["link set lo up", *others])
 
@@ -92,20 +98,22 @@ def configure(name: str, commands: Sequence[str]) -> None:
     _run("ip", "-n", name, "-batch", "-", text="\n".join(commands) + "\n")
 
 
-def route(interface: str, address: str) -> str:
+def route(interface: str, address: str, slowdown: float) -> str:
     """The command of `ip` by which TCP's connections to the network of an address, up to its 24th
     bit, are controlled alike on all machines: a namespace may not choose that for all of its own.
     """
+    resends = round(1000 * _RESENDS * slowdown)
     network = address.rpartition(".")[0] + ".0/24"
     return (f"route replace {network} dev {interface} proto kernel scope link src {address} "
-            f"congctl {CONGESTION_CONTROL}")
+            f"congctl {CONGESTION_CONTROL} rto_min {resends}ms")
 
 
-def shape(name: str, interface: str, megabits: float, delay: float = 0) -> None:
-    """Limits what leaves through an interface without limits yet, and delays it by milliseconds."""
+def shape(name: str, interface: str, megabits: float, queue: int, delay: float = 0) -> None:
+    """Limits what leaves through an interface without limits yet, of which a queue of so many bytes
+    may wait, and delays it by milliseconds."""
     parent = "root"
     if megabits:
-        bucket = f"tbf rate {round(megabits * 1e6)} burst {_BURST_BYTES} limit {_QUEUE_BYTES}"
+        bucket = f"tbf rate {round(megabits * 1e6)} burst {_BURST_BYTES} limit {queue}"
         _run("tc", "-n", name, *f"qdisc add dev {interface} root handle 1: {bucket}".split())
         parent = "parent 1:1"
     if delay:
