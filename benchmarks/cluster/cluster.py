@@ -43,9 +43,6 @@ class Cluster:
         How many, 1 to 250.
     link : Link or sequence of Link
         That of all hosts, or of each.
-    slowdown : float
-        How many times slower than those of a network that is played the links are, so that TCP's
-        times are as much longer.
 
     Attributes
     ----------
@@ -59,18 +56,12 @@ class Cluster:
         On entering: without root, without iproute2, or where the kernel lacks what is asked for.
     """
 
-    def __init__(
-        self,
-        hosts: int,
-        link: Union[Link, Sequence[Link]] = Link(),  # noqa: B008
-        slowdown: float = 1.0,
-    ) -> None:
+    def __init__(self, hosts: int, link: Union[Link, Sequence[Link]] = Link()) -> None:  # noqa: B008
         if not 1 <= hosts <= MOST_HOSTS:
             raise ClusterError(f"hosts is {hosts}; it must be 1 to {MOST_HOSTS}")
         self._links = [link] * hosts if isinstance(link, Link) else list(link)
         if len(self._links) != hosts:
             raise ClusterError(f"there are {len(self._links)} links; {hosts} hosts need as many")
-        self._slowdown = slowdown
         self.hosts: List[Host] = []
         self.switch = Host("switch", "", "")
         self._claim: Optional[Claim] = None
@@ -127,9 +118,8 @@ class Cluster:
             f"link add bridge address {self.switch.hardware_address} type bridge",
             f"addr add {self.switch.address}/24 dev bridge",
         ]
-        route = namespaces.route("bridge", self.switch.address, self._slowdown)
-        others = [*bridge, "link set bridge up", route]
-        namespaces.make(self.switch.namespace, self._slowdown, others)
+        routes = self._routes("bridge", self.switch)
+        namespaces.make(self.switch.namespace, [*bridge, "link set bridge up", *routes])
         for number, link in enumerate(self._links):
             host = Host(f"host {number}", f"10.77.0.{number + 1}", claim.namespace(str(number)))
             self.hosts.append(host)
@@ -150,17 +140,20 @@ class Cluster:
             for other in (*self.hosts, self.switch) if other != host
         ]
 
+    def _routes(self, interface: str, host: Host) -> List[str]:
+        limits = [limit for link in self._links for limit in (link.send, link.receive) if limit]
+        return namespaces.routes(interface, host.address, min(limits, default=0))
+
     def _connect(self, host: Host, link: Link) -> None:
         port = self._port(host)
         namespaces.make(
             host.namespace,
-            self._slowdown,
             [
                 f"link add {INTERFACE} address {host.hardware_address} type veth "
                 f"peer name {port} netns {self.switch.namespace}",
                 f"addr add {host.address}/24 dev {INTERFACE}",
                 f"link set {INTERFACE} up",
-                namespaces.route(INTERFACE, host.address, self._slowdown),
+                *self._routes(INTERFACE, host),
             ],
         )
         namespaces.configure(self.switch.namespace, [f"link set {port} master bridge up"])

@@ -27,17 +27,20 @@ SWITCH_QUEUE = 4 << 20  # bytes that a port of the switch holds before it drops
 HOST_QUEUE = 64 << 20
 
 # Packets that one processor of this machine takes in overtake those of another, as in no network,
-# and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly.
-_PATIENCE = {"tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0}
+# and TCP would take hundreds a run for lost, and slow down: CUBIC by a lot, BBR hardly. Kernels of
+# 6.17 and later do not heed the second. And where all is slowed down, so are pauses: TCP would
+# forget in each how fast it may send, and after five minutes how near another host is, of which it
+# hears only while wires are free. It sends small segments to whom it believes to be far, and those
+# get a fraction of a busy link.
+_PATIENCE = {
+    "tcp_reordering": 300, "tcp_recovery": 0, "tcp_slow_start_after_idle": 0,
+    "tcp_min_rtt_wlen": 86400,  # seconds, the most that it takes
+}
 
-# TCP's times, in seconds, which a network that is slowed down needs as much longer. After the first
-# without an acknowledgement it takes all that is under way for lost, where as much as hosts may
-# send at once waits at the links. After the other it forgets how near another host is, and hears it
-# only while wires are free. It sends small segments to whom it believes to be far, and those get a
-# fraction of a busy link.
+# What has not been acknowledged after so many seconds counts as lost, with all behind it. At usual
+# rates nothing waits for so long; on slow links it does, where ports and hosts have much to send.
 _RESENDS = 0.2
-_FORGETS = 300.0
-_MOST_FORGETS = 86400
+_WAITING = 2 * SWITCH_QUEUE  # at a port, and as much at a host with thirty connections
 
 
 class ClusterError(Exception):
@@ -83,12 +86,11 @@ def check_possible() -> None:
         raise ClusterError("a cluster is made of network namespaces, which need root: use sudo")
 
 
-def make(name: str, slowdown: float, others: Sequence[str] = ()) -> None:
+def make(name: str, others: Sequence[str] = ()) -> None:
     """Makes a namespace, with its loopback interface up, and further things by `ip` commands."""
     _run("ip", "netns", "add", name)
-    patience = {**_PATIENCE, "tcp_min_rtt_wlen": min(round(_FORGETS * slowdown), _MOST_FORGETS)}
     settings = " && ".join(
-        f"echo {value} > /proc/sys/net/ipv4/{setting}" for setting, value in patience.items())
+        f"echo {value} > /proc/sys/net/ipv4/{setting}" for setting, value in _PATIENCE.items())
     _run("ip", "netns", "exec", name, "sh", "-c", settings)
     configure(name, ["link set lo up", *others])
 
@@ -98,14 +100,20 @@ def configure(name: str, commands: Sequence[str]) -> None:
     _run("ip", "-n", name, "-batch", "-", text="\n".join(commands) + "\n")
 
 
-def route(interface: str, address: str, slowdown: float) -> str:
-    """The command of `ip` by which TCP's connections to the network of an address, up to its 24th
-    bit, are controlled alike on all machines: a namespace may not choose that for all of its own.
+def routes(interface: str, address: str, slowest: float) -> List[str]:
+    """The commands of `ip` by which TCP's connections to the network of an address, up to its 24th
+    bit, and to the address itself are controlled alike on all machines: a namespace may not choose
+    that for all of its own. They fit links of so many Mbit/s and more; 0 is unlimited.
     """
-    resends = round(1000 * _RESENDS * slowdown)
+    waiting = 2 * 8e-6 * _WAITING / slowest if slowest else 0.0
+    resends = round(1000 * max(_RESENDS, waiting))
     network = address.rpartition(".")[0] + ".0/24"
-    return (f"route replace {network} dev {interface} proto kernel scope link src {address} "
-            f"congctl {CONGESTION_CONTROL} rto_min {resends}ms")
+    controlled = (f"dev {interface} proto kernel src {address} congctl {CONGESTION_CONTROL} "
+                  f"rto_min {resends}ms")
+    return [
+        f"route replace {network} {controlled} scope link",
+        f"route replace local {address} {controlled} scope host table local",
+    ]
 
 
 def shape(name: str, interface: str, megabits: float, queue: int, delay: float = 0) -> None:

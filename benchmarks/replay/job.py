@@ -79,7 +79,7 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
     worker = "models_worker" if arm.models else "worker"
     found = processes.run(
         arm, settings.hosts, settings.link, f"benchmarks.replay.{worker}:work", asdict(settings),
-        interpreters, limit, settings.dilation,
+        interpreters, limit,
     )
 
     def average(what: str) -> float:

@@ -222,6 +222,7 @@ def _one(
         "began": time.strftime("%Y-%m-%dT%H:%M:%S"),
         "commit": _commit(),
         "congestion_control": CONGESTION_CONTROL,
+        "kernel": os.uname().release,  # TCP finds out what was lost in ways that change with it
     }
     begun = time.monotonic()
     try:

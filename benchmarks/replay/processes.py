@@ -52,7 +52,6 @@ def run(
     settings: Dict[str, Any],
     interpreters: Interpreters,
     limit: float,
-    slowdown: float = 1.0,
 ) -> List[Dict[str, Any]]:
     """Runs an arm's job: on every host a worker, and a server where the arm has servers.
 
@@ -66,8 +65,6 @@ def run(
         which is JSON and has the worker's rank.
     limit : float
         Seconds that the job may take.
-    slowdown : float
-        How many times slower links are than those of the network that is played.
 
     Returns
     -------
@@ -81,7 +78,7 @@ def run(
     """
     interpreter = interpreters.get(arm)
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-job-") as directory, Cluster(
-        hosts, link, slowdown
+        hosts, link
     ) as cluster:
         job = _Job(arm, cluster, interpreter, Path(directory))
         try:

@@ -116,24 +116,30 @@ def test_no_host_has_to_ask_for_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slowdown", "resends", "forgets"),
-    [(1, "200ms", 300), (12.8, "2.56s", 3840), (1000, "200s", 86400)],
+    ("link", "resends"),
+    [
+        (Link(), "200ms"),
+        (Link(1000, 1000), "200ms"),
+        (Link(receive=100), "1.342s"),
+        (Link(50, 100), "2.684s"),
+    ],
 )
-def test_tcp_is_that_of_a_network(slowdown: float, resends: str, forgets: int) -> None:
-    with Cluster(hosts=2, slowdown=slowdown) as cluster:
+def test_tcp_is_that_of_a_network(link: Link, resends: str) -> None:
+    with Cluster(2, [Link(), link]) as cluster:
         for host in (*cluster.hosts, cluster.switch):
-            show = [*host.within, "ip", "route", "show", "10.77.0.0/24"]
-            routes = subprocess.run(show, capture_output=True, check=True, text=True).stdout
-            assert routes.count("\n") == 1
-            assert " congctl cubic" in routes
-            assert f" rto_min lock {resends} " in f"{routes.strip()} "
+            for network in (["10.77.0.0/24"], [host.address, "table", "local"]):
+                show = [*host.within, "ip", "route", "show", *network]
+                routes = subprocess.run(show, capture_output=True, check=True, text=True).stdout
+                assert routes.count("\n") == 1
+                assert " congctl cubic" in routes
+                assert f" rto_min lock {resends} " in routes
             settings = [
                 f"/proc/sys/net/ipv4/tcp_{name}"
                 for name in ("reordering", "recovery", "slow_start_after_idle", "min_rtt_wlen")
             ]
             read = [*host.within, "cat", *settings]
             assert subprocess.run(read, capture_output=True, check=True).stdout.split() == [
-                b"300", b"0", b"0", str(forgets).encode()]
+                b"300", b"0", b"0", b"86400"]
 
 
 def test_a_host_is_cut_off_and_brought_back() -> None:
