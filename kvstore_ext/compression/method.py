@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fnmatch import fnmatch
-from typing import Any, ClassVar, Dict, List, Optional, Tuple, Union
+from typing import Any, ClassVar, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -104,6 +104,17 @@ class Compression:
     def excludes(self, key: Union[int, str], name: Optional[str]) -> bool:
         """Whether a key, with the name of its parameter where it is known, stays uncompressed."""
         return any(_names(wanted, key, name) for wanted in self.exclude)
+
+    def excluded_in_vain(
+        self, keys: Iterable[Tuple[Union[int, str], Optional[str]]]
+    ) -> List[Union[int, str]]:
+        """What the option exclude has that names none of these, keys and parameters' names."""
+        known = list(keys)
+        return [
+            wanted
+            for wanted in self.exclude
+            if not any(_names(wanted, key, name) for key, name in known)
+        ]
 
     def is_last(self, key: Union[int, str], name: Optional[str]) -> bool:
         """Whether the option last_layer names a key, as `excludes`."""

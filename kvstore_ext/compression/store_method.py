@@ -12,6 +12,7 @@ from ..errors import ArrayMismatch
 from ..keys.key_arrays import KeyArrays
 from ..keys.key_policy import KeyPolicy
 from ..keys.names import Key, storage, stype_of
+from ..notes import warn_script
 from ..protocol.carries import StatesEntry
 from .carry_over import CarryOver
 from .store_context import StoreContext
@@ -65,6 +66,22 @@ class StoreMethod:
         """Whether a key is none of the method's."""
         known = self._context.adopted.names.get(name)
         return self.compression is not None and self.compression.excludes(name, known)
+
+    def warn_of_exclude(self, names: Iterable[Key]) -> None:
+        """Warns where the option exclude has what names none of the store's keys."""
+        if self.compression is None:
+            return
+        adopted = self._context.adopted
+        in_vain = self.compression.excluded_in_vain(
+            (name, adopted.names.get(name)) for name in names
+        )
+        if in_vain:
+            unknown = not adopted.names and any(isinstance(element, str) for element in in_vain)
+            why = "; parameters' names are not known, which adopt_optimizer tells"
+            warn_script(
+                f"{self.compression.name}: exclude has {in_vain}, of which there is no key in the "
+                f"store{why if unknown else ''}"
+            )
 
     def compression_of(self, name: Key) -> Optional[Compression]:
         """How a key is declared to the lane; None for uncompressed."""

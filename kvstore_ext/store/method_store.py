@@ -15,6 +15,7 @@ from ..compression import (
 from ..compression.store_method import StoreMethod
 from ..config import Options
 from ..errors import KVStoreError
+from ..keys.names import Pairs
 from ..notes import warn_script
 from .key_router import KeyRouter
 from .lane_store import LaneStore
@@ -32,11 +33,19 @@ class MethodStore(LaneStore):
             compression = parse(self.method_name, **options_of_environment())
         super().__init__(options or Options.from_environment(option_names()))
         self._router = KeyRouter(self._lane)
+        self._has_all_keys = False
         if compression is not None:
             self._router.compress(compression)
 
     def _finish(self) -> None:
         self._router.method.close()
+
+    def _before_push(self, values: Pairs) -> None:
+        """To be called with what is about to be pushed: once a step has ended, the store has all
+        keys, and knows what they are called."""
+        if not self._has_all_keys and self._router.begins_step(name for name, _ in values):
+            self._has_all_keys = True
+            self._router.method.warn_of_exclude(self._router.policies)
 
     @property
     def type(self) -> str:

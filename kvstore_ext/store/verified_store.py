@@ -34,6 +34,7 @@ class VerifiedStore(SnapshotStore):
     def _before_push(self, values: Pairs) -> None:
         """To be called with what is about to be pushed: before a step's first push the parameters
         are still those of the step before."""
+        super()._before_push(values)
         if self._lane.verify_every and self._router.begins_step(name for name, _ in values):
             self._verify()
 

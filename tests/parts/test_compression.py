@@ -237,3 +237,40 @@ def test_a_key_that_travels_plain_may_not_have_nan_either(key: str) -> None:
         out.wait_to_read()
     with pytest.raises(KVStoreError):
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("exclude", "in_vain"),
+    [(["bias", 3], "[]"), (["bias", "3"], "['3']"), (["*_bias", 4, "b*"], "['*_bias', 4]")],
+)
+def test_what_excludes_no_key_is_warned_of(exclude: list[Any], in_vain: str) -> None:
+    store = P3Worker()
+    store.set_gradient_compression({"type": "terngrad", "exclude": exclude})
+    keys: list[Any] = ["weight", 3, "bias"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for key in keys:  # a script may begin a key when another's is pushed already
+            store.init(key, mx.nd.zeros((10,)))
+            store.push(key, mx.nd.ones((10,)))
+        assert not caught
+        for _ in range(2):
+            store.push(keys, [mx.nd.ones((10,))] * 3)
+    store.close()
+    said = [str(warning.message) for warning in caught]
+    unknown = "; parameters' names are not known, which adopt_optimizer tells"
+    assert said == ([] if in_vain == "[]" else [
+        f"terngrad: exclude has {in_vain}, of which there is no key in the store{unknown}"
+    ])
+
+
+def test_what_excludes_no_parameter_is_warned_of() -> None:
+    store = P3Worker()
+    store.set_gradient_compression({"type": "terngrad", "exclude": ["*_bias", "out*"]})
+    names = {0: "in_weight", 1: "in_bias"}
+    store.adopt_optimizer(mx.optimizer.SGD(param_idx2name=names))
+    for key in names:
+        store.init(key, mx.nd.zeros((10,)))
+    store.push([0, 1], [mx.nd.ones((10,))] * 2)
+    with pytest.warns(UserWarning, match=r"exclude has \['out\*'\], of which .* in the store$"):
+        store.push([0, 1], [mx.nd.ones((10,))] * 2)
+    store.close()
