@@ -292,6 +292,17 @@ def servers_are_ours() -> bool:
     return os.environ.get("KVSTORE_EXT_SERVERS") == "kvstore_ext"
 
 
+def refuse_other_p3() -> None:
+    """Raises OptionError where the environment asks for MXNet's own P3: by that MXNet takes every
+    store for one that cannot update parameters."""
+    name = "DMLC_PS_VAN_TYPE"
+    if os.environ.get(name) == "p3":
+        raise OptionError(
+            f"{name} is 'p3', which is MXNet's own P3; it must not be set where the stores of "
+            "kvstore_ext are used"
+        )
+
+
 def _big_array() -> int:
     name = "MXNET_KVSTORE_BIGARRAY_BOUND"
     return _count(name, 1 << 62) if name in os.environ else 1_000_000

@@ -81,6 +81,9 @@ def adopt(store_class: type) -> None:
         _dividing_by_own_batch(mx.module.Module.init_optimizer, store_class), store_class
     )
     mx.module.Module.init_optimizer = loading_states_last(mx.module.Module.init_optimizer)
+    mx.module.Module.borrow_optimizer = _keeping_lender(
+        mx.module.Module.borrow_optimizer, store_class
+    )
 
 
 def _let_traces_know_networks() -> None:
@@ -284,6 +287,19 @@ def _dividing_by_own_batch(init: Callable[..., None], store_class: Any) -> Calla
     return init_optimizer
 
 
+def _keeping_lender(borrow: Callable[..., None], store_class: type) -> Callable[..., None]:
+    """A Module that is bound with `shared_module` trains the parameters of that, and with its
+    optimizer. Scripts put it into the other's place, which snapshots and `join` go by."""
+
+    def borrow_optimizer(module: Any, shared_module: Any) -> None:
+        borrow(module, shared_module)
+        if isinstance(module._kvstore, store_class):
+            module._lender = getattr(shared_module, "_lender", shared_module)
+            vars(module._lender).setdefault("_borrowers", WeakSet()).add(module)
+
+    return borrow_optimizer
+
+
 def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable[..., None]:
     def init_optimizer(module: Any, *arguments: Any, **named: Any) -> None:
         had = [getattr(module, name, None) for name in ("_optimizer", "_kvstore")]
@@ -292,6 +308,7 @@ def _introducing_module(init: Callable[..., None], store_class: Any) -> Callable
         # A script may give an optimizer to one store after the other.
         is_new = module._optimizer is not had[0] or store is not had[1]
         if isinstance(store, store_class) and is_new:
+            vars(module).pop("_lender", None)
             if not module._update_on_kvstore:
                 _take_first_values(module, store)
             _introduce(store, ModuleParameters(module), last_layer_of_module(module))

@@ -43,8 +43,8 @@ class AutomaticSnapshots:
         self._others: Any = weakref.WeakSet()
         # Steps of the first store made in an earlier job, all of which the script is to repeat.
         self._to_repeat = 0
-        # How many each optimizer has, which the Modules of a BucketingModule share. Several may
-        # have one store, whose steps are those of the one that has made most.
+        # How many each Trainer has, and each optimizer of Modules, which those of a BucketingModule
+        # share. Several may have one store, whose steps are those of the one that has made most.
         self._made: Any = weakref.WeakKeyDictionary()
         self._in_two: Any = weakref.WeakSet()  # those that have called allreduce_grads last
         self._begun = 0  # steps that the first store had when it became that
@@ -115,7 +115,9 @@ class AutomaticSnapshots:
                             "have the script call store.snapshot after the block instead"
                         )
                     store.snapshot(self._directory_of(store), self._every)
-            elif is_first:
+                return
+            _use_up_gradients(owner)
+            if is_first:
                 self._count_step(owner, second)
                 self._repeat(store)
 
@@ -127,7 +129,8 @@ class AutomaticSnapshots:
         self._in_two.discard(owner)
 
     def _count(self, owner: Any) -> None:
-        by = owner._optimizer
+        # A Trainer that loads states has another optimizer afterwards.
+        by = owner if isinstance(owner, mx.gluon.Trainer) else owner._optimizer
         self._made[by] = self._made.get(by, self._begun) + 1
 
     def _check_count(self, store: P3Worker) -> None:
@@ -203,6 +206,16 @@ class AutomaticSnapshots:
 
     def _directory_of(self, store: P3Worker) -> Path:
         return self._directory / f"store-{store.number}" if store.number else self._directory
+
+
+def _use_up_gradients(owner: Any) -> None:
+    """As the step that is not made would, where the Trainer updates by itself: a later one with
+    ignore_stale_grad goes by that."""
+    if isinstance(owner, mx.gluon.Trainer) and not owner._update_on_kvstore:
+        for parameter in owner._params:
+            if parameter.grad_req != "null":
+                for array in parameter._data or ():
+                    array._fresh_grad = False
 
 
 def _store_of_trainer(trainer: mx.gluon.Trainer) -> Any:

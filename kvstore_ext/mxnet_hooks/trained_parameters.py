@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Optional
 import mxnet as mx
 import numpy as np
 
-from ..copies import copied, packed, resume
+from ..copies import copied, resume
 from ..errors import KVStoreError
 from ..keys.names import classic
 from ..optimizer.replica import Counted, Item, Replica, States
@@ -86,8 +86,8 @@ class TrainedParameters(Part):
         if not updaters:
             return None
         values = {name: copied(arrays[0]) for name, arrays in self.trained().items()}
-        states = updaters[0].collect()
-        return {"values": values, "states": states, "optimizer": packed(updaters[0].optimizer)}
+        states, optimizer = updaters[0].saved()
+        return {"values": values, "states": states, "optimizer": optimizer}
 
     def own(self, rank: int) -> Any:
         untrained = self.untrained()
@@ -257,7 +257,7 @@ class ModuleParameters(TrainedParameters):
 
     def replica(self) -> Optional[Replica]:
         if not self.gone:
-            self._owner()._params_dirty = True  # get_params is to see what others have updated
+            self._note_changed()  # by others, as get_params is to see
         return super().replica()
 
     def about(self) -> About:
@@ -272,7 +272,13 @@ class ModuleParameters(TrainedParameters):
 
     def put_back(self, shared: Any, own: Any, is_own: bool) -> None:
         super().put_back(shared, own, is_own)
-        self._owner()._params_dirty = True  # for get_params
+        self._note_changed()
+
+    def _note_changed(self) -> None:
+        """Has get_params take the parameters anew, also of Modules that train the same ones."""
+        module = self._owner()
+        for each in (module, *getattr(module, "_borrowers", ())):
+            each._params_dirty = True
 
 
 def _described(parameter: mx.gluon.Parameter) -> str:

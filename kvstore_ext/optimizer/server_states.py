@@ -5,6 +5,7 @@ part of it, as have each server's rows of a sparse one (state_answers.py).
 """
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 import weakref
@@ -69,14 +70,12 @@ class ServerStates:
         states.update(self._carries.fetch())
         if not dump_optimizer:
             return pickle.dumps(states)
-        self._count(counts)
-        return packed(self.optimizer, states)
+        return packed(self._counted(counts), states)
 
-    def collect(self) -> Dict[Key, Any]:
-        """The states alone, of which nothing changes any more; the optimizer gets their counts."""
+    def saved(self) -> Tuple[Dict[Key, Any], bytes]:
+        """The states, of which nothing changes any more, and the optimizer."""
         states, counts = self._fetch_all()
-        self._count(counts)
-        return states
+        return states, packed(self._counted(counts))
 
     def _fetch_all(self) -> Tuple[Dict[Any, Any], Dict[Key, int]]:
         self._wait_for_all()  # no update is under way then
@@ -88,9 +87,19 @@ class ServerStates:
                 states[name], counts[name] = found
         return states, counts
 
-    def _count(self, counts: Dict[Key, int]) -> None:
-        self.optimizer._index_update_count.update(counts)
-        self.optimizer.num_update = max([self.optimizer.num_update, *counts.values()])
+    def _counted(self, counts: Dict[Key, int]) -> mx.optimizer.Optimizer:
+        """A copy of the optimizer with the servers' counts. The script's own would take them along
+        into a later `set_optimizer`."""
+        counted = copy.copy(self.optimizer)
+        own = counted._index_update_count
+        together = {**own, **counts}
+        counted._all_index_update_counts = {
+            device: together if table is own else table
+            for device, table in counted._all_index_update_counts.items()
+        }
+        counted._index_update_count = together
+        counted.num_update = max([counted.num_update, *counts.values()])
+        return counted
 
     def set_states(self, states: bytes) -> None:
         """Puts states back, and the optimizer if it was saved with them. Rank 0's hold for the job.

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Tuple
 
 import mxnet as mx
 
@@ -38,6 +38,10 @@ class CarryingUpdater(mx.optimizer.Updater):
     def collect(self) -> Dict[Any, Any]:
         """The states alone, of which nothing changes any more."""
         return {name: copied(state) for name, state in self.states.items()}
+
+    def saved(self) -> Tuple[Dict[Any, Any], bytes]:
+        """These, and the optimizer."""
+        return self.collect(), packed(self.optimizer)
 
     def resume(self, states: Dict[Any, Any]) -> None:
         """Goes on from states, and from where the optimizer is."""

@@ -175,6 +175,12 @@ class JoiningStore(MethodStore):
         """Whether the script is in a block of `joined`, at the end of which others may be."""
         return any(store._blocks > 0 for store in self._stores_of_process())
 
+    @property
+    def _is_in_epoch(self) -> bool:
+        """Whether a store of the process was pushed to since it has joined."""
+        stores = self._stores_of_process()
+        return any(store._router.pushed_last > store._joined_push for store in stores)
+
     def _stores_of_process(self) -> List[JoiningStore]:
         mine = [store for store in open_stores if not store.closed and store._lane is self._lane]
         return sorted(mine, key=lambda store: store._router.number)

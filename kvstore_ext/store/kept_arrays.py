@@ -13,17 +13,31 @@ class KeptArrays:
 
     def __init__(self) -> None:
         self._kept: Dict[Key, Values] = {}
-        self._pushed: Set[Key] = set()  # and not pulled since
+        self._new: Set[Key] = set()  # have a value that was not pulled yet
+        self._trained: Set[Key] = set()
+
+    def begin(self, name: Key) -> None:
+        """The key has a first value."""
+        self._new.add(name)
 
     def push(self, name: Key) -> None:
-        """The key has a first value, or was pushed."""
-        self._pushed.add(name)
+        """The key was pushed."""
+        self._new.add(name)
+        self._trained.add(name)
+
+    def miss(self, name: Key) -> None:
+        """Others have pushed the key."""
+        self._trained.add(name)
 
     def pull(self, name: Key, arrays: Values) -> None:
         """The key's value was pulled into these arrays."""
-        if name in self._pushed:
-            self._pushed.remove(name)
+        if name in self._new:
+            self._new.remove(name)
             self._kept[name] = arrays
+
+    def is_trained(self, name: Key) -> bool:
+        """Whether anybody has pushed the key."""
+        return name in self._trained
 
     def items(self) -> ItemsView[Key, Values]:
         """The keys that were pulled, and where they are."""

@@ -82,7 +82,7 @@ class KeyRouter(StoreKeys):
                 policy = self._new_dense(begun[name])
             self.policies[name] = policy
             policy.begin(arrays[0], outs.get(name), priority)
-            self._kept.push(name)
+            self._kept.begin(name)
 
     def push(self, values: Pairs, priority: int) -> None:
         """Sends gradients; returns at once."""

@@ -12,7 +12,7 @@ import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
 from mxnet.kvstore import KVStore
 
-from ..config import Job, Options
+from ..config import Job, Options, refuse_other_p3
 from ..errors import ClusterError, KVStoreError
 from ..lane.cluster_lane import ClusterLane
 from ..lane.lane import Lane
@@ -42,6 +42,7 @@ class LaneStore(KVStore):
     _failure = ""  # that it had when it was closed
 
     def __init__(self, options: Options) -> None:
+        refuse_other_p3()
         job = Job.from_environment()
         if job is None:
             get_over_failures()

@@ -98,13 +98,20 @@ class SnapshotStore(JoiningStore):
         KVStoreError
             Where the last one could not be written: its reason. For numbers below 1. For keys with
             row-sparse arrays, unless they are of float32 or float64 and servers update them. In a
-            block of `joined`, where others may have come to its end.
+            block of `joined`, and with `kvstore-ext --join` between an epoch's steps, where others
+            may have come to its end.
         """
         self._check_open()
         if self._may_be_uneven:
             raise KVStoreError(
                 "snapshot is called within store.joined(), where workers that have run out of "
                 "batches take no part; call it after the block"
+            )
+        if self.joins_at_close and self.num_workers > 1 and self._is_in_epoch:
+            raise KVStoreError(
+                "snapshot is called between steps of a script that was started with --join, where "
+                "workers that have run out of batches take no part; call it after each epoch, or "
+                "have the script call store.join itself"
             )
         told = self._lane.told_to_end
         if told is None:

@@ -1,7 +1,7 @@
 """A store's keys, and how far each has come: what workers compare, and take over of each other."""
 from __future__ import annotations
 
-from typing import Any, Dict, ItemsView, Iterable, Optional
+from typing import Any, Dict, Iterable, Optional
 
 from ..compression.store_context import StoreContext
 from ..compression.store_method import StoreMethod
@@ -58,9 +58,14 @@ class StoreKeys:
         """Whether a push of one of these keys is the first of another step than the first."""
         return self._pushes.begins_step(names)
 
-    def parameters(self) -> ItemsView[Key, Values]:
+    def parameters(self) -> Dict[Key, Values]:
         """Where the script has those that the store updates, as far as it has pulled them."""
-        return self._kept.items()
+        return {name: arrays for name, arrays in self._kept.items() if self.is_trained(name)}
+
+    def is_trained(self, name: Key) -> bool:
+        """Whether a key has more than its first value. Running averages, say, which each worker has
+        of its own, have not. Of sparse keys it is not known whether others push them."""
+        return name not in self.keys or self._kept.is_trained(name)
 
     def parameter_names(self) -> Dict[Key, str]:
         """By key, as far as a Trainer or Module has told."""
@@ -79,6 +84,8 @@ class StoreKeys:
         """So many rounds of each dense key have gone without this worker."""
         for name, rounds in missed.items():
             self._pushes.miss(name, rounds)
+            if rounds:
+                self._kept.miss(name)
         self.method.end_idle(missed)
 
     def progress(self) -> Any:
@@ -108,5 +115,5 @@ class StoreKeys:
 
     def refresh(self) -> None:
         """Writes the newest values where the script has them."""
-        for name, arrays in self._kept.items():
+        for name, arrays in self.parameters().items():
             self.policies[name].pull(arrays, 0)

@@ -7,7 +7,7 @@ import mxnet as mx
 import numpy as np
 
 from ..compression import differing
-from ..copies import copied, packed, resume
+from ..copies import copied, resume
 from ..errors import KVStoreError
 from ..keys.names import Key
 from ..lane.lane import Lane
@@ -73,7 +73,7 @@ class StoreRun(Part):
         method = self._router.method
         found: Dict[str, Any] = {"values": self._values(), "sparse": self._sparse()}
         if self._router.states is not None and not method.trains_on_workers:
-            found["optimizer"] = self._optimizer()
+            found["optimizer"] = self._router.states.saved()
         return found
 
     def own(self, rank: int) -> Dict[str, Any]:
@@ -81,7 +81,7 @@ class StoreRun(Part):
         method = self._router.method
         found: Dict[str, Any] = {"carried": method.fetch(whole=rank == 0)}
         if self._router.states is not None and method.trains_on_workers:
-            found["optimizer"] = self._optimizer()
+            found["optimizer"] = self._router.states.saved()
         return found
 
     def put_back(self, shared: Dict[str, Any], own: Dict[str, Any], is_own: bool) -> None:
@@ -102,9 +102,6 @@ class StoreRun(Part):
             begins_anew = self._router.method.trains_on_workers and not is_own
             self._router.states.resume({} if begins_anew else states)
         self._lane.barrier()  # nobody pushes before the servers have it all
-
-    def _optimizer(self) -> Any:
-        return self._router.states.collect(), packed(self._router.states.optimizer)
 
     def _values(self) -> Dict[Key, mx.nd.NDArray]:
         found, at_hand = {}, self._at_hand()

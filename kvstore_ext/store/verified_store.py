@@ -73,15 +73,18 @@ class VerifiedStore(SnapshotStore):
         router = self._router
         found: Dict[str, List[Any]] = {
             str(name): arrays
-            for name, arrays in router.parameters()
+            for name, arrays in router.parameters().items()
             if not router.method.trains(name)
         }
         replicas = [] if router.method.trains_on_workers else [find() for find in self._replicas]
-        keys = [str(key) for key in router.policies]
+        keys = list(router.policies)
         for replica in replicas:
             for item in replica.items if replica is not None else []:
-                # The store's own items have their keys' places for names.
-                name = keys[int(item.name)] if replica is replicas[0] else item.name
+                name = item.name
+                if replica is replicas[0]:  # whose items have their keys' places for names
+                    if not router.is_trained(keys[int(name)]):
+                        continue
+                    name = str(keys[int(name)])
                 found.setdefault(name, item.arrays)
         known = {str(key): parameter for key, parameter in router.parameter_names().items()}
         return {

@@ -9,7 +9,7 @@ from typing import Callable
 import mxnet as mx
 import numpy as np
 import pytest
-from kvstore_ext import KVStoreError
+from kvstore_ext import KVStoreError, OptionError
 from kvstore_ext.mxnet_hooks.store_names import check_name
 from mxnet.kvstore import KVStoreBase
 
@@ -143,3 +143,12 @@ def test_a_module_loads_its_states_once_the_name_is_right(tmp_path: Path) -> Non
     for name, state in saved.items():
         assert state.asnumpy().all()
         np.testing.assert_array_equal(loaded[name].asnumpy(), state.asnumpy())
+
+
+def test_a_store_beside_mxnets_own_p3_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whose variable MXNet takes every store for one that cannot update parameters."""
+    monkeypatch.setenv("DMLC_PS_VAN_TYPE", "p3")
+    with pytest.raises(OptionError, match="DMLC_PS_VAN_TYPE is 'p3', which is MXNet's own P3; it"):
+        mx.kv.create("p3")
+    monkeypatch.setenv("DMLC_PS_VAN_TYPE", "zmq")
+    mx.kv.create("p3").close()

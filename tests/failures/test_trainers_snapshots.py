@@ -1,6 +1,8 @@
 """What a Trainer's run has beside its parameters comes back, and its steps are counted as made."""
 from __future__ import annotations
 
+import gc
+import pickle
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ContextManager
@@ -85,6 +87,67 @@ def test_a_modules_states_are_of_as_many_devices(tmp_path: Path) -> None:
             module.update()
             store.snapshot(tmp_path, every=1)
         store.close()
+
+
+def test_a_module_may_take_the_place_of_another(tmp_path: Path) -> None:
+    def bound(rows: int, **how: Any) -> mx.mod.Module:
+        data = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="output")
+        module = mx.mod.Module(mx.sym.MakeLoss(data), label_names=None)
+        module.bind([("data", (rows, 2))], **how)
+        return module
+
+    def step(module: mx.mod.Module, rows: int) -> None:
+        module.forward_backward(mx.io.DataBatch([mx.nd.ones((rows, 2))]))
+        module.update()
+
+    store = mx.kv.create("p3")
+    module = bound(4)
+    module.init_params(mx.init.One())
+    module.init_optimizer(store, "sgd", {"learning_rate": 0.5})
+    step(module, 4)
+    for rows in (3, 2):
+        module = bound(rows, shared_module=module)
+        gc.collect()
+        step(module, rows)
+    assert store.snapshot(tmp_path, every=1)
+    trained = module.get_params()[0]["output_weight"].asnumpy()
+    store.close()
+
+    store = mx.kv.create("p3")
+    first = bound(4)
+    first.init_params(mx.init.Zero())
+    first.init_optimizer(store, "sgd", {"learning_rate": 0.5})
+    module = bound(2, shared_module=first)
+    del first
+    gc.collect()
+    assert store.restore(tmp_path) == 3
+    assert (module.get_params()[0]["output_weight"].asnumpy() == trained).all()
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["adam", "lamb"])
+def test_a_snapshot_leaves_the_scripts_optimizer_as_it_is(tmp_path: Path, name: str) -> None:
+    def opened() -> tuple[Any, mx.optimizer.Optimizer]:
+        store, optimizer = mx.kv.create("p3"), mx.optimizer.create(name)
+        store.set_optimizer(optimizer)
+        store.init("weight", mx.nd.ones(SHAPE))
+        return store, optimizer
+
+    store, optimizer = opened()
+    for _ in range(3):
+        store.push("weight", mx.nd.ones(SHAPE))
+    mx.nd.waitall()
+    before = packed(optimizer)
+    assert store.snapshot(tmp_path, every=1)
+    states = tmp_path / "states"
+    store.save_optimizer_states(str(states), dump_optimizer=True)
+    assert packed(optimizer) == before
+    store.close()
+    (_, saved), (store, restored) = pickle.loads(states.read_bytes()), opened()
+    assert store.restore(tmp_path) == 3
+    for other in (saved, restored):
+        assert (other.num_update, other._index_update_count) == (3, {"weight": 3})
+    store.close()
 
 
 def test_steps_go_on_where_what_was_trained_is_frozen(tmp_path: Path) -> None:

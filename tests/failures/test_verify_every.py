@@ -57,9 +57,12 @@ def train(how: str, drifts: str = "") -> None:
         update = mx.optimizer.LAMB if how == "store that updates" else mx.optimizer.SGD
         store.set_optimizer(update(learning_rate=0.1))
         values = {key: mx.nd.ones((40,)) for key in ("a", "b")}
-        for key, value in values.items():
-            store.broadcast(key, value, out=value)
+        average = mx.nd.zeros((40,))  # which each worker has of its own, and nobody pushes
+        for key, value in {**values, "average": average}.items():
+            store.init(key, value)
+            store.pull(key, out=value)
         for step in range(1, 9):
+            average += store.rank
             for key, value in values.items():
                 store.pushpull(key, value * (store.rank + 1), out=value)
             drift(step, store.rank, values["b"])

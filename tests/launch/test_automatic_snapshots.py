@@ -127,6 +127,25 @@ for step in range(12):
     end_after(step)
 mx.nd.save(sys.argv[1], module.get_params()[0])
 """
+# Of two heads each step trains one.
+IN_TURNS = f"""{HEAD}
+heads = [gluon.nn.Dense(1, in_units=3, prefix=f"head{{number}}_") for number in range(2)]
+net = gluon.nn.Sequential(prefix="")
+net.add(*heads)
+net.initialize(mx.init.Xavier())
+options = {{"learning_rate": 0.1, "momentum": 0.9}}
+store = mx.kv.create("p3")
+trainer = gluon.Trainer(net.collect_params(), "sgd", options, store, update_on_kvstore=False)
+data = np.random.standard_normal((12, 4, 3))
+for step in range(12):
+    head = heads[(0, 1, 1, 1)[step % 4]]
+    with autograd.record():
+        loss = head(mx.nd.array(data[step])).square().sum()
+    loss.backward()
+    trainer.step(4, ignore_stale_grad=True)
+    end_after(step)
+net.save_parameters(sys.argv[1])
+"""
 # It knows of snapshots, and takes its own into the same directory.
 BY_ITSELF = f"""{HEAD}{NETWORK}
 store = mx.kv.create("p3")
@@ -240,6 +259,31 @@ def test_a_step_that_ends_without_an_update_counts(tmp_path: Path) -> None:
     run(tmp_path, script, "undisturbed", "whole", -1)
     run(tmp_path, script, "disturbed", "killed", 9)
     run(tmp_path, script, "disturbed", "after", -1)
+    whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
+    assert_same_bits(after, whole)
+
+
+@pytest.mark.parametrize("how", ["", "update_on_kvstore=False, "])
+def test_a_trainer_may_load_states(tmp_path: Path, how: str) -> None:
+    """As where a script goes back to what was best."""
+    goes_back = BY_STEP.replace("    end_after(step)", """    if step == 4:
+        trainer.save_states(sys.argv[1] + ".states")
+    if step == 6:
+        trainer.load_states(sys.argv[1] + ".states")
+    end_after(step)""")
+    script = goes_back.replace("options, kvstore=", f"options, {how}kvstore=")
+    run(tmp_path, script, "undisturbed", "whole", -1)
+    run(tmp_path, script, "disturbed", "killed", 9)
+    run(tmp_path, script, "disturbed", "after", -1)
+    whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
+    assert_same_bits(after, whole)
+
+
+def test_gradients_of_repeated_steps_are_used_up(tmp_path: Path) -> None:
+    """Each step trains one of two heads, and the other's gradient is an old one."""
+    run(tmp_path, IN_TURNS, "undisturbed", "whole", -1)
+    run(tmp_path, IN_TURNS, "disturbed", "killed", 9)
+    run(tmp_path, IN_TURNS, "disturbed", "after", -1)
     whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
     assert_same_bits(after, whole)
 

@@ -130,3 +130,34 @@ def test_a_store_that_is_collected_late_joins_nothing(job: Job, tmp_path: Path) 
     for said in trained(job, tmp_path, ONE_AFTER_THE_OTHER, workers=2):
         ends = [line for line in said if line.startswith("training ends")]
         assert ends == ["training ends at -7.0"] * 4, said
+
+
+def test_a_snapshot_between_an_epochs_steps_is_refused(job: Job, tmp_path: Path) -> None:
+    """Others may have no more batches; behind the epoch all have made the same steps again."""
+    script = f"""
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+network = gluon.nn.Dense(1, use_bias=False, in_units=3)
+network.initialize(mx.init.One())
+store = mx.kv.create("p3")
+trainer = gluon.Trainer(network.collect_params(), "sgd", kvstore=store)
+data = gluon.data.ArrayDataset(np.ones((2 + store.rank, 3), np.float32))
+for epoch in range(2):
+    for batch in gluon.data.DataLoader(data, 1):
+        with autograd.record():
+            loss = network(batch).sum()
+        loss.backward()
+        trainer.step(1)
+        try:
+            store.snapshot({str(tmp_path)!r}, every=1)
+        except mx.MXNetError as error:
+            print(error)
+    print("taken:", store.snapshot({str(tmp_path / "snapshots")!r}, every=1))
+store.close()
+"""
+    for rank, said in enumerate(trained(job, tmp_path, script, 2)):
+        refused = [line for line in said if "call it after each epoch, or have the script" in line]
+        assert len(refused) == 2 * (2 + rank)
+        assert said.count("taken: True") == 2

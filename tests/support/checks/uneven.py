@@ -284,6 +284,24 @@ def two_stores_are_joined_together(_: KVStore) -> None:
         line.store.close()
 
 
+def what_nobody_pushes_stays_each_workers_own(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    store.set_optimizer(MAKE["sgd"]())
+    weight, average = mx.nd.ones((LENGTH,)), mx.nd.zeros((LENGTH,))
+    for key, value in (("weight", weight), ("average", average)):
+        store.init(key, value)
+        store.pull(key, out=value)
+    for epoch in range(EPOCHS):
+        with store.joined():
+            for step in range(steps_of(store.rank)):
+                average += 1 + store.rank
+                gradient = mx.nd.array(pushed(store.rank, 10 * epoch + step))
+                store.pushpull("weight", gradient, out=weight)
+    np.testing.assert_allclose(weight.asnumpy(), alone(store, "sgd"), 1e-4, 1e-5)
+    assert_equal(average, (1 + store.rank) * EPOCHS * steps_of(store.rank))
+    store.close()
+
+
 def a_run_goes_on_from_a_snapshot_after_a_block(_: KVStore) -> None:
     line = Line("adam", mx.kv.create("p3"), update_on_kvstore=False)
     own = mx.nd.array([os.getpid()])
@@ -370,6 +388,7 @@ CHECKS = {
         every_compression_has_the_sum_of_those_who_still_push,
         a_last_layer_without_votes_has_its_mean,
         two_stores_are_joined_together,
+        what_nobody_pushes_stays_each_workers_own,
         a_run_goes_on_from_a_snapshot_after_a_block,
     )
 }
