@@ -1,6 +1,8 @@
 """A network as the trace of a job shows it: kvstore-launch --trace."""
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence
 
 import numpy as np
@@ -74,18 +76,19 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
     # A frozen layer's keys only have first values.
     broadcast = {key for key, known in job.keys.items() if known.method == "broadcast"}
     pushed = {int(key) for key in worker.gradients()["key"]} - broadcast
+    known = _told_apart(job.keys)
     layers: List[Layer] = []
     for number in order:
         forward = _quick(passes[Kind.FORWARD].get(number, []))
         backward = _middle(passes[Kind.BACKWARD].get(number, []))
-        named = [job.keys[key] for key in keys.get(worker.layers[number], []) if key in pushed]
+        named = [known[key] for key in keys.get(worker.layers[number], []) if key in pushed]
         own = {key.name: _floats(key) for key in named}
         if own or not layers:
             layers.append(Layer(own, forward, backward))
         else:
             last = layers[-1]
             layers[-1] = Layer(last.parameters, last.forward + forward, last.backward + backward)
-    _take_in_others(layers, [job.keys[key] for key in sorted(pushed) if key in job.keys])
+    _take_in_others(layers, [known[key] for key in sorted(pushed) if key in known])
     network = Network("the traced job", batch, f"host {worker.host}", source, layers)
     if not network.trains:
         raise NetworkError(
@@ -93,6 +96,17 @@ def network_of(job: JobTrace, source: str, batch: int) -> Network:
             "a few steps of training"
         )
     return network
+
+
+def _told_apart(keys: Mapping[int, KeyInfo]) -> Dict[int, KeyInfo]:
+    """The same, where no two have one name: two stores may have keys that are called alike."""
+    seen: Counter = Counter()
+    found = {}
+    for identity, key in keys.items():
+        seen[key.name] += 1
+        again = f" #{seen[key.name]}" if seen[key.name] > 1 else ""
+        found[identity] = replace(key, name=key.name + again)
+    return found
 
 
 def _take_in_others(layers: List[Layer], pushed: List[KeyInfo]) -> None:
@@ -120,8 +134,10 @@ def _without_waits(worker: ProcessTrace, keys: Mapping[str, Sequence[int]]) -> n
     """Its layers' forward passes, each from when the last of its parameters was there."""
     events, done = worker.passes(Kind.FORWARD).copy(), worker.exchanges
     for number, layer in enumerate(worker.layers):
+        if layer not in keys:
+            continue
         here = events["key"] == number
-        come = np.sort(done["end"][np.isin(done["key"], keys.get(layer, []))])
+        come = np.sort(done["end"][np.isin(done["key"], keys[layer])])
         come = np.append(0, come)[np.searchsorted(come, events["end"][here], side="right")]
         events["begin"][here] = np.maximum(events["begin"][here], come)
     return events

@@ -100,9 +100,14 @@ class Topology:
         for number, own in enumerate(self.classes):
             share = own.count / cluster.workers
             self.workers.append(self._place(number, self._sharing(of_workers, share, of_servers)))
-        for rank in range(cluster.server_count):
-            sharing = self._sharing(of_servers, 1 / cluster.hosts, of_workers)
-            self.servers.append(self._place(cluster.hosts + rank, sharing))
+        count = cluster.server_count
+        places = [
+            self._place(
+                cluster.hosts + number, self._sharing(of_servers, 1 / cluster.hosts, of_workers)
+            )
+            for number in range(min(count, cluster.hosts) if cluster.beside else count)
+        ]
+        self.servers = [places[rank % len(places)] for rank in range(count)]
 
     def _sharing(self, own: Sequence[Load], share: float, others: Sequence[Load]) -> _Sharing:
         if not self._cluster.beside:

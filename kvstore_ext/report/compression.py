@@ -157,7 +157,7 @@ def _prepared(names: Names, own: np.ndarray, events: np.ndarray) -> Tuple[float,
     Whose thread goes on at once has agreed with nobody.
     """
     prepared = _kind(own, Kind.PREPARED)
-    ready = Moments(names, _kind(events, Kind.READY))
+    ready = Moments(names, _gradients(_kind(events, Kind.READY)))
     if not len(ready.rows):
         return _seconds(prepared), 0.0
     alone = ready.thread(names.of(prepared["key"], prepared["round"])) == prepared["thread"]

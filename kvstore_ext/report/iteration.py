@@ -143,9 +143,11 @@ class _Worker:
         """Of every layer for the last of its keys."""
         found = []
         for number, layer in enumerate(self._worker.layers):
-            here = forward.events["key"] == number
             keys = self._keys.get(layer, [])
-            if not keys or not here.any():
+            if not keys:
+                continue
+            here = forward.events["key"] == number
+            if not here.any():
                 continue
             events, steps = forward.events[here], forward.steps[here]
             begins = np.maximum(events["begin"], self._steps.begins[steps])

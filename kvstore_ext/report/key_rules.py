@@ -79,7 +79,8 @@ def costly_compression(found: Analysis) -> Optional[Advice]:
             return Advice(
                 f"{method.name} takes {words.seconds(method.cost)} of a worker's processor in a "
                 f"step; at {carried} the bytes that it saves would take {words.seconds(saved)}.",
-                "Without compression a step may well be shorter: try the store p3, or fp16.",
+                "Without compression a step may well be shorter: try the store p3"
+                + ("." if method.name.startswith("fp16") else ", or fp16."),
                 "compression",
             )
     return None

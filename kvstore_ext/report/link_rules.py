@@ -118,7 +118,9 @@ def _send_less(found: Analysis, fullest: End) -> str:
         more = ", or take more servers, each of which then has fewer bytes"
     if compressed:
         return f"Send still less: a method that compresses more{more}."
-    return f"Send less: fp16 halves the bytes, terngrad and others send a few bits a number{more}."
+    wide = any(key.dtype != "float16" for key in found.job.keys.values())
+    halves = "fp16 halves the bytes, " if wide else ""
+    return f"Send less: {halves}terngrad and others send a few bits a number{more}."
 
 
 def half_used_links(found: Analysis) -> Optional[Advice]:

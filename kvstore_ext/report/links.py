@@ -150,19 +150,23 @@ class _Samples:
 def _ends(
     transfers: List[Transfers], groups: Dict[str, str], samples: _Samples
 ) -> Iterator[End]:
-    for name in dict.fromkeys(groups.values()):
-        for sends in (True, False):
-            own = _of_group(transfers, groups, name, sends)
-            yield _end(name, sends, own, samples)
+    for (name, sends), own in _by_end(transfers, groups).items():
+        yield _end(name, sends, own, samples)
 
 
-def _of_group(
-    transfers: List[Transfers], groups: Dict[str, str], name: str, sends: bool
-) -> List[Transfers]:
-    """What goes out of a group, or comes into it."""
-    ends = [(groups[one.sender], groups[one.receiver]) for one in transfers]
-    here, there = (0, 1) if sends else (1, 0)
-    return [one for one, end in zip(transfers, ends) if end[here] == name != end[there]]
+def _by_end(
+    transfers: List[Transfers], groups: Dict[str, str]
+) -> Dict[Tuple[str, bool], List[Transfers]]:
+    """What goes out of each group, and comes into it."""
+    found: Dict[Tuple[str, bool], List[Transfers]] = {
+        (name, sends): [] for name in dict.fromkeys(groups.values()) for sends in (True, False)
+    }
+    for one in transfers:
+        sender, receiver = groups[one.sender], groups[one.receiver]
+        if sender != receiver:
+            found[sender, True].append(one)
+            found[receiver, False].append(one)
+    return found
 
 
 def _end(name: str, sends: bool, own: List[Transfers], samples: _Samples) -> End:
@@ -205,12 +209,10 @@ def _joined(transfers: List[Transfers], waiting: bool) -> np.ndarray:
 def _most(transfers: List[Transfers], groups: Dict[str, str], samples: _Samples) -> float:
     """The most that an end carried while something was under way, Gbit/s."""
     most = 0.0
-    for name in dict.fromkeys(groups.values()):
-        for sends in (True, False):
-            own = _of_group(transfers, groups, name, sends)
-            carried = np.diff(_bytes_at(own, samples.edges)) * 8
-            busy = np.diff(until(_joined(own, waiting=False), samples.edges))
-            tells = samples.counts & (busy > _BUSY_ENOUGH * SAMPLE)
-            if tells.any():
-                most = max(most, float(np.percentile(carried[tells] / busy[tells], _PERCENTILE)))
+    for own in _by_end(transfers, groups).values():
+        carried = np.diff(_bytes_at(own, samples.edges)) * 8
+        busy = np.diff(until(_joined(own, waiting=False), samples.edges))
+        tells = samples.counts & (busy > _BUSY_ENOUGH * SAMPLE)
+        if tells.any():
+            most = max(most, float(np.percentile(carried[tells] / busy[tells], _PERCENTILE)))
     return most

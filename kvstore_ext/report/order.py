@@ -77,10 +77,10 @@ def _places_of_layers(worker: ProcessTrace, layers: Set[str]) -> Dict[str, float
     passes = np.searchsorted(starts, np.arange(len(forward)), side="right") - 1
     within = np.arange(len(forward)) - starts[np.maximum(passes, 0)]
     found = {}
-    for number, layer in enumerate(worker.layers):
+    for number in having_keys:
         here = (forward["key"] == number) & (passes >= 0)
         if here.any():
-            found[layer] = float(np.median(within[here]))
+            found[worker.layers[number]] = float(np.median(within[here]))
     return found
 
 
@@ -107,7 +107,9 @@ def _needed(
 def _agreeing(places: List[float]) -> float:
     """Share of pairs that stand in order, of those that differ."""
     values = np.array(places)
-    later = values[None, :] - values[:, None]
-    pairs = later[np.triu_indices(len(values), 1)]
-    pairs = pairs[pairs != 0]
-    return float(np.mean(pairs > 0)) if len(pairs) else float("nan")
+    agree = differ = 0
+    for place, value in enumerate(values):
+        later = values[place + 1 :]
+        agree += int(np.count_nonzero(later > value))
+        differ += int(np.count_nonzero(later != value))
+    return agree / differ if differ else float("nan")

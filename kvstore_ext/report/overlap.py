@@ -30,8 +30,9 @@ def overlap_of(worker: ProcessTrace, iteration: Iteration) -> float:
 
 def late_gradients(worker: ProcessTrace) -> float:
     """Share of gradients that the script pushed after their step's backward pass had ended; nan
-    where layers or steps were not recorded."""
-    backward = np.sort(worker.of_kind(Kind.BACKWARD)["end"])
+    where layers or steps were not recorded, or no pass takes long enough to tell."""
+    passes = worker.of_kind(Kind.BACKWARD)
+    backward = np.sort(passes["end"])
     ready = worker.gradients()
     recorded = worker.of_kind(Kind.STEP)
     if not len(backward) or not len(ready) or not len(recorded):
@@ -44,4 +45,11 @@ def late_gradients(worker: ProcessTrace) -> float:
     # The last layer of a pass may be noted a little after its gradient was taken up.
     place = np.searchsorted(backward, last_ready + _SLACK, side="right") - 1
     ended = backward[np.maximum(place, 0)]
-    return float(np.mean(ready["begin"] >= ended[steps] - _SLACK))
+    # A step begins with its first push, which may come after the whole pass.
+    bounds = np.maximum.accumulate(ended)
+    begun = np.full(len(bounds) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begun, np.searchsorted(bounds, passes["end"], side="left"), passes["begin"])
+    tells = begun[steps] < ended[steps] - 2 * _SLACK
+    if not tells.any():
+        return float("nan")
+    return float(np.mean(ready["begin"][tells] >= ended[steps][tells] - _SLACK))

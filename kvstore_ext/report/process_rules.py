@@ -75,11 +75,12 @@ def slow_servers(found: Analysis) -> Optional[Advice]:
     if not waits_enough(found) or share < _SOME:
         return None
     worst = max(found.servers, key=lambda server: server.held_up)
+    updates = any(server.updating > 0 for server in found.servers)
     return Advice(
         f"{words.per_cent(share)} of all waiting is for servers that add up and update; half of "
         f"the slices take server {worst.rank} {words.seconds(worst.answer)} or longer.",
-        "Take more servers, or hosts with more processors that are free for them, or an "
-        "optimizer that does less.",
+        "Take more servers, or hosts with more processors that are free for them"
+        + (", or an optimizer that does less." if updates else "."),
         "servers",
     )
 
@@ -90,11 +91,12 @@ def busy_processors(found: Analysis) -> Optional[Advice]:
     share = found.share_of_waiting(float(by_cause[Cause.ENCODING] + by_cause[Cause.WRITING]))
     if not waits_enough(found) or share < _SOME:
         return None
+    plain = all(method.is_plain for method in found.methods)
     return Advice(
         f"{words.per_cent(share)} of all waiting is for workers' processors that make slices "
         "ready to travel, or write what came.",
-        "Leave the store a processor that computing does not use, or take a compression that "
-        "costs less.",
+        "Leave the store a processor that computing does not use"
+        + ("." if plain else ", or take a compression that costs less."),
         "time",
     )
 

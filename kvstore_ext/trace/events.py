@@ -43,7 +43,7 @@ class Kind(IntEnum):
 
 class Message(IntEnum):
     """What SENT and RECEIVED carry, and of which operation READY and DONE are: `message`, as
-    csrc/transport/message.h numbers them."""
+    csrc/transport/message.h numbers them. Of broadcasts READY and DONE have INIT, in any round."""
 
     INIT = 3
     PUSH = 4

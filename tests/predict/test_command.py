@@ -14,6 +14,7 @@ from kvstore_ext.predict.devices import on
 from kvstore_ext.predict.job_trace import network_of
 from kvstore_ext.predict.main import main
 from kvstore_ext.predict.network import NetworkError, digest, load
+from kvstore_ext.predict.simulation import numbered
 from kvstore_ext.predict.speeds import Speeds, SpeedsError
 from kvstore_ext.predict.sweep import Row, best
 from kvstore_ext.predict.table import OFF, choose, table
@@ -264,6 +265,15 @@ def test_a_key_that_no_layer_is_seen_to_need_is_sent_all_the_same(capsys):
     network = network_of(JobTrace((worker,), keys), "a test", 16)
     assert [layer.elements for layer in network.layers] == [1030, 50]
     assert "need 1 of 3 keys, which count as the first one's: 2 (scale)" in capsys.readouterr().err
+
+
+def test_keys_of_two_stores_may_have_one_name():
+    job = traced(("conv0_fwd", "dense0_fwd"))
+    name = "'conv0_weight'"
+    keys = {number: replace(key, name=name) for number, key in job.keys.items()}
+    network = network_of(replace(job, keys=keys), "a test", 16)
+    assert [list(layer.parameters) for layer in network.layers] == [[name, f"{name} #2"]]
+    assert numbered(network) == ([[0, 1]], [30, 50])
 
 
 def test_a_trace_without_training_has_no_network():

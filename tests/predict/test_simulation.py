@@ -291,6 +291,14 @@ def test_hosts_that_are_alike_may_be_simulated_once(name, hosts):
     assert alike.sent == pytest.approx(each.sent, rel=0.02)
 
 
+def test_servers_that_share_a_host_share_its_wire():
+    network, cluster, store = load("vgg16"), Cluster.of(4, 2), stores(FREE)["p3"]
+    more = replace(cluster, servers=6)
+    each, alike = (predict(network, more, store, alike=way) for way in (False, True))
+    assert alike.seconds == pytest.approx(each.seconds, rel=0.08)
+    assert alike.seconds > 1.1 * predict(network, cluster, store).seconds
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_so_may_hosts_whose_processors_are_busy(workers):
     cluster = Cluster.of(4, 100, processors=2, workers_per_host=workers)

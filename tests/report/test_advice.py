@@ -145,6 +145,12 @@ def test_late_pushes() -> None:
     assert is_silent(key_rules.late_pushes, jobs.FULL_LINK.trace())
 
 
+def test_in_a_short_backward_pass_no_push_is_late() -> None:
+    short = replace(jobs.LATE_PUSHES, forward=0.05, backward=0.1)
+    assert not is_silent(key_rules.late_pushes, replace(short, backward=0.2).trace())
+    assert is_silent(key_rules.late_pushes, short.trace())
+
+
 def test_wrong_order() -> None:
     turned = jobs.UNEVEN.trace()
     for process in turned.processes:
@@ -159,6 +165,35 @@ def test_costly_compression() -> None:
     assert said.endswith("would take 2.91 ms.")
     assert is_silent(key_rules.costly_compression, jobs.WORTHWHILE.trace())
     assert is_silent(key_rules.costly_compression, jobs.FULL_LINK.trace())
+
+
+def test_what_a_job_has_already_is_no_remedy() -> None:
+    def remedy(rule: Rule, job: JobTrace) -> str:
+        said = rule(analyse(job))
+        assert said is not None
+        return said.remedy
+
+    def of_type(job: JobTrace, dtype: str) -> JobTrace:
+        return replace(job, keys={
+            name: replace(key, dtype=dtype) for name, key in job.keys.items()
+        })
+
+    halves = [Key(name, travels=500_000, method="fp16") for name in "abc"]
+    assert remedy(key_rules.costly_compression, jobs.COSTLY.trace()).endswith(", or fp16.")
+    costly = replace(jobs.COSTLY, keys=halves).trace()
+    assert remedy(key_rules.costly_compression, costly).endswith("try the store p3.")
+
+    full = jobs.FULL_LINK.trace()
+    assert "fp16 halves the bytes" in remedy(link_rules.full_links, full)
+    assert "fp16" not in remedy(link_rules.full_links, of_type(full, "float16"))
+
+    assert "an optimizer" in remedy(process_rules.slow_servers, jobs.SLOW_SERVERS.trace())
+    adding = replace(jobs.SLOW_SERVERS, updating=0.0, summing=20.0).trace()
+    assert "an optimizer" not in remedy(process_rules.slow_servers, adding)
+
+    assert "a compression" in remedy(process_rules.busy_processors, jobs.COSTLY.trace())
+    plain = Made(jobs.SMALL, servers=2, encoding=20.0).trace()
+    assert "a compression" not in remedy(process_rules.busy_processors, plain)
 
 
 def test_busy_processors() -> None:

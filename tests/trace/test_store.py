@@ -14,7 +14,7 @@ import kvstore_ext
 import mxnet as mx
 import pytest
 from kvstore_ext import KVStoreError, OptionError, Options
-from kvstore_ext.trace.events import Kind
+from kvstore_ext.trace.events import Kind, Message
 from kvstore_ext.trace.reading import TraceError, read
 
 from tests.report.made_jobs import Key, Made, write
@@ -78,6 +78,26 @@ def test_steps_are_counted_from_the_processs_first(
         push(store)
     store.stop_trace()
     assert rounds(tmp_path) == [2, 3]
+
+
+def test_what_a_task_writes_is_recorded_by_the_task(tmp_path: Path) -> None:
+    store = kvstore_ext.P3Worker(Options(trace_events=1000))
+    store.set_gradient_compression("slim_dp")
+    store.set_optimizer(mx.optimizer.SGD())
+    weight = mx.nd.zeros((100_000,))  # which is merged in the key's turn
+    store.init("weight", weight)
+    mx.nd.waitall()
+    store.start_trace(str(tmp_path))
+    for _ in range(3):
+        store.pushpull("weight", mx.nd.ones((100_000,)), out=weight)
+    mx.nd.waitall()
+    store.stop_trace()
+    store.close()
+    (worker,) = read(tmp_path).workers
+    received, written = (worker.of_kind(kind) for kind in (Kind.RECEIVED, Kind.WRITTEN))
+    results = received[received["message"] == Message.RESULT]
+    assert len(written) == len(results) > 0
+    assert not set(written["thread"]) & set(results["thread"])
 
 
 def test_events_without_room_are_counted_and_told_of(
@@ -321,6 +341,34 @@ def open_a_store() -> None:
     import mxnet as mx
 
     mx.kv.create("p3")
+
+
+def push_and_broadcast() -> None:
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    value, told = mx.nd.ones((5,)), mx.nd.ones((5,))
+    store.init("weight", value)
+    for _ in range(4):
+        store.pushpull("weight", value, out=value)
+        for _ in range(3):
+            store.broadcast_from(0, "told", told)
+        mx.nd.waitall()
+    store.close()
+
+
+def test_a_broadcast_is_no_step_and_no_gradient(cluster: Cluster, tmp_path: Path) -> None:
+    environment = {"KVSTORE_EXT_TRACE": str(tmp_path / "trace")}
+    cluster.run(push_and_broadcast, workers=2, servers=1, environment=environment)
+    job = read(tmp_path / "trace")
+    for process in job.processes:
+        steps = process.of_kind(Kind.STEP)["round"]
+        assert set(steps) <= {1, 2, 3, 4}, process.name
+        assert {1, 2, 3} <= set(steps), process.name
+    for worker in job.workers:
+        assert sorted(worker.gradients()["round"].tolist()) == [1, 2, 3, 4]
+        assert sorted(worker.exchanges["round"].tolist()) == [1, 2, 3, 4]
 
 
 def test_a_job_that_cannot_be_traced_does_not_begin(cluster: Cluster, tmp_path: Path) -> None:

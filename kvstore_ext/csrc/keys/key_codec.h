@@ -15,6 +15,8 @@
 
 namespace kvstore_ext {
 
+struct Result;
+
 // How many elements came out as zero, of how many that were looked at.
 struct ZeroCount {
   uint64_t zeros = 0, looked_at = 0;
@@ -47,9 +49,10 @@ class KeyLane {
   // Encodes the slice of this round once more and sends it, unless its result has come.
   virtual void SendAgain(const Slice& slice) = 0;
 
-  // Runs a task that writes a slice's result of this round and encoding on one of the threads that
-  // encode, in the key's turn. What it throws ends the job.
-  virtual void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) = 0;
+  // Runs a task that writes a slice's result of this round on one of the threads that encode, in
+  // the key's turn. What it throws ends the job.
+  virtual void WriteInTurn(const Slice& slice, uint64_t round, const Result& result,
+                           std::function<void()> write) = 0;
 
   // Runs a task there after everything that is to be sent. What it throws is dropped.
   virtual void RunLast(std::function<void()> task) = 0;

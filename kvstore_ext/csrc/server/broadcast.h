@@ -9,6 +9,7 @@ class Broadcast : public Reduction {
  public:
   using Reduction::Reduction;
 
+  bool takes_gradients() const override { return false; }
   // All workers have to name the same root.
   bool Accept(const Message& message) override;
   const std::set<int>& heard() const override { return heard_; }

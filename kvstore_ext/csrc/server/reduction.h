@@ -50,6 +50,9 @@ class Reduction {
   // The workers that have a part in the open round.
   virtual const std::set<int>& heard() const = 0;
 
+  // Whether what workers give are gradients, whose rounds are steps of the job.
+  virtual bool takes_gradients() const { return true; }
+
   // Whether a round may go without workers that have nothing to give.
   virtual bool spares_idle() const { return false; }
 

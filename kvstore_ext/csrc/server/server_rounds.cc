@@ -69,7 +69,7 @@ void Server::Contribute(Key* key, const Message& message) {
   CheckWorks(worker, *key);
   const std::set<int>& heard = slice.reduction->heard();
   const bool first = heard.empty();
-  recorder_.Reach(message.header.round);
+  if (slice.reduction->takes_gradients()) recorder_.Reach(message.header.round);
   Event event = EventOf(EventKind::kSummed, message);
   event.begin = recorder_.Begin();
   if (!slice.reduction->Accept(message)) return;

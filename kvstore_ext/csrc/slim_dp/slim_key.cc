@@ -151,7 +151,7 @@ bool SlimKey::Receive(const Slice& slice, uint64_t round, const Result& result, 
     std::lock_guard<std::mutex> lock(part.mutex);
     CheckMerges(part, result.payload);  // now, while another answer may still come
   }
-  lane().WriteInTurn(round, result.encoding, [this, &slice, round, result, local] {
+  lane().WriteInTurn(slice, round, result, [this, &slice, round, result, local] {
     Merge(slice, result.payload, local);
     lane().RunLast([this, &slice, round] { PrepareNext(slice, round + 1); });
   });

@@ -247,6 +247,7 @@ class Worker {
   // worker_trace.cc: what is recorded while it is traced.
   static Event EventOfKey(EventKind kind, const Key& key);
   void RecordReady(const Key& key);
+  void RecordWritten(const Key& key, const Slice& slice, int64_t begun, size_t bytes);
   void MeasureClocks();
 
   // worker_limits.cc: nothing waits for ever.

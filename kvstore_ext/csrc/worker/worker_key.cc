@@ -42,9 +42,13 @@ void Worker::Key::SendAgain(const Slice& slice) {
   });
 }
 
-void Worker::Key::WriteInTurn(uint64_t number, Encoding encoding, std::function<void()> write) {
-  worker->tasks_.Run(priority, [this, number, encoding, write = std::move(write)] {
+void Worker::Key::WriteInTurn(const Slice& slice, uint64_t number, const Result& result,
+                              std::function<void()> write) {
+  const Encoding encoding = result.encoding;
+  const size_t bytes = result.payload.size;
+  worker->tasks_.Run(priority, [this, &slice, number, encoding, bytes, write = std::move(write)] {
     const double begun = Now();
+    const int64_t recorded_since = worker->recorder_.Begin();
     try {
       write();
     } catch (const std::exception& error) {
@@ -52,7 +56,9 @@ void Worker::Key::WriteInTurn(uint64_t number, Encoding encoding, std::function<
     }
     worker->statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
     std::unique_lock<std::mutex> lock(mutex);
-    if (busy && IsLast(number)) worker->Arrived(this, encoding, &lock);
+    if (!busy || !IsLast(number)) return;
+    worker->RecordWritten(*this, slice, recorded_since, bytes);
+    worker->Arrived(this, encoding, &lock);
   });
 }
 

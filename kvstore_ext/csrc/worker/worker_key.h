@@ -27,7 +27,8 @@ class Worker::Key : public KeyLane {
   void AdmitRound(uint64_t round, Encoding encoding) override;
   bool IsMissing(const Slice& slice) override;
   void SendAgain(const Slice& slice) override;
-  void WriteInTurn(uint64_t round, Encoding encoding, std::function<void()> write) override;
+  void WriteInTurn(const Slice& slice, uint64_t round, const Result& result,
+                   std::function<void()> write) override;
   void RunLast(std::function<void()> task) override;
 
   // The servers from which something must come before the operation ends. Under the mutex, as the

@@ -70,13 +70,14 @@ void Worker::CountRound(Key* key) {
                                  ? "its first value could not be computed"
                                  : "its gradient of the round before could not be computed");
   }
-  const bool learns = options_.priorities && key->rounds > 0;
-  if (learns && operation.kind == Operation::Kind::kPush) {
+  const bool pushes = operation.kind == Operation::Kind::kPush;
+  if (pushes && options_.priorities && key->rounds > 0) {
     learner_.Ready(key->id, key->rounds, operation.pushed, key->since, operation.priority);
   }
   ++key->rounds;
   key->kept.clear();
-  if (recorder_.Reach(key->last_round())) MeasureClocks();
+  // A broadcast is no gradient, and there may be several in a step.
+  if (pushes && recorder_.Reach(key->last_round())) MeasureClocks();
 }
 
 // What sending a slice has to know, also once the key's operation is another.
@@ -260,14 +261,7 @@ bool Worker::Receive(Key* key, const Slice& slice, const Result& result) {
   const int64_t recorded_since = recorder_.Begin();
   const bool written = key->codec->Receive(slice, key->last_round(), result, key->operation.output);
   statistics_.Count([&](Totals* totals) { totals->decode += Now() - begun; });
-  if (recorder_.on() && key->operation.output != nullptr) {
-    Event event = EventOfKey(EventKind::kWritten, *key);
-    event.begin = recorded_since;
-    event.slice = static_cast<int32_t>(slice.index);
-    event.peer = static_cast<int16_t>(slice.server);
-    event.bytes = static_cast<uint32_t>(result.payload.size);
-    recorder_.Record(event);
-  }
+  if (written) RecordWritten(*key, slice, recorded_since, result.payload.size);
   return written;
 }
 

@@ -19,9 +19,10 @@ Event Worker::EventOfKey(EventKind kind, const Key& key) {
   event.key = key.id;
   event.round = static_cast<uint32_t>(key.last_round());
   event.priority = key.priority;
+  const bool gradient = key.operation.kind == Operation::Kind::kPush && !key.IsLast(0);
   event.message = static_cast<uint8_t>(!key.operation.opens_round() ? MessageType::kPull
-                                       : key.IsLast(0)              ? MessageType::kInit
-                                                                    : MessageType::kPush);
+                                       : gradient                   ? MessageType::kPush
+                                                                    : MessageType::kInit);
   return event;
 }
 
@@ -31,6 +32,17 @@ void Worker::RecordReady(const Key& key) {
   event.begin = InNanoseconds(key.operation.pushed);
   event.end = InNanoseconds(key.since);
   event.bytes = static_cast<uint32_t>(PlainBytes(key.declared.dtype, key.declared.elements));
+  recorder_.Record(event);
+}
+
+// Under the key's lock.
+void Worker::RecordWritten(const Key& key, const Slice& slice, int64_t begun, size_t bytes) {
+  if (!recorder_.on() || key.operation.output == nullptr) return;
+  Event event = EventOfKey(EventKind::kWritten, key);
+  event.begin = begun;
+  event.slice = static_cast<int32_t>(slice.index);
+  event.peer = static_cast<int16_t>(slice.server);
+  event.bytes = static_cast<uint32_t>(bytes);
   recorder_.Record(event);
 }
 
