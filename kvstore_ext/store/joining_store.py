@@ -167,8 +167,8 @@ class JoiningStore(MethodStore):
     def _ends_pushes(self) -> bool:
         """Whether the process's last pushes were to this store, and it has not joined since. The
         garbage collector may close others at any time, while the script trains with this one."""
-        last = self._router.pushed_last
-        return last > self._joined_push and last >= self.last_push_of_process()
+        is_last = self._router.pushed_last >= self.last_push_of_process()
+        return is_last and self._pushes_since_join
 
     @property
     def _may_be_uneven(self) -> bool:
@@ -178,8 +178,11 @@ class JoiningStore(MethodStore):
     @property
     def _is_in_epoch(self) -> bool:
         """Whether a store of the process was pushed to since it has joined."""
-        stores = self._stores_of_process()
-        return any(store._router.pushed_last > store._joined_push for store in stores)
+        return any(store._pushes_since_join for store in self._stores_of_process())
+
+    @property
+    def _pushes_since_join(self) -> bool:
+        return self._router.pushed_last > self._joined_push
 
     def _stores_of_process(self) -> List[JoiningStore]:
         mine = [store for store in open_stores if not store.closed and store._lane is self._lane]

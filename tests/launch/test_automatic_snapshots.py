@@ -174,6 +174,15 @@ def run(directory: Path, script: str, snapshots: str, name: str, last: int) -> s
     return ended.stderr
 
 
+def check_bits_after_a_kill(directory: Path, script: str) -> None:
+    """A run that is killed and goes on ends with the parameters of one that nobody disturbs."""
+    run(directory, script, "undisturbed", "whole", -1)
+    run(directory, script, "disturbed", "killed", 9)
+    run(directory, script, "disturbed", "after", -1)
+    whole, after = (parameters_of(directory / name) for name in ("whole", "after"))
+    assert_same_bits(after, whole)
+
+
 @pytest.mark.parametrize(
     ("script", "last", "after"),
     [
@@ -256,11 +265,7 @@ def test_a_step_that_ends_without_an_update_counts(tmp_path: Path) -> None:
     if step != 2:
         trainer.update(4)""")
     script = skips.replace("options, kvstore=", "options, update_on_kvstore=False, kvstore=")
-    run(tmp_path, script, "undisturbed", "whole", -1)
-    run(tmp_path, script, "disturbed", "killed", 9)
-    run(tmp_path, script, "disturbed", "after", -1)
-    whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
-    assert_same_bits(after, whole)
+    check_bits_after_a_kill(tmp_path, script)
 
 
 @pytest.mark.parametrize("how", ["", "update_on_kvstore=False, "])
@@ -272,20 +277,12 @@ def test_a_trainer_may_load_states(tmp_path: Path, how: str) -> None:
         trainer.load_states(sys.argv[1] + ".states")
     end_after(step)""")
     script = goes_back.replace("options, kvstore=", f"options, {how}kvstore=")
-    run(tmp_path, script, "undisturbed", "whole", -1)
-    run(tmp_path, script, "disturbed", "killed", 9)
-    run(tmp_path, script, "disturbed", "after", -1)
-    whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
-    assert_same_bits(after, whole)
+    check_bits_after_a_kill(tmp_path, script)
 
 
 def test_gradients_of_repeated_steps_are_used_up(tmp_path: Path) -> None:
     """Each step trains one of two heads, and the other's gradient is an old one."""
-    run(tmp_path, IN_TURNS, "undisturbed", "whole", -1)
-    run(tmp_path, IN_TURNS, "disturbed", "killed", 9)
-    run(tmp_path, IN_TURNS, "disturbed", "after", -1)
-    whole, after = (parameters_of(tmp_path / name) for name in ("whole", "after"))
-    assert_same_bits(after, whole)
+    check_bits_after_a_kill(tmp_path, IN_TURNS)
 
 
 def test_uneven_steps_are_refused(tmp_path: Path) -> None:
