@@ -46,7 +46,8 @@ same arguments and do the same. To follow a job, read in this order:
     output       log files, last lines, answers to questions
     terminal     prefixes and colours, or one worker alone
     status       what is going on in a job, in figures
-    watching     follows them, shows a line of them, and keeps them in a file
+    status_file  the file that has them, on a disk that may not answer
+    watching     follows them, and shows a line of them
     top          shows that file as a table: kvstore-launch top
     metrics      serves them to Prometheus
     screen       the launcher's own streams, which need no reader

@@ -10,7 +10,7 @@ import asyncio
 import re
 from typing import NamedTuple, Sequence
 
-from .running import Running
+from .running import Running, all_have_joined
 
 # Seconds after the first failure in which the process that others name may end as well.
 SETTLE = 3.0
@@ -77,7 +77,7 @@ def can_be_spared(running: Running, processes: Sequence[Running], own_servers: b
     if role == "worker" or not own_servers or running.ended.result().status == 0:
         return False
     workers = [each for each in processes if each.process.role == "worker"]
-    if not all(each.account.joined.done() for each in workers):
+    if not all_have_joined(processes):
         return False
     if all(each.ended.done() and each.ended.result().status == 0 for each in workers):
         return True

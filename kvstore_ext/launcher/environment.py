@@ -65,6 +65,13 @@ def traced(directory: str | None, steps: str | None = None) -> dict[str, str]:
     return {TRACE: os.path.normpath(os.path.join(working_directory(), directory)), **chosen}
 
 
+def copied(directory: str) -> str:
+    """Returns where a directory is that the launcher's working one was copied with, as seen from
+    the copy; elsewhere it has the same path."""
+    inside = os.path.relpath(directory, working_directory())
+    return directory if inside.split(os.sep)[0] == os.pardir else inside
+
+
 def noticed(seconds: float | None) -> dict[str, str]:
     """Returns the variable by which processes know how long they have once they are told to end;
     none where that is not said."""

@@ -98,8 +98,8 @@ class Sink:
             self._display(bytes(held))
 
     def write(self, data: bytes) -> None:
-        """Raises OSError when the terminal takes nothing more. Where the log does not, as on a full
-        disk, the job is well: what is printed meanwhile is missing there."""
+        """Raises OSError when nobody reads standard output any more. Where that or the log takes
+        nothing, as on a full disk, the job is well: what is printed meanwhile is missing there."""
         self._log.write(data)
         if self._view.as_it_comes:
             self._display(data)

@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Sequence
 
-from .environment import process_environment
+from .environment import TRACE, copied, process_environment
 from .hosts import Host, deal_servers, deal_workers
 from .options import Options
 
@@ -102,6 +102,8 @@ def plan(options: Options, ambient: Mapping[str, str]) -> list[Process]:
             interface=options.interface,
             own_servers=options.own_servers,
         )
+        if options.sync_dst_dir is not None and TRACE in environment:
+            environment[TRACE] = copied(environment[TRACE])
         chosen = _chosen(options, role)
         return Process(role, rank, host, command, environment, options.sync_dst_dir, chosen)
 

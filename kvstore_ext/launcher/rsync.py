@@ -9,6 +9,7 @@ import shlex
 from typing import Iterable
 
 from .direct import DirectStarter, kill, spawn
+from .environment import TRACE
 from .hosts import Host
 from .options import Options
 from .output import DEFAULT_LOGS
@@ -70,7 +71,7 @@ class CopyingStarter(DirectStarter):
 
 
 def rsync_command(host: Host, options: Options) -> list[str]:
-    """Returns the command. What is only at the destination stays, the logs stay here.
+    """Returns the command. What is only at the destination stays, logs and traces stay here.
 
     It gives up a host from which nothing has come for as long as a process may take to start.
     """
@@ -81,9 +82,10 @@ def rsync_command(host: Host, options: Options) -> list[str]:
     far_end = f"mkdir -p {shlex.quote(destination)} && rsync"
     command = ["rsync", "-az", "--protect-args", f"--rsh={shell}", f"--rsync-path={far_end}"]
     command.append(f"--timeout={math.ceil(options.start_timeout)}")
-    inside = os.path.relpath(options.first_log_dir or options.log_dir, directory)
-    if inside.split(os.sep)[0] == DEFAULT_LOGS:
-        inside = DEFAULT_LOGS  # with those of earlier jobs
-    if not inside.startswith(os.pardir):
-        command.append(f"--exclude=/{inside}")
+    for own in (options.first_log_dir or options.log_dir, options.environment.get(TRACE)):
+        inside = os.path.relpath(own or os.pardir, directory)
+        if inside.split(os.sep)[0] == DEFAULT_LOGS:
+            inside = DEFAULT_LOGS  # with those of earlier jobs
+        if inside != os.curdir and not inside.startswith(os.pardir):
+            command.append(f"--exclude=/{inside}")
     return [*command, f"{directory}/", f"{host.name}:{destination}/"]

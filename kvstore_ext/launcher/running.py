@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Sequence
 
 from .account import Account
 from .environment import working_directory
@@ -42,6 +43,14 @@ class StartError(Exception):
         self.host = host
         self.final = host is None if final is None else final
         self.missing = missing
+
+
+def all_have_joined(processes: Sequence[Running]) -> bool:
+    """Returns whether a job's workers have all joined, as far as they can say so: once any process
+    has, all have come, and the reports of one that has said nothing do not arrive."""
+    stands = any(each.account.joined.done() for each in processes)
+    workers = [each.account for each in processes if each.process.role == "worker"]
+    return stands and all(each.joined.done() or not each.joining for each in workers)
 
 
 class Running:

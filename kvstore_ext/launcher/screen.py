@@ -22,6 +22,8 @@ _MOST = 1 << 22
 _PATIENCE = 5.0
 _REDRAWS = 2  # pieces that wait to draw the last line anew, at most
 _ERASE = b"\r\x1b[K"  # ANSI: to the line's beginning, and what stands there goes
+# Of a pipe or a socket that nobody reads any more.
+_NO_READER = (errno.EPIPE, errno.ECONNRESET)
 
 
 class Screen:
@@ -32,6 +34,7 @@ class Screen:
         self._pieces: deque[tuple[int, memoryview]] = deque()
         self._waiting = 0  # bytes of processes in them
         self._left_out = 0  # bytes since all was written
+        self._refused = 0  # bytes since standard output has taken something, as on a full disk
         self._taken = 0  # bytes so far
         self._error: OSError | None = None
         self._line = b""  # that stands below all the rest, on a terminal
@@ -40,7 +43,7 @@ class Screen:
         self._thread = threading.Thread(target=self._run, daemon=True, name="screen")
 
     def write(self, data: bytes) -> None:
-        """Shows what processes print; raises OSError once standard output takes nothing more."""
+        """Shows what processes print; raises OSError once nobody reads standard output."""
         with self._changed:
             if self._error:
                 raise self._error
@@ -66,6 +69,12 @@ class Screen:
     def close(self) -> None:
         """Returns when all is written, or after some seconds in which nobody has read."""
         self.show_line("")
+        self._await_written()
+        with self._changed:
+            self._say_refused()
+        self._await_written()
+
+    def _await_written(self) -> None:
         with self._changed:
             taken = -1
             while self._pieces and taken != self._taken:
@@ -96,13 +105,14 @@ class Screen:
                     select.select([], [descriptor], [])
                     continue
                 except OSError as error:
-                    if error.errno == errno.EIO:
-                        break  # the terminal is gone; a launcher that SIGHUP has not ended goes on
-                    self._fail(descriptor, error)
+                    if descriptor == sys.stdout.fileno():
+                        self._refuse(len(data), error)
                     break
                 data = data[count:]
                 with self._changed:
                     self._taken += count
+                    if not data and descriptor == sys.stdout.fileno():
+                        self._say_refused()
             if line and self._at_start:
                 self._write_to_terminal(line)
                 self._drawn = True
@@ -112,10 +122,25 @@ class Screen:
         with contextlib.suppress(OSError):
             os.write(sys.stderr.fileno(), data)
 
-    def _fail(self, descriptor: int, error: OSError) -> None:
-        if descriptor == sys.stdout.fileno():
-            with self._changed:
+    def _refuse(self, count: int, error: OSError) -> None:
+        """Standard output has not taken so many bytes."""
+        if error.errno == errno.EIO:
+            return  # the terminal is gone; a launcher that SIGHUP has not ended goes on
+        with self._changed:
+            if error.errno in _NO_READER:
                 self._error = error
+                return
+            if not self._refused:
+                self.note(
+                    f"standard output takes nothing: {error.strerror}; the job goes on, and what "
+                    "is printed until it does is only in the logs"
+                )
+            self._refused += count
+
+    def _say_refused(self) -> None:
+        if self._refused:
+            missing, self._refused = size(self._refused), 0
+            self.note(f"standard output lacks {missing} of what was printed; the logs have it")
 
     def _written(self) -> None:
         with self._changed:

@@ -2,7 +2,8 @@
 
 A job stands when all workers say that they have joined, for which each of them waits for all
 processes. Programs that report nothing, MXNet's own servers for one, are not waited for here, and
-are not named as missing.
+are not named as missing; nor is one whose reports do not arrive, once another says that it has
+joined.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Callable, Sequence
 
 from .account import size
 from .processes import Process
-from .running import Running
+from .running import Running, all_have_joined
 
 
 class Standing:
@@ -42,7 +43,7 @@ class Standing:
         """Says now and then whom the job waits for, until it stands."""
         while True:
             await asyncio.sleep(self._every)
-            if self._has_started() and all(each.account.joined.done() for each in self._workers()):
+            if self._has_started() and all_have_joined(self._running):
                 return
             missing = self._missing()
             if missing:
@@ -77,10 +78,12 @@ class Standing:
             return f"these have not started: {', '.join(names)}"
         if not any(each.account.joining for each in self._running):
             return ""
+        stands = any(each.account.joined.done() for each in self._running)
         missing = [each for each in self._reporting() if not each.account.joining]
-        if missing:
+        if missing and not stands:
             return f"the job waits for {', '.join(map(_absence, missing))}"
-        late = [each.title for each in self._workers() if not each.account.joined.done()]
+        coming = [each for each in self._workers() if each.account.joining]
+        late = [each.title for each in coming if not each.account.joined.done()]
         return (
             f"all processes have come, but {', '.join(late)} cannot join yet: is there a firewall "
             "between hosts, or another network to choose with --interface?"

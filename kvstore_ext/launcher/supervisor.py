@@ -27,6 +27,7 @@ from types import FrameType
 from typing import Any
 
 from . import network, orders, process_tree, report_socket
+from .environment import TRACE
 from .protocol import DEFAULT_NOTICE, GREETING, TELL, Message, encode, write_all
 from .trace_files import TraceFiles
 
@@ -125,9 +126,12 @@ class Supervisor:
         self._notice = notice
         self._heard = time.monotonic()  # of the launcher
         self._trace: TraceFiles | None = None
-        if trace is not None:
-            there = os.path.join(directory, trace["directory"])
-            self._trace = TraceFiles(there, trace["mark"])
+        traced = environment.get(TRACE)
+        if traced is not None:
+            # The launcher may know no more than where below the process's directory that is.
+            traced = merged[TRACE] = os.path.abspath(os.path.join(directory, traced))
+            if trace is not None:
+                self._trace = TraceFiles(traced, trace["mark"])
         self._launcher_there = True
         self._told_since: float | None = None
         self._unsaid: list[Message] = []  # reports that the launcher has not been told yet

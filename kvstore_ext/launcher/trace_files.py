@@ -96,11 +96,8 @@ class TraceCollection:
             self._create(self._mark)
 
     def order(self) -> Message | None:
-        """Returns a supervisor's order: the arguments of TraceFiles, with the directory as given.
-
-        None: it need not send anything.
-        """
-        return None if self._broken else {"directory": self._directory, "mark": self._mark}
+        """Returns a supervisor's order; None: it need not send anything."""
+        return None if self._broken else {"mark": self._mark}
 
     def take(self, message: Message, payload: bytes) -> None:
         """Adds a piece; what is none does not count."""

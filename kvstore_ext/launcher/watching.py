@@ -1,14 +1,12 @@
 """Looks once a second at what a job's processes report, for who watches it.
 
-The job's figures (status.py) lie in its log directory as JSON, where `kvstore-launch top` finds
-them. The file is its user's alone, is always whole, and stays when the job is over.
+The job's figures (status.py) lie in its log directory as JSON (status_file.py), where
+`kvstore-launch top` finds them. The file stays when the job is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import os
 import sys
 import time
@@ -17,17 +15,19 @@ from typing import Callable, Sequence
 from .running import Running
 from .screen import Screen
 from .status import Row, Status, line
+from .status_file import StatusFile
 
 NAME = "status.json"
 EVERY = 1.0  # seconds
 _EVERY_IN_A_LOG = 30.0
+_CLOSE_LIMIT = 5.0  # seconds, at the end, in which the last figures are to be written
 
 
 class Watching:
     """Follows all attempts at a job; `directory` is that of its logs."""
 
     def __init__(self, directory: str) -> None:
-        self._path = os.path.join(directory, NAME)
+        self._file = StatusFile(os.path.join(directory, NAME))
         self._running: Sequence[Running] = []
         self._status = Status()
         self._latest: Row = self._status.look([])
@@ -63,13 +63,14 @@ class Watching:
         """Writes that the job is over, and why it has failed: empty where it has not."""
         self._look()
         self._latest = {**self._latest, "state": "over", "failure": failure}
-        self._write()
+        self._file.write(self._latest)
+        self._file.wait(_CLOSE_LIMIT)
 
     def _look(self) -> None:
         if self._broken:
             return
         self._latest = self._status.look(self._running)
-        self._write()
+        self._file.write(self._latest)
 
     def _show(self, screen: Screen) -> None:
         if sys.stderr.isatty():
@@ -79,14 +80,3 @@ class Watching:
         elif time.monotonic() - self._said >= _EVERY_IN_A_LOG:
             self._said = time.monotonic()
             screen.note(line(self._latest))
-
-    def _write(self) -> None:
-        """A disk that is full ends no job: who looks sees how old the figures are."""
-        new = f"{self._path}.new"
-        with contextlib.suppress(OSError):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(new)
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "w") as file:
-                json.dump(self._latest, file)
-            os.replace(new, self._path)

@@ -39,6 +39,8 @@ def through_runner(command: Sequence[str], replacements: Sequence[str]) -> list[
     interpreter, rest = _separated(command, position)
     if rest[:2] in (["-m", _RUNNER], ["-m", _OTHER_NAME]):
         rest = rest[2:]
+    elif rest[0].isidentifier():  # not a part of the runner's own, such as "report"
+        rest = ["--", *rest]
     return [*interpreter, "-m", _RUNNER, *options, *rest]
 
 

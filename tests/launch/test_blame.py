@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 from kvstore_ext.launcher.blame import accused, can_be_spared
 from kvstore_ext.launcher.processes import Ending
+from kvstore_ext.launcher.standing import Standing
 
-from .jobs import REPORT, STAY, Job
+from .jobs import LIMIT, REPORT, STAY, Job
 
 
 @pytest.mark.parametrize(
@@ -41,10 +43,14 @@ def test_whom_a_reason_blames(reason: str, names: list[str]) -> None:
     assert accused(reason) == names
 
 
-def running(role: str, status: int | None, joined: bool = True, reason: str = "") -> Any:
+def running(
+    role: str, status: int | None, joined: bool = True, reason: str = "", joining: bool = True
+) -> Any:
     """A process that has ended with this status, or runs."""
     ended = SimpleNamespace(done=lambda: status is not None, result=lambda: Ending(status or 0, ""))
-    account = SimpleNamespace(joined=SimpleNamespace(done=lambda: joined), reason=reason)
+    account = SimpleNamespace(
+        joining=joining, joined=SimpleNamespace(done=lambda: joined), reason=reason
+    )
     return SimpleNamespace(process=SimpleNamespace(role=role), ended=ended, account=account)
 
 
@@ -67,6 +73,19 @@ def test_a_failure_that_the_job_does_without(
     workers = [running("worker", status, joined) for status in statuses]
     assert can_be_spared(failed, [failed, *workers], own_servers=True) == spared
     assert not can_be_spared(failed, [failed, *workers], own_servers=False)
+
+
+def test_a_worker_whose_reports_do_not_arrive_has_joined_with_the_others() -> None:
+    silent = running("worker", None, joined=False, joining=False)
+    scheduler, server = running("scheduler", 143, joined=False, joining=False), running("server", 0)
+    processes = [running("worker", None), silent, server, scheduler]
+    assert can_be_spared(scheduler, processes, own_servers=True)
+    said: list[str] = []
+    standing = Standing(processes, processes, said.append, every=0.0, own_servers=True)
+    asyncio.run(asyncio.wait_for(standing.remind(), LIMIT))
+    assert said == []
+    coming = running("worker", None, joined=False)
+    assert not can_be_spared(scheduler, [*processes, coming], own_servers=True)
 
 
 SAID = "touch said-$KVSTORE_EXT_LAUNCH_RANK"

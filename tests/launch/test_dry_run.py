@@ -66,17 +66,18 @@ def test_other_hosts(job: Job) -> None:
 
 
 def test_whom_a_directory_is_copied_to(job: Job) -> None:
-    """Each host once that gets a process, with neither this job's logs nor those of others."""
+    """Each host once that gets a process, with neither logs nor this job's trace."""
     need("rsync")
     (job.directory / "hosts").write_text("one slots=2\ntwo\n")
     (job.directory / "servers").write_text("one\nthree\n")
     arguments = ["-H", "hosts", "-SH", "servers", "--sync-dst-dir", "/there", "-n", "1", "-s", "1"]
-    arguments += ["--log-dir", "launch-logs/now", "--dry-run", "true"]
+    arguments += ["--log-dir", "launch-logs/now", "--trace", "traces/one", "--dry-run", "true"]
     assert job.run(*arguments) == 0, job.errors
+    assert "  all: KVSTORE_EXT_TRACE=traces/one" in job.lines
     starts = job.lines[job.lines.index("started by:") + 1 :]
     [copy, start] = starts
     assert copy.endswith(" one:/there/")
-    assert " --exclude=/launch-logs " in copy
+    assert " --exclude=/launch-logs --exclude=/traces/one " in copy
     assert " -- one " in start
 
 

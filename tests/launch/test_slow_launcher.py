@@ -29,10 +29,10 @@ def test_a_trace_that_takes_longer_than_silence_may_comes_whole(tmp_path: Path) 
     traced = json.dumps({"traced": str(tmp_path / "worker-0")})
     order = {
         "command": ["sh", "-c", f"{REPORT} {shlex.quote(traced)}"],
-        "environment": {},
+        "environment": {"KVSTORE_EXT_TRACE": "."},
         "directory": str(tmp_path),
         "silence": SILENCE,
-        "trace": {"directory": ".", "mark": "mark"},
+        "trace": {"mark": "mark"},
     }
     command = supervisor_command(sys.executable)
     with subprocess.Popen(

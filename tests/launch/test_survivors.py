@@ -68,16 +68,30 @@ def test_a_full_disk_of_the_launchers_host_ends_no_job(job: Job) -> None:
     assert lacks == f"{log} lacks 12 B of what was printed"
 
 
+def test_a_full_disk_behind_standard_output_ends_no_job(job: Job) -> None:
+    with open("/dev/full", "w") as full:
+        script = "echo up; sleep 0.2; echo and down"
+        job.start("-n", "1", *SERVE, "sh", "-c", script, stdout=full.fileno())
+    assert job.wait() == 0, job.errors
+    assert job.log("worker-0") == "up\nand down\n"
+    takes_nothing, lacks = (line for line in job.errors if "standard output" in line)
+    assert takes_nothing == (
+        "launch: standard output takes nothing: No space left on device; the job goes on, and what "
+        "is printed until it does is only in the logs"
+    )
+    assert lacks == "launch: standard output lacks 34 B of what was printed; the logs have it"
+
+
 def test_a_file_system_that_does_not_answer_keeps_no_job_waiting(job: Job) -> None:
     os.mkfifo(hung := job.directory / "hung")  # that nobody reads
     job.entry = launcher_with(
         "import os",
         "kept = os.open",
-        "is_log = lambda path: str(path).endswith('worker-0.log')",
-        f"os.open = lambda path, *more: kept({str(hung)!r}, os.O_RDWR) if is_log(path) "
+        "is_hung = lambda path: str(path).endswith(('worker-0.log', 'status.json.new'))",
+        f"os.open = lambda path, *more: kept({str(hung)!r}, os.O_RDWR) if is_hung(path) "
         "else kept(path, *more)",
-        "from kvstore_ext.launcher import log",
-        "gathering.CLOSE_LIMIT = job.CLOSE_LIMIT = 1.0",
+        "from kvstore_ext.launcher import log, watching",
+        "gathering.CLOSE_LIMIT = job.CLOSE_LIMIT = watching._CLOSE_LIMIT = 1.0",
         "log._MOST = 1 << 20",
     )
     script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo done"
@@ -177,7 +191,7 @@ def test_the_first_hosts_that_have_gone_come_back_where_too_few_are_left(tmp_pat
     assert obstacle == "the hostfile has 1 hosts left of the 2 that are needed"
 
 
-def test_logs_of_earlier_attempts_stay_here_and_vanished_files_do_no_harm(
+def test_logs_stay_here_vanished_files_do_no_harm_and_traces_go_into_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Job
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -197,8 +211,10 @@ def test_logs_of_earlier_attempts_stay_here_and_vanished_files_do_no_harm(
     (job.directory / "there").mkdir()
     (job.directory / "some").write_text("first\n")
     arguments = ["-H", "some", "--interface", "lo", "--sync-dst-dir", "there", "--no-secure"]
-    assert job.run(*arguments, "-n", "1", *SERVE, "echo", "up", environment=environment) == 0
-    assert job.lines == ["[worker 0] up"]
+    arguments += ["--trace", "traces", "-n", "1", *SERVE]
+    worker = ["sh", "-c", 'cd / && echo "$KVSTORE_EXT_TRACE"']
+    assert job.run(*arguments, *worker, environment=environment) == 0
+    assert job.lines == [f"[worker 0] {job.directory}/there/traces"]
 
 
 def test_a_process_that_waits_for_its_turn_does_not_start_too_late(

@@ -27,6 +27,8 @@ RUN = "-m kvstore_run"
             f"python --check-hash-based-pycs never {RUN} t.py",
         ),
         ("python -- t.py --", f"python {RUN} -- t.py --"),
+        ("python report -o x", f"python {RUN} -- report -o x"),
+        (f"python {RUN} report x", f"python {RUN} report x"),
         ("python -m pkg.train --lr 1", f"python {RUN} -m pkg.train --lr 1"),
         ("python -mpkg.train", f"python {RUN} -m pkg.train"),
         ("python -Bum pkg.train", f"python -Bu {RUN} -m pkg.train"),
