@@ -13,10 +13,10 @@
 
 namespace kvstore_ext {
 
-constexpr int kFirstRound = 1;  // that of the initial values is 0
-constexpr int kLastRound = 100;
-constexpr int kLessons = 5;   // iterations that are averaged
-constexpr double kReady = 1;  // seconds after an iteration began: the first gradient is ready
+constexpr int kFirstRound = 1;    // that of the initial values is 0
+constexpr int kIterations = 100;  // in which something is taught, if ever
+constexpr int kLessons = 5;       // iterations that are averaged
+constexpr double kReady = 1;      // seconds after an iteration began: the first gradient is ready
 
 using Keys = std::vector<uint64_t>;
 

@@ -105,11 +105,22 @@ TEST(OrderLearner, TheOrderIsFinalAfterTheLessons) {
     const Pass pass = Passes(seed).Backward();
     Watched watched;
     watched.Iterate(std::vector<Pass>(kLessons, pass));
-    Pass later = Reversed(pass);
-    later.insert(later.begin(), {12345});
-    watched.Iterate(std::vector<Pass>(kLessons, later), kFirstRound + kLessons + 1);
+    watched.Iterate(std::vector<Pass>(kLessons, Reversed(pass)), kFirstRound + kLessons + 1);
     EXPECT_EQ(watched.learned().size(), 1U);
   }
+}
+
+TEST(OrderLearner, AKeyThatComesAfterTheLessonsHasAllLearnedAnew) {
+  const Keys late = {3, 4, 5}, all = {0, 1, 2, 3, 4, 5};
+  const auto pass_of = [](const Keys& keys) {
+    Pass pass;
+    for (const uint64_t key : Reversed(keys)) pass.push_back({key});
+    return PushedBackwards(pass);
+  };
+  Watched watched;
+  watched.Iterate(std::vector<Pass>(kIterations + 1, pass_of(late)));
+  watched.Iterate(std::vector<Pass>(kLessons + 1, pass_of(all)), kFirstRound + kIterations + 2);
+  EXPECT_EQ(watched.learned(), (std::vector<Keys>{late, all}));
 }
 
 TEST(OrderLearner, InitialValuesTeachNothing) {
@@ -196,7 +207,8 @@ TEST(OrderLearner, OneKeyWaitedForTeachesNothing) {
 
 TEST(OrderLearner, WhoHasTaughtNothingForLongWillTeachNothing) {
   Watched watched;
-  watched.Iterate({{{0, 0.1}, {1, 0}}}, kLastRound + 1);
+  watched.Iterate(std::vector<Pass>(kIterations, {{0, 0, false}, {1, 0, false}}));
+  watched.Iterate({{{0, 0.1}, {1, 0}}}, kFirstRound + kIterations + 1);
   EXPECT_EQ(watched.learned(), std::vector<Keys>());
 }
 

@@ -12,23 +12,34 @@ void OrderLearner::Ready(uint64_t key, uint64_t round, double pushed, double now
   uint64_t lesson = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (lessons_ == kLessons || round < kFirstRound || round > kLastRound) return;
+    if (round < kFirstRound) return;
+    if (known_.insert(key).second && !Watches()) BeginAnew();
     // A key that comes again begins the next iteration; some keys may take part in a few only.
     if (!seen_.insert(key).second) {
-      order = Conclude();
+      if (Watches()) order = Conclude();
       lesson = lessons_;
       seen_ = {key};
     }
-    iteration_.push_back({key, pushed, now - pushed > kWaited, callers_priority});
+    if (Watches()) iteration_.push_back({key, pushed, now - pushed > kWaited, callers_priority});
   }
   if (!order.empty()) learned_(order, lesson);
 }
 
+// What others' places were averaged from did not have the key.
+void OrderLearner::BeginAnew() {
+  lessons_left_ = kLessons;
+  iterations_left_ = kIterations;
+  places_.clear();
+  partial_ = true;
+}
+
 std::vector<uint64_t> OrderLearner::Conclude() {
-  const bool taught = Learn();
+  --iterations_left_;
+  const bool taught = !std::exchange(partial_, false) && Learn();
   iteration_.clear();
   if (!taught) return {};
   ++lessons_;
+  --lessons_left_;
   const std::vector<uint64_t> before = std::exchange(order_, Order());
   return order_ == before ? std::vector<uint64_t>() : order_;
 }
