@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from .. import _core
 from ..errors import ClusterError, KVStoreError
 
 TRACE = "trace"  # asked by lane/tracer.py of server/tracing.py
+
+_BETWEEN_LOOKS = 0.2  # seconds
 
 _Asked = TypeVar("_Asked")
 _Found = TypeVar("_Found")
@@ -50,10 +52,16 @@ def answer_to(worker: _core.Worker, question: Question) -> Tuple[Dict[str, Any],
     KVStoreError
         Where the server could not do what it was asked.
     """
+    found: Optional[Tuple[int, bytes, bytes]] = None
     try:
-        server, text, data = worker.await_answer(question.number)
+        while found is None:  # in between Python hears Ctrl-C
+            found = worker.await_answer(question.number, _BETWEEN_LOOKS)
     except RuntimeError as error:
         raise ClusterError(str(error)) from None
+    finally:
+        if found is None:
+            worker.give_up(question.number)
+    server, text, data = found
     answer = _read(server, question.name, text)
     if "error" in answer:
         raise KVStoreError(f"server {server} could not do what it was asked: {answer['error']}")

@@ -190,6 +190,15 @@ TEST(Uneven, WhoLeavesIsNotWaitedFor) {
   EXPECT_TRUE(failure.find("all workers call store.join as often") != std::string::npos);
 }
 
+TEST(Uneven, WhoLeavesWhileItIsIdleIsTold) {
+  Cluster cluster({2, 1, 150000, 20});
+  cluster.Join({10});
+  cluster.worker(1).BeginIdle(false);
+  EXPECT_THROW(cluster.worker(1).Leave(), std::runtime_error);
+  EXPECT_EQ(cluster.server(0).AwaitFailure(20),
+            "server 0: worker 1 has left while it waited in store.join, which it did not end");
+}
+
 TEST(Uneven, AllWantTheSameMean) {
   const std::string failure = FailureOf([](Worker* worker) {
     try {

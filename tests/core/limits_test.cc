@@ -78,6 +78,31 @@ TEST(Limits, AServersSignOfLifeThatCannotBeSentEndsTheJob) {
   EXPECT_EQ(cluster.server(1).AwaitFailure(20), "server 0: there is no way");
 }
 
+TEST(Limits, AnUpdateThatTakesTooLongIsSaidToHaveBegunLate) {
+  ClusterOptions options;
+  options.workers = 2;
+  options.servers = 1;
+  options.limits.patience = 3;
+  Cluster cluster(options);
+  cluster.Join({10});
+  std::vector<float> values[2] = {std::vector<float>(10, 1.0F), std::vector<float>(10, 1.0F)};
+  cluster.OnEveryWorker([&](int rank, Worker* worker) {
+    EXPECT_EQ(Exchange(worker, 0, values[rank], &values[rank]), "");
+  });
+  cluster.server(0).UseOptimizer(0);
+  std::vector<std::future<std::string>> ends;
+  for (int rank = 0; rank < 2; ++rank) {
+    Sleep(2 * rank);
+    ends.push_back(Begin(&cluster.worker(rank), 0, values[rank], &values[rank]));
+  }
+  const std::string failure = cluster.server(0).AwaitFailure(20);
+  const std::string begin =
+      "server 0: the optimizer has not updated key 0, round 1, whose sum it has had for ";
+  ASSERT_EQ(failure.find(begin), 0u) << failure;
+  EXPECT_LT(std::stoi(failure.substr(begin.size())), 3) << "since the last push, not the first";
+  EXPECT_NE(failure.find(" s, within 3 s"), std::string::npos) << failure;
+}
+
 // As one on MXNet's engine does, which would swallow what it throws.
 TEST(Limits, AnUpdateThatCannotBeSentEndsTheJob) {
   std::atomic<bool> lost{false};

@@ -110,8 +110,9 @@ def failing(module_cluster: Cluster) -> dict[str, Job]:
         },
         **{name: start(train_with, name, **alone) for name in ("Unspeakable", "Guesses")},
         "Exits on rows": start(train_rows_with, "Exits", **alone, **trusts),
-        "another rate": start(update_differently, 0.5, "lamb", **alone),
-        "another class": start(update_differently, 0.25, "sgd", **alone),
+        "another rate": start(update_differently, "lamb", 0.5, "lamb", **alone),
+        "another class": start(update_differently, "lamb", 0.25, "sgd", **alone),
+        "another class of rank 0": start(update_differently, "sgd", 0.25, "lamb", **alone),
     }
 
 
@@ -244,14 +245,14 @@ def test_an_optimizer_that_exits_on_sparse_keys_ends_the_job(failing: dict[str, 
         assert re.search("the optimizer failed on sparse key .*: SystemExit: 3", process.output)
 
 
-def update_differently(rate_of_1: str, class_of_1: str) -> None:
-    """Workers update by themselves, worker 1 in another way."""
+def update_differently(class_of_0: str, rate_of_1: str, class_of_1: str) -> None:
+    """Workers update by themselves, or one of them does, worker 1 in another way."""
     import kvstore_ext  # noqa: F401
     import mxnet as mx
 
     store = mx.kv.create("p3")
     value = mx.nd.ones((4, 2))
-    optimizer = mx.optimizer.LAMB(learning_rate=0.25)
+    optimizer = mx.optimizer.create(class_of_0, learning_rate=0.25)
     if store.rank == 1:
         optimizer = mx.optimizer.create(class_of_1, learning_rate=float(rate_of_1))
     store.set_optimizer(optimizer)
@@ -260,14 +261,15 @@ def update_differently(rate_of_1: str, class_of_1: str) -> None:
     value.wait_to_read()
 
 
-@pytest.mark.parametrize("differs", ["rate", "class"])
+@pytest.mark.parametrize("differs", ["rate", "class", "class of rank 0"])
 def test_workers_that_update_differently_are_told(failing: dict[str, Job], differs: str) -> None:
     job = failing[f"another {differs}"]
     await_failure(*job.workers, *job.servers, seconds=LIMIT)
     for process in [*job.workers, *job.servers]:
         assert "workers update key 'key' by different optimizers: worker 0 with" in process.output
         assert '"lr": 0.25' in process.output
-        assert differs == "class" or '"lr": 0.5' in process.output
+        assert ", worker 1 with " in process.output
+        assert differs != "rate" or '"lr": 0.5' in process.output
 
 
 def test_another_optimizer_after_training_began_is_refused() -> None:

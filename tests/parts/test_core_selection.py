@@ -60,7 +60,7 @@ class Worker:
         self._answers.append((server, json.dumps(answer).encode(), more))
         return len(self._answers) - 1
 
-    def await_answer(self, number: int) -> tuple[int, bytes, bytes]:
+    def await_answer(self, number: int, seconds: float) -> tuple[int, bytes, bytes]:
         return self._answers[number]
 
     def core(self) -> np.ndarray:

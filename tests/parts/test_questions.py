@@ -46,8 +46,9 @@ def worker() -> Iterator[_core.Worker]:
 def test_a_question_that_no_worker_asks_is_answered_with_an_error(
     worker: _core.Worker, text: str
 ) -> None:
-    _, answer, _ = worker.await_answer(worker.ask(0, text, b"12345678"))
-    assert "error" in json.loads(answer)
+    answered = worker.await_answer(worker.ask(0, text, b"12345678"))
+    assert answered is not None
+    assert "error" in json.loads(answered[1])
     assert answer_to(worker, ask(worker, 0, "here", {})) == ({}, b"")  # nothing has ended of it
 
 
@@ -116,9 +117,36 @@ class Forging:
         self.server = server
         return 7
 
-    def await_answer(self, question: int) -> tuple[int, bytes, bytes]:
+    def await_answer(self, question: int, seconds: float) -> tuple[int, bytes, bytes]:
         assert question == 7
         return self.server, self._answer, b""
+
+
+class Interrupted:
+    """A worker of the core that nobody answers, and whose user presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.given_up: list[int] = []
+
+    def ask(self, server: int, text: str, data: bytes) -> int:
+        return 7
+
+    def await_answer(self, question: int, seconds: float) -> None:
+        assert seconds <= 1
+        self.looks += 1
+        if self.looks == 3:
+            raise KeyboardInterrupt
+
+    def give_up(self, question: int) -> None:
+        self.given_up.append(question)
+
+
+def test_who_waits_for_an_answer_hears_ctrl_c() -> None:
+    worker: Any = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        answer_to(worker, ask(worker, 3, "handover", {}))
+    assert (worker.looks, worker.given_up) == (3, [7])
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Unanswered:
     def is_answered(self, question: int) -> bool:
         return False
 
-    def await_answer(self, question: int) -> tuple[int, bytes, bytes]:
+    def await_answer(self, question: int, seconds: float) -> tuple[int, bytes, bytes]:
         time.sleep(LONG)
         raise RuntimeError(f"question {question} was not answered")
 

@@ -145,15 +145,19 @@ void BindTalk(py::class_<Worker, std::shared_ptr<Worker>>* worker) {
               py::gil_scoped_release without_gil;
               return self.Ask(server, text, buffer);
             })
-      .def("await_answer",
-           [](Worker& self, uint64_t question) {
-             Answer answer;
-             {
-               py::gil_scoped_release without_gil;
-               answer = self.AwaitAnswer(question);
-             }
-             return py::make_tuple(answer.server, py::bytes(answer.text), ToBytes(answer.payload));
-           })
+      .def(
+          "await_answer",
+          [](Worker& self, uint64_t question, double seconds) -> py::object {
+            std::optional<Answer> answer;
+            {
+              py::gil_scoped_release without_gil;
+              answer = self.AwaitAnswer(question, seconds);
+            }
+            if (!answer) return py::none();
+            return py::make_tuple(answer->server, py::bytes(answer->text),
+                                  ToBytes(answer->payload));
+          },
+          py::arg("question"), py::arg("seconds") = Limits::kForEver)
       .def("is_answered", &Worker::IsAnswered, WithoutGil())
       .def("give_up", &Worker::GiveUp, WithoutGil())
       .def("totals", &Worker::totals, WithoutGil())

@@ -86,6 +86,12 @@ void Begin(void*, void* on_complete, void* param) {
   // The engine's object lies on its caller's stack; ours outlives the call.
   const OnComplete complete = *static_cast<OnComplete*>(on_complete);
   Call* call = static_cast<Call*>(param);
+  // Before it has a part in anything, and its arrays could not be given back.
+  const std::string failed = call->worker->failure();
+  if (!failed.empty()) {
+    call->begun = true;
+    return End(complete, failed);
+  }
   try {
     Operation operation = std::move(call->operation);
     operation.input = call->input->Data();

@@ -183,6 +183,10 @@ void Server::OnLeave(const Message& message) {
   left_.insert(worker);
   sparse_.Begin(worker, IdleNotice::Unpack(message.text).sparse);
   if (left_.size() == links_.size()) return SayFarewell();
+  if (idle_.Has(worker)) {
+    throw std::runtime_error("worker " + std::to_string(worker) +
+                             " has left while it waited in store.join, which it did not end");
+  }
   if (!idle_.none()) {
     throw std::runtime_error("worker " + std::to_string(worker) + " has left, but " +
                              WhoHave("worker", idle_.ranks()) +

@@ -162,6 +162,7 @@ class Server {
     std::map<int, std::string> settings;  // the last that each worker has sent, if any has
     int priority = 0;
     double since = 0;       // the open round's first contribution
+    double summed = 0;      // when its last one came, by Now(), while `updating`
     double opened = 0;      // when that round was
     bool updating = false;  // the round's sum is with the optimizer
   };

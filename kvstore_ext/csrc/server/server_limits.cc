@@ -210,7 +210,9 @@ void Server::LookAt(const Key& key, Longest* longest) const {
     if ((heard.empty() && !slice.updating) || !longest->IsAfter(slice.since)) continue;
     const std::string round = "key " + key.name + ", round " + std::to_string(slice.round);
     if (slice.updating) {
-      longest->Consider({slice.since, {}, {}, "updated " + round});
+      const std::string whose =
+          ", whose sum it has had for " + Seconds(std::floor(Now() - slice.summed));
+      longest->Consider({slice.since, {}, {}, "updated " + round + whose});
       continue;
     }
     const bool in_training = slice.round > 0;

@@ -100,21 +100,22 @@ void Server::CompareSettings(const Key& key, const SliceState& slice) const {
   const bool optimized = optimized_.count(key.store) != 0;
   if (slice.settings.empty() || (optimized && slice.settings.rbegin()->first == 0)) return;
   int leader = 0;
-  while (idle_.Has(leader)) ++leader;
+  while (!optimized && idle_.Has(leader)) ++leader;
   const auto first = slice.settings.find(leader);
   for (int worker = leader; worker < options_.workers; ++worker) {
     if (idle_.Has(worker)) continue;
     const auto other = slice.settings.find(worker);
-    if (!optimized && first != slice.settings.end() && other != slice.settings.end() &&
+    const bool has_none = other == slice.settings.end();
+    if (optimized && (has_none || worker == leader)) continue;
+    if (!optimized && first != slice.settings.end() && !has_none &&
         first->second == other->second) {
       continue;
     }
-    throw std::runtime_error("workers update key " + key.name +
-                             " by different optimizers: worker " + std::to_string(leader) +
-                             " with " +
-                             (first == slice.settings.end() ? "none of its own" : first->second) +
-                             ", worker " + std::to_string(worker) + " with " +
-                             (other == slice.settings.end() ? "none of its own" : other->second));
+    throw std::runtime_error(
+        "workers update key " + key.name + " by different optimizers: worker " +
+        std::to_string(leader) + " with " +
+        (first == slice.settings.end() ? "none of its own" : first->second) + ", worker " +
+        std::to_string(worker) + " with " + (has_none ? "none of its own" : other->second));
   }
 }
 
@@ -148,6 +149,7 @@ void Server::Complete(const SliceName& name, Key* key, SliceState* slice) {
 void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slice,
                          Buffer gradient) {
   slice->updating = true;
+  slice->summed = Now();
   Update update;
   update.key = name.first;
   update.slice = name.second;
@@ -158,7 +160,8 @@ void Server::QueueUpdate(const SliceName& name, const Key& key, SliceState* slic
   update.elements = slice->elements;
   update.round = slice->round;
   update.step = slice->step;
-  if (!slice->settings.empty()) update.settings = slice->settings.begin()->second;
+  const auto settings = slice->settings.find(0);  // others' are none of this server's optimizer
+  if (settings != slice->settings.end()) update.settings = settings->second;
   update.gradient = std::move(gradient);
   update.value = slice->reduction->value();
   updates_.Push(slice->priority, 0, std::move(update));

@@ -118,22 +118,26 @@ uint64_t Worker::Ask(int server, const std::string& text, const Buffer& payload)
   {
     std::lock_guard<std::mutex> lock(mutex_);
     question = ++questions_;
-    asked_[question] = {server, Now(), false};
+    asked_[question] = {server, Now()};
   }
   links_.at(server)->Send(QuestionMessage(MessageType::kAsk, question, text, payload));
   return question;
 }
 
-Answer Worker::AwaitAnswer(uint64_t question) {
+std::optional<Answer> Worker::AwaitAnswer(uint64_t question, double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   const double limit = options_.limits.patience;
+  double& awaited = asked_.at(question).awaited;
+  if (awaited == 0) awaited = Now();
   // A server that waits for workers first gives that up a moment after its watchdog.
-  const double later = Limits::Later(Limits::Later(limit));
-  changed_.wait_for(lock, std::chrono::duration<double>(later),
+  const double latest = awaited + Limits::Later(Limits::Later(limit));
+  const double left = std::min(seconds, latest - Now());
+  changed_.wait_for(lock, std::chrono::duration<double>(left),
                     [&] { return answers_.count(question) != 0 || !failure_.reason().empty(); });
   failure_.ThrowIfSet();
   auto found = answers_.find(question);
   if (found == answers_.end()) {
+    if (Now() < latest) return std::nullopt;
     Asked& asked = asked_.at(question);
     asked.given_up = true;
     throw std::runtime_error(Named("within " + Seconds(limit) + " " +

@@ -102,9 +102,9 @@ class Worker {
   // Asks a server's Python something; returns the question's number.
   uint64_t Ask(int server, const std::string& text, const Buffer& payload);
 
-  // Waits for the answer to a question, once; throws std::runtime_error, which names the server,
-  // where none comes in time.
-  Answer AwaitAnswer(uint64_t question);
+  // Waits so long for the answer to a question, which is given once; nothing if it is not there
+  // then. Throws std::runtime_error, which names the server, where none comes in time.
+  std::optional<Answer> AwaitAnswer(uint64_t question, double seconds = Limits::kForEver);
 
   // Whether AwaitAnswer would return at once.
   bool IsAnswered(uint64_t question) const;
@@ -218,6 +218,7 @@ class Worker {
   struct Asked {
     int server = 0;
     double since = 0;
+    double awaited = 0;     // since when, by Now(); 0 where it is not
     bool given_up = false;  // its answer may still come, and is dropped
   };
 
