@@ -36,9 +36,12 @@ class Checkpoints:
             sys.exit(f"--resume: there is no checkpoint in --checkpoint-dir {directory}, no folder "
                      f"named epoch-0001 or the like")
 
-    def begin_anew(self, snapshots: str, rank: int, log: Callable[[str], None]) -> None:
-        """Renames what is there, since the run has found no snapshot to go on from: --resume would
-        take the last of them."""
+    def begin_anew(self, snapshots: str | None, rank: int, log: Callable[[str], None]) -> None:
+        """Renames the checkpoints that are there, since the run has found no snapshot to go on
+        from: --resume would take the last of them. Removes what this worker carried over in an
+        earlier run, which belongs to none of this one's."""
+        if self._directory:
+            _remove(self._directory, lambda name: name.startswith(f"worker-{rank}-epoch-"))
         if self.found:
             log(f"no snapshot in {snapshots}: begins anew; the checkpoints in {self._directory} "
                 "are now named replaced-epoch-0001 and so on")
@@ -92,9 +95,8 @@ class Checkpoints:
         assert self._directory
         names = os.listdir(self._directory)
         last = max((name for name in names if name.startswith("epoch-")), default="")
-        for name in names:
-            if name.startswith(f"worker-{rank}-epoch-") and name < f"worker-{rank}-{last}":
-                os.remove(os.path.join(self._directory, name))
+        own, first = f"worker-{rank}-epoch-", f"worker-{rank}-{last}"
+        _remove(self._directory, lambda name: name.startswith(own) and name < first)
 
     def resume(self, trainer: Any, about: dict[str, Any], rank: int, batch: int, schedule: Any,
                log: Callable[[str], None]) -> None:
@@ -117,6 +119,11 @@ class Checkpoints:
     def _own(self, epoch: int, rank: int) -> str:
         assert self._directory
         return os.path.join(self._directory, f"worker-{rank}-epoch-{epoch:04d}.states")
+
+
+def _remove(directory: str, which: Callable[[str], bool]) -> None:
+    for name in filter(which, os.listdir(directory)):
+        os.remove(os.path.join(directory, name))
 
 
 def _check_is_there(directory: str | None) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from kvstore_ext.snapshots import Part
 
-# What decides how far each step goes, as far as a script has it.
+# What decides how far each step goes, and on which examples, as far as a script has it.
 _OF_STEPS = ("optimizer", "lr", "lr_schedule", "lr_steps", "lr_factor", "lr_power",
-             "warmup_epochs", "momentum", "wd", "batch_size")
+             "warmup_epochs", "momentum", "wd", "clip_gradient", "batch_size", "seed")
 
 
 class KeptFlags(Part):

@@ -175,6 +175,8 @@ class _Checker(argparse.ArgumentParser):
 def _settle_options(options: Any, where: str) -> None:
     """Servers read the options of stores from their own environment, so it must hold them, or leave
     out those that are the defaults."""
+    if os.environ.get("DMLC_ROLE") in ("server", "scheduler"):
+        return  # importing mxnet is all that MXNet's own do; workers look at the options
     from kvstore_ext.compression import option_names
     from kvstore_ext.config import Options, environment_options
     from kvstore_ext.errors import OptionError

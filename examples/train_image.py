@@ -161,8 +161,8 @@ done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
     updates = script.restore(kv, args, log, *([average] if average else []))
     first_epoch, done = script.place(updates, steps_per_epoch)
-    if not updates:
-        saved.begin_anew(args.snapshot, kv.rank, log)
+if not args.resume and not updates:
+    saved.begin_anew(args.snapshot, kv.rank, log)
 
 
 def train_step(images: mx.nd.NDArray, labels: mx.nd.NDArray) -> list:

@@ -172,8 +172,8 @@ done = 0  # steps of the first epoch that an interrupted run has made
 if args.snapshot:
     updates = script.restore(kv, args, log, kept)
     first_epoch, done = script.place(updates, batches.steps)
-    if not updates:
-        saved.begin_anew(args.snapshot, kv.rank, log)
+if not args.resume and not updates:
+    saved.begin_anew(args.snapshot, kv.rank, log)
 
 
 def save_checkpoint(epoch: int) -> None:

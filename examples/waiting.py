@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import itertools
 import time
 from typing import Any, Iterator, Sequence
 
@@ -55,7 +56,6 @@ class Marks:
         self.forward_begun = 0.0
         self._times = [[_NOT_YET] * parameters for _ in range(4)]
         self._queued = 0
-        self._noting = _FUNCTION(self._note)  # the engine has its address until `ended`
 
     @property
     def ended(self) -> bool:
@@ -76,10 +76,12 @@ class Marks:
         arrays = (ctypes.c_void_p * 1)(array.handle)
         reads, writes = (None, arrays) if after_readers else (arrays, None)
         self._queued += 1
-        place = ctypes.c_void_p(1 + kind * len(self._times[0]) + parameter)
+        number = next(_numbers)
+        _marks[number] = (self, kind, parameter)
         check_call(_LIB.MXEnginePushSyncND(
-            self._noting, place, None, ctypes.byref(_CPU), reads, int(reads is not None), writes,
-            int(writes is not None), ctypes.byref(_PRIORITIZED), 0, b"Mark"))
+            _NOTING, ctypes.c_void_p(number), None, ctypes.byref(_CPU), reads,
+            int(reads is not None), writes, int(writes is not None), ctypes.byref(_PRIORITIZED), 0,
+            b"Mark"))
 
     def waited(self) -> float:
         """As the function `waited`; for complete marks, as `seconds`."""
@@ -90,9 +92,22 @@ class Marks:
         """How long the step took."""
         return max(self._times[COMPUTED_AGAIN]) - max(self._times[COMPUTED])
 
-    def _note(self, _: Any, place: int) -> None:
-        kind, parameter = divmod(place - 1, len(self._times[0]))
+    def note(self, kind: int, parameter: int) -> None:
+        """The engine has come to this mark."""
         self._times[kind][parameter] = time.perf_counter()
+
+
+# What the engine calls lasts as long as the process, whatever becomes of the marks' watch.
+_numbers = itertools.count(1)
+_marks: dict[int, tuple[Marks, int, int]] = {}  # to which it has not come yet
+
+
+def _note(_: Any, number: int) -> None:
+    marks, kind, parameter = _marks.pop(number)
+    marks.note(kind, parameter)
+
+
+_NOTING = _FUNCTION(_note)
 
 
 class Watch:
@@ -114,6 +129,7 @@ class Watch:
         self._active = workers > 1
         self._steps = 0
         self._watched: Marks | None = None  # of the step that goes on
+        self._parameters: list[mx.gluon.Parameter] = []  # of that one
         self._open: list[Marks] = []  # to which the engine may still come, with that one
         self._waited = self._seconds = 0.0
         if self._active:
@@ -127,7 +143,7 @@ class Watch:
         yield
         if self._watched is not None:
             self._watched.forward_begun = begun
-            for i, parameter in enumerate(self._parameters()):
+            for i, parameter in enumerate(self._parameters):
                 self._watched.queue(USED, i, parameter.list_data()[0], after_readers=True)
 
     @contextlib.contextmanager
@@ -139,7 +155,8 @@ class Watch:
             self._queue_computed(self._watched, COMPUTED_AGAIN)
             self._watched = None
         if self._active and self._steps % EVERY == 0:
-            self._watched = Marks(len(self._parameters()))
+            self._parameters = self._travelling()
+            self._watched = Marks(len(self._parameters))
             self._open.append(self._watched)
             self._queue_computed(self._watched, COMPUTED)
 
@@ -149,7 +166,7 @@ class Watch:
         yield
         if self._watched is None:
             return
-        for i, parameter in enumerate(self._parameters()):
+        for i, parameter in self._still_trained():
             # What comes is the parameter, or the gradients' sum, from which workers compute it.
             updates_here = not self._trainer._update_on_kvstore
             came = (parameter.list_grad if updates_here else parameter.list_data)()[0]
@@ -175,10 +192,15 @@ class Watch:
                 self._seconds += marks.seconds()
 
     def _queue_computed(self, marks: Marks, kind: int) -> None:
-        for i, parameter in enumerate(self._parameters()):
+        for i, parameter in self._still_trained():
             marks.queue(kind, i, parameter.list_grad()[0], after_readers=False)
 
-    def _parameters(self) -> list[mx.gluon.Parameter]:
+    def _still_trained(self) -> list[tuple[int, mx.gluon.Parameter]]:
+        """Those of the step, but for what was frozen meanwhile: its marks are left incomplete."""
+        return [(i, parameter) for i, parameter in enumerate(self._parameters)
+                if parameter.grad_req != "null"]
+
+    def _travelling(self) -> list[mx.gluon.Parameter]:
         """Those that travel; not sparse ones, which are fetched row by row."""
         return [parameter for parameter in self._trainer._params
                 if parameter.grad_req != "null" and parameter._stype == "default"]

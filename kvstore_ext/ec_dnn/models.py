@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from ..errors import ClusterError, KVStoreError
+from ..errors import ClusterError, KVStoreError, of_job
 
 # Parameters of fewer bytes travel together in one array.
 _SMALL = 65536
@@ -104,7 +104,14 @@ class Models:
 
     def wait(self) -> None:
         """Until the network's parameters are computed, or have come."""
-        _wait(self.arrays())
+        self._wait_for(self.arrays())
+
+    def _wait_for(self, arrays: Sequence[mx.nd.NDArray]) -> None:
+        """Until they are written; raises ClusterError where the job has failed meanwhile."""
+        worker = getattr(self._store, "_worker", None)
+        with of_job(worker.failure if worker is not None else lambda: ""):
+            for array in arrays:
+                array.wait_to_read()
 
     def _ask(
         self, root: int, given: Sequence[mx.nd.NDArray], into: Sequence[mx.nd.NDArray]
@@ -170,7 +177,7 @@ class Models:
             key = self._summed[vector.size] = f"{self._name} numbers {vector.size}"
             self._store.init(key, mx.nd.zeros_like(vector))
         self._store.pushpull(key, vector)
-        _wait([vector])
+        self._wait_for([vector])
         return np.asarray(vector.asnumpy().reshape(numbers.shape))
 
     def fail(self, reason: str) -> None:
@@ -201,10 +208,10 @@ class Models:
         own = np.frombuffer(text.encode(), np.uint8).astype(np.float32)
         size = mx.nd.array([own.size], dtype=np.float64)
         self._store.broadcast_from(0, f"{self._name} size", size)
-        _wait([size])
+        self._wait_for([size])
         array = mx.nd.array(own) if self.rank == 0 else mx.nd.zeros((int(size.asscalar()),))
         self._store.broadcast_from(0, f"{self._name} about", array)
-        _wait([array])
+        self._wait_for([array])
         return bytes(array.asnumpy().astype(np.uint8)).decode()
 
 
@@ -222,6 +229,12 @@ def check_store(store: Any) -> None:
         raise KVStoreError(
             f"ec_dnn: the store compresses by {method.name}, which is for gradients, not for "
             "models; it must be p3, with Method(wire='float16') if need be"
+        )
+    options = getattr(store, "_options", None)
+    if options is not None and options.non_finite == "skip":
+        raise KVStoreError(
+            "ec_dnn: the store's option non_finite is 'skip', by which a model that is not finite "
+            "would be taken for zeros by all; it must be 'keep' or 'raise'"
         )
 
 
@@ -261,12 +274,3 @@ def _part(flat: mx.nd.NDArray, arrays: Sequence[mx.nd.NDArray]) -> None:
         part = flat[begin : begin + array.size].reshape(array.shape)
         part.astype(array.dtype, copy=False).copyto(array)
         begin += array.size
-
-
-def _wait(arrays: Sequence[mx.nd.NDArray]) -> None:
-    """Until they are written; raises ClusterError where the job has failed meanwhile."""
-    try:
-        for array in arrays:
-            array.wait_to_read()
-    except mx.MXNetError as error:
-        raise ClusterError(str(error)) from None

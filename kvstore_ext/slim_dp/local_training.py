@@ -155,8 +155,10 @@ class LocalTraining:
             local.copyto(other)
 
     def begin_idle(self) -> None:
-        """Rounds go on without this worker (store.join)."""
-        if self._sized and self._decides and self.method.selects:
+        """Rounds go on without this worker (store.join), which may not have pushed yet."""
+        if self._decides and self.method.selects and self.keys:
+            if not self._sized:
+                self._set_sizes()  # or the others' first round would wait for a core
             keys = [key.identity for key in self.keys.values()]
             self.selector.begin_idle(self.chosen, self._core, keys)
 
@@ -170,15 +172,15 @@ class LocalTraining:
         if self._decides and self.method.selects:
             self.chosen = self.selector.end_idle()
 
-    def progress(self) -> List[int]:
-        """Steps of each key, in the order of the model."""
-        return [self.steps.get(name, 0) for name in self.keys]
+    def progress(self) -> Dict[str, int]:
+        """Steps of each key, by its name as Python writes it."""
+        return {repr(name): self.steps.get(name, 0) for name in self.keys}
 
-    def follow(self, progress: List[int]) -> None:
+    def follow(self, progress: Mapping[str, int]) -> None:
         """Is as many steps from the next round as the worker whose progress this is. That has made
         the same rounds, and more or fewer steps since the last one."""
-        if any(progress):  # before the first step there is nothing to go on from
-            self.steps.update(zip(self.keys, progress))
+        if any(progress.values()):  # before the first step there is nothing to go on from
+            self.steps.update((name, progress[repr(name)]) for name in self.keys)
 
     def _set_sizes(self) -> None:
         parameters = sum(key.elements for key in self.keys.values())

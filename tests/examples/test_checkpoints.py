@@ -37,6 +37,14 @@ def test_a_workers_own_states_are_whole_and_last_as_long_as_their_checkpoint(
     assert last.states(4, 1) == str(tmp_path / "epoch-0004" / "optimizer.states")
 
 
+def test_a_run_that_begins_anew_takes_over_nothing_of_an_earlier_one(tmp_path: Path) -> None:
+    earlier = checkpoints.Checkpoints(str(tmp_path), resume=False)
+    for rank in (1, 12):
+        earlier.write_own(5, SimpleNamespace(save_states=saves), rank)
+    checkpoints.Checkpoints(str(tmp_path), resume=False).begin_anew(None, 1, print)
+    assert [path.name for path in tmp_path.iterdir()] == ["worker-12-epoch-0005.states"]
+
+
 def test_a_run_goes_on_from_a_checkpoint_or_from_a_snapshot(tmp_path: Path) -> None:
     (tmp_path / "epoch-0001").mkdir()
     assert checkpoints.Checkpoints(str(tmp_path), resume=True).found

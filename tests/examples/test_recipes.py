@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -155,6 +156,20 @@ def test_options_of_the_store_have_to_reach_the_servers(
     os.environ["DMLC_ROLE"] = "worker"  # a launched job, whose servers have started without them
     with pytest.raises(SystemExit, match=r"recipe.json:1: servers need the options too; start the"):
         arguments(monkeypatch, path)
+
+
+@pytest.mark.parametrize("role", ["server", "scheduler"])
+def test_who_serves_imports_nothing_for_a_recipe(tmp_path: Path, role: str) -> None:
+    """MXNet's own servers serve as soon as mxnet is imported, and may not before."""
+    (tmp_path / "recipe.json").write_text('{"store_options": {"slice_bytes": 1000}}')
+    script = (
+        "import argparse, sys, recipe\n"
+        "recipe.parse_arguments(argparse.ArgumentParser())\n"
+        "assert 'mxnet' not in sys.modules and 'kvstore_ext' not in sys.modules\n"
+    )
+    command = [sys.executable, "-c", script, "--recipe", str(tmp_path / "recipe.json")]
+    place = str(Path(recipe.__file__).parent)
+    subprocess.run(command, check=True, env={**os.environ, "DMLC_ROLE": role, "PYTHONPATH": place})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import kvstore_ext
 import mxnet as mx
 import numpy as np
 import pytest
@@ -146,6 +147,26 @@ def test_a_network_on_several_devices() -> None:
 def test_a_store_of_another_kind(name: str, words: str) -> None:
     with pytest.raises(KVStoreError, match=words):
         train(ready(), (INPUTS, LABELS), store=mx.kv.create(name))
+
+
+def test_a_store_that_skips_what_is_not_finite() -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(non_finite="skip"))
+    with pytest.raises(KVStoreError, match=r"non_finite is 'skip'.*must be 'keep' or 'raise'"):
+        train(ready(), (INPUTS, LABELS), store=store)
+
+
+def test_an_error_of_the_workers_own_is_none_of_the_jobs() -> None:
+    store = mx.kv.create("p3")
+    trainer = ec_dnn.Trainer(
+        ready(), (INPUTS, LABELS), "sgd", method=ec_dnn.Method("ec_dnn_s", tau=3), store=store,
+        batch_size=5,
+    )
+    [weight, *_] = trainer._models.arrays()
+    weight[:] = mx.nd.random.normal(0, -1, shape=weight.shape)  # the engine says so, later
+    with pytest.raises(mx.MXNetError) as raised:
+        trainer._models.wait()
+    assert not isinstance(raised.value, KVStoreError)
+    store.close()
 
 
 def test_a_store_with_an_optimizer() -> None:

@@ -327,6 +327,21 @@ def cores_are_chosen_while_rank_0_has_run_out(_: KVStore) -> None:
     check_uneven(1, p=3, q=1, values="terngrad")
 
 
+def a_worker_may_join_before_its_first_push(_: KVStore) -> None:
+    for first in (0, 1):
+        store = open_store(alpha=1, beta=1, p=1, q=1)
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+        value = mx.nd.zeros((90,))
+        store.broadcast(0, value, out=value)
+        for steps in (0, 1):
+            with store.joined():
+                for _ in range(steps if store.rank == first else 3 - 2 * steps):
+                    store.pushpull(0, mx.nd.ones_like(value), out=value)
+        # Half of three steps, then one of both.
+        np.testing.assert_allclose(value.asnumpy(), np.full(90, -1.25), 1e-5)
+        store.close()
+
+
 def steps_are_counted_alike_after_a_join(_: KVStore) -> None:
     """Also by a schedule of the optimizer, which ends the job where it differs."""
     for p, epoch, counts in (
@@ -417,6 +432,7 @@ CHECKS = {
         a_modules_own_parameters_come_back_after_the_global_ones,
         a_worker_that_has_run_out_takes_the_global_model_over,
         cores_are_chosen_while_rank_0_has_run_out,
+        a_worker_may_join_before_its_first_push,
         steps_are_counted_alike_after_a_join,
         states_are_saved_before_the_first_round,
         states_that_are_saved_beside_the_global_ones_are_the_workers_own,
