@@ -6,7 +6,8 @@ import:
 
     errors.py, config.py, spelling.py,     what everything stands on
     stock_store.py, version.py, copies.py,
-    notes.py, whole_numbers.py
+    notes.py, whole_numbers.py,
+    unwritten.py
     descriptors.py                         room for a process's connections
     launch_reports.py, status_reports.py   what a process tells its launcher
     by_place.py                            commands that do without MXNet

@@ -15,6 +15,6 @@ every wait for other processes ends, with an error that names who is missing. In
     threads_left.py   how many threads may encode
     tracer.py         a worker's part in a trace
 
-It imports errors, notes, config, descriptors, launch_reports, status_reports, stock_store,
-security, trace, keys, protocol, optimizer, server and _core.
+It imports errors, notes, unwritten, config, descriptors, launch_reports, status_reports,
+stock_store, security, trace, keys, protocol, optimizer, server and _core.
 """

@@ -1,6 +1,7 @@
 """What MXNet may do for ever, given up after a time: calls, and operations of its own store."""
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -11,6 +12,7 @@ from .. import _core
 from ..errors import ClusterError
 from ..launch_reports import report
 from ..notes import say
+from ..unwritten import write_out
 
 
 class BoundedCalls:
@@ -95,6 +97,10 @@ def exit_when_stuck(
             f"{reason}; operations on sparse keys have not ended within "
             f"{LAST_MOMENT:g} s after that"
         )
+        writing = threading.Thread(target=write_out, daemon=True, name="write out")
+        with contextlib.suppress(RuntimeError):  # at exit Python starts none any more
+            writing.start()
+            writing.join(LAST_MOMENT)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="sparse keys").start()

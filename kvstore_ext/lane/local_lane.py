@@ -31,6 +31,7 @@ class LocalLane(Lane):
     servers = Servers(count=1, big_array=1, flat=False, most_bytes=2**63)
 
     _of_process = itertools.count()
+    _sparse_hear = False  # the optimizer of sparse keys is a copy
 
     def __init__(self, name: str, options: Options) -> None:
         self.opened_before = next(self._of_process)
@@ -65,12 +66,14 @@ class LocalLane(Lane):
         """Updates with a copy of this optimizer, which hears of changes as a cluster's does."""
         settings = multipliers(optimizer)
         # Before anything changes: it raises for what cannot be copied.
-        copied = None if sparse_only else SliceOptimizer(copy_optimizer(optimizer), settings)
-        # Sparse keys are updated in the script's own thread, so that they need no copy.
-        self._server.native.set_optimizer(store, optimizer, settings)
+        copied = copy_optimizer(optimizer)
+        # Sparse keys are updated in the script's own thread, so that they need no copy; but where
+        # the script's optimizer updates the dense ones, it counts for all.
+        self._sparse_hear = sparse_only
+        self._server.native.set_optimizer(store, copied if sparse_only else optimizer, settings)
         self.set_updater(self._server.native)
-        if copied is not None:
-            self._server.loop.set_optimizer(store, copied)
+        if not sparse_only:
+            self._server.loop.set_optimizer(store, SliceOptimizer(copied, settings))
 
     def set_updater(self, updater: Callable[[int, Any, Any], None]) -> None:
         """Has sparse keys updated by updater(number, gradient, value)."""
@@ -80,7 +83,9 @@ class LocalLane(Lane):
         """Nobody can be lost."""
 
     def sparse_settings(self, number: int, settings: str) -> None:
-        """Sparse keys' optimizer is the script's own."""
+        """As a cluster's servers hear them, unless sparse keys' optimizer is the script's own."""
+        if self._sparse_hear:
+            self._server.native.apply(number, settings)
 
     def ask_servers(self, call: Callable[[], Any]) -> Any:
         """What the call returns; there is nobody to wait for."""

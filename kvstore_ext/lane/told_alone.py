@@ -61,19 +61,20 @@ class ToldAlone(EndOfScript):
     def _watch(self) -> None:
         while not self._over.wait(BETWEEN_LOOKS):
             if was_told():
-                self._say()
-                self._give_up_in_time()
+                if self._snapshots:
+                    self._say()
+                    self._give_up_in_time("come to its next snapshot")
+                else:  # it ends where it is
+                    self._give_up_in_time("ended")
                 return
 
     def _say(self) -> None:
         if self._said.acquire(blocking=False):
             say(f"{TOLD}; the job ends after a snapshot")
 
-    def _give_up_in_time(self) -> None:
+    def _give_up_in_time(self, what: str) -> None:
         if not self._over.wait(self._time_to_end) and not self.in_order:
-            say(
-                f"{TOLD}; the script has not come to its next snapshot in {self._time_to_end:g} s"
-            )
+            say(f"{TOLD}; the script has not {what} in {self._time_to_end:g} s")
             os._exit(STATUS)
 
     def _is_over(self) -> bool:

@@ -36,7 +36,8 @@ class StatusFile:
     def wait(self, seconds: float) -> None:
         """Returns once all is written, or after so many seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._newest and not self._is_writing, seconds)
+            if self._thread.ident is not None:
+                self._changed.wait_for(lambda: not self._newest and not self._is_writing, seconds)
 
     def _run(self) -> None:
         while True:

@@ -9,6 +9,7 @@ ended when that parameter's gradient is computed. Without one, nothing tells of 
 from __future__ import annotations
 
 import threading
+import weakref
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -86,14 +87,24 @@ class TracedBlocks:
         weight = parameter._data[place]
         worker.mark_layer(layer.name, backward=False, writes=[weight.handle.value])
         if parameter._grad is not None:
-            known = self._trained()
-            known.pop((layer.name, place), None)  # the order is that of the last calls
-            known[layer.name, place] = weight, parameter._grad[place]
+            used = self._used()
+            used.pop((layer.name, place), None)  # the order is that of the last calls
+            used[layer.name, place] = weakref.ref(parameter)
+
+    def _used(self) -> Dict[LayerOnDevice, weakref.ref]:
+        """The parameters that this thread's calls have used, which live no longer for that.
+        Gradients are written by the thread that has computed the loss."""
+        found: Dict[LayerOnDevice, weakref.ref] = self._of_thread.__dict__.setdefault("used", {})
+        return found
 
     def _trained(self) -> Dict[LayerOnDevice, Trained]:
-        """What this thread's calls have used: gradients are written by the thread that has computed
-        the loss."""
-        found: Dict[LayerOnDevice, Trained] = self._of_thread.__dict__.setdefault("trained", {})
+        used, found = self._used(), {}
+        for (name, place), reference in list(used.items()):
+            parameter = reference()
+            if parameter is None or not parameter._grad or place >= len(parameter._grad):
+                del used[name, place]
+            else:
+                found[name, place] = parameter._data[place], parameter._grad[place]
         return found
 
 

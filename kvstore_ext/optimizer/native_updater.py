@@ -82,7 +82,7 @@ class NativeUpdater:
             self._assigned.discard(number)
             gradient.copyto(value)
             return
-        # In a process alone nothing is heard: the optimizer is the script's own.
+        # In a process alone nothing is heard where the optimizer is the script's own.
         if self._heard:
             self._settings[store].apply(self._heard.get(number, ""), index)
         if value.dtype != np.float16 or not self._updaters[store].optimizer.multi_precision:

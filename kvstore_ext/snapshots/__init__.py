@@ -13,7 +13,7 @@ taken. It knows files, steps and parts, and nothing of keys or optimizers. In re
     choice.py         the newest snapshot that fits, with what is wrong with the others
     snapshots.py      takes snapshots at common steps, and goes on from one
 
-It imports errors, notes, version and whole_numbers, and nothing else of kvstore_ext.
+It imports errors, notes, unwritten, version and whole_numbers, and nothing else of kvstore_ext.
 """
 from __future__ import annotations
 

@@ -5,12 +5,14 @@ A seal is a line as sha256sum writes it, so that `sha256sum -c *.sha256` checks 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import pickle
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, NamedTuple, Optional
 
+from ..unwritten import PartialFile
 from .part import SnapshotError
 
 _SUFFIX = ".sha256"
@@ -117,13 +119,17 @@ def new_file(path: Path) -> BinaryIO:
     """Opens a file in place of what is there, and follows no link that somebody has put there."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
-    return path.open("xb")
+    return PartialFile(path.open("xb", buffering=0))
 
 
 def flush_directory(path: Path) -> None:
-    """Has the names in a directory reach the disk."""
+    """Has the names in a directory reach the disk, where the file system can do so: some that hosts
+    share cannot, and those of Windows."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):
+            raise
     finally:
         os.close(descriptor)

@@ -27,6 +27,6 @@ a time, the script's; what others need is in the core, or says so. In reading or
     exit_status.py     whether its script has failed
     forks.py           what it does when it forks, and its child
 
-It imports errors, notes, config, copies, launch_reports, trace, keys, protocol, snapshots,
-compression, optimizer, lane and _core.
+It imports errors, notes, unwritten, config, copies, launch_reports, trace, keys, protocol,
+snapshots, compression, optimizer, lane and _core.
 """

@@ -4,8 +4,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import gc
-import io
 import os
 import sys
 import threading
@@ -21,6 +19,7 @@ from ..launch_reports import report
 from ..notes import say
 from ..protocol.end_signal import STATUS, TOLD, was_told
 from ..snapshots.part import RefusedByRank0Error
+from ..unwritten import write_out
 from .exit_status import ExitStatus, uncaught
 from .forks import prepare_for_forks
 
@@ -92,8 +91,10 @@ def _report(store: Any, reason: str) -> None:
 def _crash(error: BaseException) -> str:
     if isinstance(error, RefusedByRank0Error):
         return str(error)  # which is to blame, and not the script of this worker
-    text = traceback.format_exception_only(type(error), error)[-1].strip()
-    return f"its script failed: {text}"
+    told: Any = traceback.TracebackException(type(error), error, None)
+    told.__notes__ = None  # which Python 3.11 and later have behind the error's own line
+    *_, text = told.format_exception_only()
+    return f"its script failed: {text.strip()}"
 
 
 def get_over_failures() -> None:
@@ -125,18 +126,8 @@ def _close_at_exit() -> None:
             _close(store, _crash(crash))
     if failures or left_behind:
         # Threads of ps-lite may still wait for the missing, so the interpreter is not wound down.
-        _write_out()
+        write_out()
         os._exit(STATUS if was_told() else status or (1 if failures else 0))
-
-
-def _write_out() -> None:
-    """Brings to its file what the script has left in text files that are open, as winding down
-    does. Others may be a thread's, which is about to write: a snapshot's, say."""
-    # Not isinstance, which asks objects that stand for others, and may be gone.
-    left = [each for each in gc.get_objects() if issubclass(type(each), io.TextIOWrapper)]
-    for each in (sys.stdout, sys.stderr, *left):
-        with contextlib.suppress(Exception):  # a reader is gone, say; the process ends all the same
-            each.flush()
 
 
 def close_alone(store: Any) -> None:

@@ -43,7 +43,7 @@ class SparseKey(KeyPolicy):
         self.number = number
         self._value_stype = value.stype
         self._rows = mx.nd.arange(value.shape[0], dtype="int64", ctx=mx.cpu())
-        self._pulled: Any = None  # all rows, for dense arrays; nothing until `begin`
+        self._pulled: Any = None  # all rows, for dense arrays; nothing until the first of those
         most = max(self._bytes(self.shape[0]))
         if most > lane.servers.most_bytes:
             raise KVStoreError(
@@ -59,7 +59,6 @@ class SparseKey(KeyPolicy):
                 lambda: KVStore.init(self._lane.stock, self.number, everything),
                 f"initialised key {self.name!r}{self._of_store}",
             )
-        self._pulled = everything
         if outs:
             self.pull_rows(outs, self._rows, priority)
 
@@ -75,9 +74,12 @@ class SparseKey(KeyPolicy):
 
     def value(self) -> mx.nd.NDArray:
         """All rows, as a dense array."""
-        found = mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
+        found = self._no_rows()
         self.pull_rows(found, self._rows, 0)
         return mx.nd.cast_storage(found, stype="default")
+
+    def _no_rows(self) -> mx.nd.sparse.RowSparseNDArray:
+        return mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
 
     def overwrite(self, value: mx.nd.NDArray) -> None:
         """Goes on from another value, rank 0's; to be called by all workers once servers expect
@@ -124,8 +126,7 @@ class SparseKey(KeyPolicy):
         they are, as those of dense keys do."""
         self._pushes.count_one(self.name)
         self._lane.worker.meet_sparse(self.number, self._pushed)
-        nothing = mx.nd.sparse.zeros("row_sparse", self.shape, mx.cpu(), self.dtype)
-        KVStore.push(self._lane.stock, self.number, nothing)
+        KVStore.push(self._lane.stock, self.number, self._no_rows())
 
     def _send_settings(self) -> None:
         """Of the optimizer, if there are new ones."""
@@ -144,6 +145,8 @@ class SparseKey(KeyPolicy):
         dense = [out for out in outs if out.stype == "default"]
         if not dense:
             return
+        if self._pulled is None:
+            self._pulled = self._no_rows()
         self.pull_rows(self._pulled, self._rows, priority)
         value = mx.nd.cast_storage(self._pulled, stype="default")
         for out in dense:

@@ -90,12 +90,15 @@ class StoreKeys:
 
     def progress(self) -> Any:
         """What this worker counts of its steps, for json."""
-        pushes = [self._pushes.count(name) for name in self.keys]
+        # Workers may have begun their keys in different orders.
+        pushes = {repr(name): self._pushes.count(name) for name in self.keys}
         return {"steps": self.steps, "pushes": pushes, "method": self.method.progress()}
 
     def follow(self, progress: Any) -> None:
         """Counts as the worker does whose progress this is."""
-        self._pushes.take_counts(dict(zip(self.keys, progress["pushes"])))
+        pushes = progress["pushes"]
+        own = [name for name in self.keys if repr(name) in pushes]
+        self._pushes.take_counts({name: pushes[repr(name)] for name in own})
         self._pushes.steps = progress["steps"]
         self.method.follow(progress["method"])
 
@@ -107,8 +110,8 @@ class StoreKeys:
             return None
         counted = frozenset(name for name in self.keys if self.method.trains(name))
         items = [
-            Item(str(place), [policy.value], [(states, policy.name)])
-            for place, policy in enumerate(self.policies.values())
+            Item(repr(policy.name), [policy.value], [(states, policy.name)])
+            for policy in self.policies.values()
             if isinstance(policy, UpdatedOnWorkers)
         ]
         return Replica(states.optimizer, items, counted)

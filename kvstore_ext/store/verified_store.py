@@ -77,14 +77,14 @@ class VerifiedStore(SnapshotStore):
             if not router.method.trains(name)
         }
         replicas = [] if router.method.trains_on_workers else [find() for find in self._replicas]
-        keys = list(router.policies)
+        keys = {repr(key): key for key in router.policies}
         for replica in replicas:
             for item in replica.items if replica is not None else []:
                 name = item.name
-                if replica is replicas[0]:  # whose items have their keys' places for names
-                    if not router.is_trained(keys[int(name)]):
+                if replica is replicas[0]:  # whose items are the store's own keys
+                    if not router.is_trained(keys[name]):
                         continue
-                    name = str(keys[int(name)])
+                    name = str(keys[name])
                 found.setdefault(name, item.arrays)
         known = {str(key): parameter for key, parameter in router.parameter_names().items()}
         return {

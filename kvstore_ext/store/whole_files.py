@@ -38,7 +38,7 @@ def whole_file(name: Any, rank: int) -> Iterator[Any]:
         if there:
             shutil.copymode(path, partial)
         os.replace(partial, path)
-        # Of a directory that nobody may list, or by a file system that cannot do so.
+        # Of a directory that nobody may list.
         with contextlib.suppress(OSError):
             flush_directory(Path(path).parent)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,21 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(KVStoreError, match=words.format(3)):
         store.close()
     assert names(tmp_path) == []  # nothing of them takes room
+
+
+def test_a_file_system_that_cannot_flush_directories_has_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush = os.fsync
+
+    def only_files(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", only_files)
+    train(tmp_path, steps=1)
+    assert restored(tmp_path)[0] == 1
 
 
 def test_a_disk_that_hangs_keeps_a_failed_job_for_a_while_only(

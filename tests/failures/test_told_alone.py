@@ -137,6 +137,17 @@ def test_one_that_comes_to_no_snapshot_ends_all_the_same(tmp_path: Path) -> None
     assert said[-1].endswith("the script has not come to its next snapshot in 0.5 s")
 
 
+def test_a_clean_up_that_takes_too_long_is_not_said_to_wait_for_a_snapshot(tmp_path: Path) -> None:
+    hasty = 'import os\nos.environ["KVSTORE_EXT_NOTICE"] = "0.6"\n'
+    other = "other = mx.kv.create('p3')\n"
+    closes = f"{STEP}{TAKE}store.close()\n"
+    clean_up = f"try:\n    {READY}    time.sleep({LIMIT})\nfinally:\n    time.sleep({LIMIT})\n"
+    status, said = told(f"{hasty}{BEGIN}{other}{closes}{clean_up}", tmp_path)
+    assert status == 128 + signal.SIGTERM
+    assert said[-1].endswith("the script has not ended in 0.5 s")
+    assert not any("snapshot" in line for line in said), said
+
+
 @pytest.mark.parametrize(
     ("more", "status", "said"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kvstore_ext.store.shutdown import _crash
 
 from tests.support.processes import run_python
 
@@ -92,3 +93,9 @@ def test_the_status_is_the_one_that_the_process_has(output: str, end: str) -> No
 )
 def test_a_fork_keeps_the_scripts_own_handler_of_sigterm(takes: str, found: str) -> None:
     assert run_python("-c", FORKS.format(takes=takes)).stdout.strip() == f"{found} -1"
+
+
+def test_an_error_is_told_without_its_notes() -> None:
+    error = LookupError("no more batches")
+    error.__notes__ = ["while reading shard 7"]  # as add_note has it, from Python 3.11 on
+    assert _crash(error) == "its script failed: LookupError: no more batches"

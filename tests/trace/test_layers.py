@@ -1,14 +1,18 @@
 """A trace tells when each layer ran, whichever way the network is run."""
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Iterator, NamedTuple
 
 import kvstore_ext
 import mxnet as mx
 import pytest
+from kvstore_ext.mxnet_hooks.traced_blocks import TracedBlocks
+from kvstore_ext.mxnet_hooks.traced_graphs import Layer
 from kvstore_ext.trace.events import Kind
 from kvstore_ext.trace.reading import read
 from mxnet import autograd, gluon
@@ -163,3 +167,17 @@ def test_a_scripts_own_monitor_is_left_to_it(
     training.step()
     assert [name for _, name, _ in monitor.toc()] == ["last_output"]
     assert recorded(store, tmp_path) == []
+
+
+def test_networks_that_are_gone_are_not_kept() -> None:
+    blocks, marked = TracedBlocks(), []
+    worker: Any = SimpleNamespace(mark_layer=lambda name, **_: marked.append(name))
+    for fold in range(3):
+        network = gluon.nn.Dense(2, in_units=3)
+        network.initialize()
+        layer = Layer(f"dense {fold}", network.weight)
+        blocks._mark_forward(worker, layer, network(mx.nd.ones((1, 3))))
+    assert marked == ["dense 0", "dense 1", "dense 2"]
+    del network, layer
+    gc.collect()
+    assert blocks._trained() == {}

@@ -204,6 +204,24 @@ def sparse_keys_have_multipliers_and_hear_of_changes(_: KVStore) -> None:
         store.close()
 
 
+def a_schedule_counts_sparse_keys_once_where_workers_update(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    schedule = mx.lr_scheduler.FactorScheduler(1, 0.5)
+    optimizer = mx.optimizer.LARS(learning_rate=0.5, eta=1, lr_scheduler=schedule)
+    store.set_optimizer(optimizer)
+    dense, rows = mx.nd.ones(SHAPE), mx.nd.ones(SHAPE).tostype("row_sparse")
+    store.broadcast(1, dense, out=dense)
+    store.init(3, rows)
+    for step in range(1, 5):
+        store.push(3, rows)
+        store.pushpull(1, mx.nd.ones(SHAPE), out=dense)
+        assert optimizer.num_update == step
+    # A step is as long as the weight, times the rate.
+    expected = np.prod([1 - 0.5**step for step in range(1, 5)])
+    np.testing.assert_allclose(all_rows(store, 3), np.full(SHAPE, expected), atol=1e-6)
+    store.close()
+
+
 def states_of_sparse_keys_of_three_dimensions_come_back(_: KVStore) -> None:
     shape = (6, 2, 3)
     found = []
@@ -260,6 +278,7 @@ CHECKS = {
         an_embedding_with_sparse_gradients_trains,
         sparse_gradients_of_several_devices_are_summed,
         sparse_keys_have_multipliers_and_hear_of_changes,
+        a_schedule_counts_sparse_keys_once_where_workers_update,
         states_of_sparse_keys_of_three_dimensions_come_back,
         states_of_sparse_keys_can_be_saved_and_loaded,
     )

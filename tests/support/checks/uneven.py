@@ -320,6 +320,27 @@ def a_run_goes_on_from_a_snapshot_after_a_block(_: KVStore) -> None:
             shutil.rmtree(directory, ignore_errors=True)
 
 
+def workers_have_their_keys_in_different_orders(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    store.set_optimizer(mx.optimizer.LAMB(learning_rate=0.5))  # on the workers
+    names = ["a", "b"] if store.rank == 0 else ["b", "a"]
+    values = {name: mx.nd.full((LENGTH,), 1.0 if name == "a" else 2.0) for name in names}
+    for name in names:
+        store.broadcast(name, values[name], out=values[name])
+    with store.joined():
+        for step in range(steps_of(store.rank)):
+            for name in names:
+                store.pushpull(name, mx.nd.full((LENGTH,), 1 + step), out=values[name])
+    updater = mx.optimizer.get_updater(mx.optimizer.LAMB(learning_rate=0.5))
+    for index, name in enumerate("ab"):
+        value = mx.nd.full((LENGTH,), 1.0 + index)
+        for step in range(steps_of(store.num_workers - 1)):
+            total = len(still_pushing(store, step)) * (1 + step)
+            updater(index, mx.nd.full((LENGTH,), total), value)
+        np.testing.assert_allclose(values[name].asnumpy(), value.asnumpy(), rtol=1e-6)
+    store.close()
+
+
 def sparse_keys_are_pushed_with_nothing(_: KVStore) -> None:
     """And updated with the learning rate of rank 0's last step, while that waits."""
     store, optimizer, own = mx.kv.create("p3"), momentum("float32"), momentum("float32")
@@ -388,6 +409,7 @@ CHECKS = {
         every_compression_has_the_sum_of_those_who_still_push,
         a_last_layer_without_votes_has_its_mean,
         two_stores_are_joined_together,
+        workers_have_their_keys_in_different_orders,
         what_nobody_pushes_stays_each_workers_own,
         a_run_goes_on_from_a_snapshot_after_a_block,
     )
