@@ -156,7 +156,7 @@ def _replay(command: str) -> Run | None:
     if command == "python -m benchmarks.figures terngrad-scaling":
         return Run(*[f"{command} --dry-run"] * 2)  # tests/benchmarks draws a part of it
     fits = command.startswith("python -m benchmarks.replay profile ") or re.fullmatch(
-        r"python -m benchmarks\.figures (--list|--dry-run .*)", command)
+        r"python -m benchmarks\.(shares|figures (--list|--dry-run .*))", command)
     return Run(command, command) if fits else None
 
 
