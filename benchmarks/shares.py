@@ -2,27 +2,27 @@
 
     python -m benchmarks.shares
 
-Slices go to servers by their keys' numbers alone (csrc/keys/slicer.cc), so that large keys are
-shared evenly, and of small ones a server may have more than others. It waits for the fullest.
+Slices go to servers by their keys' numbers alone (csrc/keys/slicer.cc, predict/placement.py), so
+that large keys are shared evenly, and of small ones a server may have more than others. Training
+waits for the fullest.
 """
 from __future__ import annotations
 
 import argparse
 
-from kvstore_ext import _core
+from kvstore_ext.predict import placement
 
 from benchmarks.replay.trace import load
 
 NETWORKS = ("googlenet", "inceptionv3", "resnet50", "sockeye", "alexnet", "vgg16", "vgg19")
 SERVERS = (2, 4, 8, 16)
-SLICE_BYTES = 200_000  # the store's default
 
 
 def fullest(elements: list[int], servers: int) -> float:
     """What the fullest server has, times an even share; keys are numbered from 0."""
     held = [0] * servers
-    for key, count in enumerate(elements):
-        for _, _, length, server in _core.slice_key(key, count, 4, SLICE_BYTES, servers):
+    for slices in placement.lane(elements, servers):
+        for server, length in slices:
             held[server] += length
     return max(held) * servers / sum(elements)
 

@@ -9,7 +9,7 @@ from typing import Callable, Sequence
 from .blame import find_culprit
 from .hosts import Host
 from .output import Sink
-from .running import Running
+from .running import Running, stands
 
 NO_STORE = (
     "no worker has opened a store of this job, so each has trained alone and the servers waited in "
@@ -129,7 +129,7 @@ def _last_step(
         return None
     if own_servers and not culprit.account.joining:
         # Where the job has stood without a word of it, its reports do not arrive.
-        return None if any(each.account.joined.done() for each in processes) else 0
+        return None if stands(processes) else 0
     return culprit.account.step
 
 
@@ -153,5 +153,4 @@ def no_store_was_opened(processes: Sequence[Running], own_servers: bool) -> bool
     accounts = [each.account for each in processes]
     workers = [each.account for each in processes if each.process.role == "worker"]
     reporting = own_servers or any(account.joining for account in accounts)
-    joined = any(account.joined.done() for account in accounts)
-    return reporting and not joined and not any(account.joining for account in workers)
+    return reporting and not stands(processes) and not any(account.joining for account in workers)

@@ -20,7 +20,7 @@ from .account import size
 _MOST = 1 << 22
 # Seconds after which a file system that has not written what it was given is no longer waited for.
 _PAUSE = 1.0
-# Seconds, at the end, in which all logs of a job are to be written.
+# Seconds, at the end, in which all logs of a job are to be written, and then its last figures.
 CLOSE_LIMIT = 5.0
 _NO_ANSWER = "its file system does not answer"
 

@@ -9,7 +9,7 @@ import shlex
 from typing import Iterable
 
 from .direct import DirectStarter, kill, spawn
-from .environment import TRACE
+from .environment import TRACE, copied
 from .hosts import Host
 from .options import Options
 from .output import DEFAULT_LOGS
@@ -82,10 +82,12 @@ def rsync_command(host: Host, options: Options) -> list[str]:
     far_end = f"mkdir -p {shlex.quote(destination)} && rsync"
     command = ["rsync", "-az", "--protect-args", f"--rsh={shell}", f"--rsync-path={far_end}"]
     command.append(f"--timeout={math.ceil(options.start_timeout)}")
-    for own in (options.first_log_dir or options.log_dir, options.environment.get(TRACE)):
-        inside = os.path.relpath(own or os.pardir, directory)
-        if inside.split(os.sep)[0] == DEFAULT_LOGS:
-            inside = DEFAULT_LOGS  # with those of earlier jobs
-        if inside != os.curdir and not inside.startswith(os.pardir):
-            command.append(f"--exclude=/{inside}")
+    stay = [os.path.relpath(options.first_log_dir or options.log_dir, directory)]
+    if TRACE in options.environment:
+        stay.append(copied(options.environment[TRACE]))
+    for path in stay:
+        if path.split(os.sep)[0] == DEFAULT_LOGS:
+            path = DEFAULT_LOGS  # with those of earlier jobs
+        if path != os.curdir and not path.startswith((os.pardir, os.sep)):
+            command.append(f"--exclude=/{path}")
     return [*command, f"{directory}/", f"{host.name}:{destination}/"]

@@ -45,12 +45,16 @@ class StartError(Exception):
         self.missing = missing
 
 
+def stands(processes: Sequence[Running]) -> bool:
+    """Returns whether a job's cluster stands, for which all have come: whether anybody says so."""
+    return any(each.account.joined.done() for each in processes)
+
+
 def all_have_joined(processes: Sequence[Running]) -> bool:
-    """Returns whether a job's workers have all joined, as far as they can say so: once any process
-    has, all have come, and the reports of one that has said nothing do not arrive."""
-    stands = any(each.account.joined.done() for each in processes)
+    """Returns whether a job's workers have all joined, as far as they can say so: once the cluster
+    stands, the reports of one that has said nothing do not arrive."""
     workers = [each.account for each in processes if each.process.role == "worker"]
-    return stands and all(each.joined.done() or not each.joining for each in workers)
+    return stands(processes) and all(each.joined.done() or not each.joining for each in workers)
 
 
 class Running:

@@ -1,7 +1,8 @@
 """What the launcher writes to its own two streams, which nobody need read for the job to go on.
 
 A terminal that Ctrl-S has stopped, or a pager that waits, takes nothing more, and whoever writes to
-it stands still. So a thread writes, and what it cannot write any more is left out.
+it stands still. So a thread writes, and what it cannot write any more is left out, also where a
+disk is full. What must end the job is a reader who has gone.
 """
 
 from __future__ import annotations

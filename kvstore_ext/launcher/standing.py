@@ -14,7 +14,7 @@ from typing import Callable, Sequence
 
 from .account import size
 from .processes import Process
-from .running import Running, all_have_joined
+from .running import Running, all_have_joined, stands
 
 
 class Standing:
@@ -78,9 +78,8 @@ class Standing:
             return f"these have not started: {', '.join(names)}"
         if not any(each.account.joining for each in self._running):
             return ""
-        stands = any(each.account.joined.done() for each in self._running)
         missing = [each for each in self._reporting() if not each.account.joining]
-        if missing and not stands:
+        if missing and not stands(self._running):
             return f"the job waits for {', '.join(map(_absence, missing))}"
         coming = [each for each in self._workers() if each.account.joining]
         late = [each.title for each in coming if not each.account.joined.done()]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Sequence
 
 from .account import size
-from .running import Running
+from .running import Running, stands
 
 # A figure's rate is over this many of the last reports, which come once a second.
 _LAST = 5
@@ -110,8 +110,8 @@ class Status:
         that have not ended have reported twice, so that there are rates.
         """
         late = self._lateness(running)
-        stands = any(each.account.joined.done() for each in running)
-        rows = [self._row(each, late, stands) for each in running]
+        cluster_stands = stands(running)
+        rows = [self._row(each, late, cluster_stands) for each in running]
         workers = [row for row in rows if row["role"] == "worker"]
         training = [
             (each, row) for each, row in zip(running, rows)

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Callable, Sequence
 
+from .log import CLOSE_LIMIT
 from .running import Running
 from .screen import Screen
 from .status import Row, Status, line
@@ -20,7 +21,6 @@ from .status_file import StatusFile
 NAME = "status.json"
 EVERY = 1.0  # seconds
 _EVERY_IN_A_LOG = 30.0
-_CLOSE_LIMIT = 5.0  # seconds, at the end, in which the last figures are to be written
 
 
 class Watching:
@@ -64,7 +64,7 @@ class Watching:
         self._look()
         self._latest = {**self._latest, "state": "over", "failure": failure}
         self._file.write(self._latest)
-        self._file.wait(_CLOSE_LIMIT)
+        self._file.wait(CLOSE_LIMIT)
 
     def _look(self) -> None:
         if self._broken:

@@ -91,7 +91,7 @@ def test_a_file_system_that_does_not_answer_keeps_no_job_waiting(job: Job) -> No
         f"os.open = lambda path, *more: kept({str(hung)!r}, os.O_RDWR) if is_hung(path) "
         "else kept(path, *more)",
         "from kvstore_ext.launcher import log, watching",
-        "gathering.CLOSE_LIMIT = job.CLOSE_LIMIT = watching._CLOSE_LIMIT = 1.0",
+        "gathering.CLOSE_LIMIT = job.CLOSE_LIMIT = watching.CLOSE_LIMIT = 1.0",
         "log._MOST = 1 << 20",
     )
     script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo done"
@@ -189,6 +189,20 @@ def test_the_first_hosts_that_have_gone_come_back_where_too_few_are_left(tmp_pat
         assert asyncio.run(left(options, *gone)) == (expected, None)
     obstacle = asyncio.run(left(some(tmp_path, "one", "two"), one))[1]
     assert obstacle == "the hostfile has 1 hosts left of the 2 that are needed"
+
+
+def test_a_trace_stays_here_also_where_a_link_leads_to_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "named").symlink_to("real")
+    monkeypatch.chdir(tmp_path / "named")
+    monkeypatch.setenv("PWD", str(tmp_path / "named"))
+    for place, stays in (("traces/one", True), (str(tmp_path / "traces"), False)):
+        more = ("--log-dir", str(tmp_path), "--sync-dst-dir", "there", "--trace", place)
+        options = some(tmp_path, "one", needed=1, more=more)
+        excluded = [word for word in rsync_command(options.hosts[0], options) if "exclude" in word]
+        assert excluded == (["--exclude=/traces/one"] if stays else [])
 
 
 def test_logs_stay_here_vanished_files_do_no_harm_and_traces_go_into_the_copy(
