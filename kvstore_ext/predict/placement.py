@@ -10,7 +10,8 @@ from typing import Dict, List, Sequence, Tuple
 Placement = List[List[Tuple[int, int]]]
 
 SLICE_BYTES = 200_000  # the store's default (config.py)
-_LEAST_EVEN_BYTES = 16384  # csrc/keys/slicer.cc
+_LEAST_SHARED_BYTES = 32768  # of a key, and
+_LEAST_EVEN_BYTES = 2048  # of a slice: csrc/keys/slicer.cc
 _BIG_ARRAY = 1_000_000  # elements: MXNET_KVSTORE_BIGARRAY_BOUND
 _P3_SLICE = 40_000  # elements: MXNET_KVSTORE_SLICE_THRESHOLD
 _MASK = (1 << 64) - 1
@@ -43,7 +44,9 @@ def lane(
         most = max(1, int(slice_bytes / (element_bytes * alignment)))
         slices = max(1, -(-units // most))
         even = -(-slices // servers) * servers
-        if units * element_bytes * alignment / even >= _LEAST_EVEN_BYTES and even <= units:
+        total = units * element_bytes * alignment
+        large = total >= _LEAST_SHARED_BYTES and total / even >= _LEAST_EVEN_BYTES
+        if large and even <= units:
             slices = even
         first = mix(key) % servers
         own, left, cut = units // slices, units % slices, []

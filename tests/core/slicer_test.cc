@@ -19,7 +19,8 @@ namespace kvstore_ext {
 namespace {
 
 constexpr int kTensors = 500;
-constexpr uint64_t kLeastEvenBytes = 16384;
+constexpr uint64_t kLeastSharedBytes = 32768;
+constexpr uint64_t kLeastEvenBytes = 2048;
 
 // SliceKey's arguments.
 struct Tensor {
@@ -140,9 +141,26 @@ TEST(Slicer, ThereAreAsFewSlicesAsPossibleOrEquallyManyForEachServer) {
     const uint64_t fewest = std::max<uint64_t>(1, DivideUp(tensor.elements, most));
     if (slices.size() == fewest) return;
     EXPECT_EQ(slices.size(), DivideUp(fewest, tensor.servers) * tensor.servers);
-    EXPECT_GE(tensor.elements * tensor.element_bytes, slices.size() * kLeastEvenBytes)
-        << "so small ones cost more";
+    const double bytes = tensor.elements * tensor.element_bytes;
+    EXPECT_GE(bytes, kLeastSharedBytes) << "so small keys cost more";
+    EXPECT_GE(bytes, slices.size() * kLeastEvenBytes) << "so small ones cost more";
   });
+}
+
+TEST(Slicer, KeysAreSharedByAllServersFromTheSameSizeOn) {
+  for (const int servers : {2, 3, 4, 8, 16}) {
+    const Tensor shared = {5, 8192, 4, 200000, servers};
+    EXPECT_EQ(shared.Cut().size(), static_cast<size_t>(servers)) << servers << " servers";
+    const Tensor smaller = {5, 8191, 4, 200000, servers};
+    EXPECT_EQ(smaller.Cut().size(), 1U) << servers << " servers";
+  }
+}
+
+TEST(Slicer, NoKeyIsCutToSharesOfLessThanTwoKibibytes) {
+  const Tensor shared = {5, 16384, 4, 200000, 32};
+  EXPECT_EQ(shared.Cut().size(), 32U);
+  const Tensor smaller = {5, 16383, 4, 200000, 32};
+  EXPECT_EQ(smaller.Cut().size(), 1U);
 }
 
 TEST(Slicer, EveryServerGetsEquallyManySlicesWhereTheyAreLargeEnough) {
@@ -211,7 +229,7 @@ TEST(Slicer, ServersGetAlmostEquallyManyBytesOfAModel) {
   EXPECT_EQ(all(ResNet50()), 25557032U);
   EXPECT_EQ(all(Vgg19()), 143667240U);
   for (const auto& sizes : {ResNet50(), Vgg19()}) {
-    for (const int servers : {2, 3, 4, 8}) {
+    for (const int servers : {2, 3, 4, 8, 16}) {
       Load load;
       for (uint64_t key = 0; key < sizes.size(); ++key) {
         for (const Slice& slice : SliceKey(key, sizes[key], 4, 200000, servers)) {

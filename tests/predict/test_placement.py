@@ -8,9 +8,9 @@ from kvstore_ext.predict.codecs import CODECS
 
 
 @pytest.mark.parametrize("element_bytes", [4.0, 0.2, 0.02])
-@pytest.mark.parametrize("servers", [1, 4, 17])
+@pytest.mark.parametrize("servers", [1, 4, 17, 32])
 def test_the_lane_places_as_the_core(element_bytes, servers):
-    sizes = [1, 64, 49_999, 50_001, 1_000_000, 2_359_296, 16_777_216]
+    sizes = [1, 64, 8_191, 8_192, 16_383, 16_384, 49_999, 50_001, 1_000_000, 2_359_296, 16_777_216]
     placed = placement.lane(sizes, servers, element_bytes)
     for key, size in enumerate(sizes):
         core = _core.slice_key(key, size, element_bytes, placement.SLICE_BYTES, servers)

@@ -10,8 +10,11 @@
 namespace kvstore_ext {
 namespace {
 
-// Below this, the cost of a message outweighs what even shares gain.
-constexpr uint64_t kLeastEvenBytes = 16384;
+// A smaller key, or slice, costs more in messages than even shares gain. By the size of slices
+// alone larger and larger keys stay whole with more servers, so that of a small network one server
+// has much more than others (python -m benchmarks.shares).
+constexpr uint64_t kLeastSharedBytes = 32768;
+constexpr uint64_t kLeastEvenBytes = 2048;
 
 // Few bytes may encode many elements, whose first values travel as they are: of 8 bytes each, they
 // fit a message (Header::whole) and what ps-lite and ZMQ count in an int.
@@ -25,7 +28,9 @@ uint64_t CountSlices(uint64_t units, uint64_t alignment, double unit_bytes, size
   const uint64_t most = std::max<uint64_t>(1, fit);
   const uint64_t count = std::max<uint64_t>(1, (units + most - 1) / most);
   const uint64_t even = (count + servers - 1) / servers * servers;
-  return units * unit_bytes / even >= kLeastEvenBytes && even <= units ? even : count;
+  const double bytes = units * unit_bytes;
+  const bool large = bytes >= kLeastSharedBytes && bytes / even >= kLeastEvenBytes;
+  return large && even <= units ? even : count;
 }
 
 std::string Shown(double number) {
