@@ -10,6 +10,7 @@ _PART_SECONDS = 0.0006
 _WAKE_UP = 0.0002
 _GROWTH = 1.1
 _MOST_SLICES = 64
+_LEAST_TOGETHER = 24  # parts on the links of a wire, two to four on each
 
 
 def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
@@ -34,4 +35,7 @@ def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
         part //= 2
     most = _MOST_SLICES * max(slice_bytes, FIRST_WINDOW.part)
     held = min(_GROWTH * rate * (round_trip + _WAKE_UP), most)
-    return Window(part, part * max(2, ceil(FIRST_WINDOW.bytes / part), 1 + ceil(held / part)))
+    sharing = max(cluster.workers, cluster.server_count)
+    parts = min(max(_LEAST_TOGETHER / sharing, 2), 4)
+    window = max(2, ceil(int(parts * FIRST_WINDOW.part) / part), 1 + ceil(held / part))
+    return Window(part, part * window)

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "cluster.h"
+#include "transport/window.h"
 
 namespace kvstore_ext {
 namespace {
@@ -70,6 +73,32 @@ TEST_P(Lane, AnAbortEndsEveryOperationEverywhere) {
     EXPECT_EQ(error, "as the test wants");
   });
   aborting.join();
+}
+
+// What a job of so many workers and servers begins with on every link.
+Window FirstWindow(int workers, int servers) {
+  std::mutex mutex;
+  std::optional<Window> first;
+  ClusterOptions options;
+  options.workers = workers;
+  options.servers = servers;
+  options.slice_bytes = kLeastPart;
+  options.damage = [&](Message* message) {
+    if (message->header.type != MessageType::kWindow) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!first) first = Window::Unpack(message->text);
+  };
+  Cluster cluster(options);
+  cluster.Join({1});
+  cluster.OnEveryWorker([](int, Worker* worker) { worker->Leave(); });
+  std::lock_guard<std::mutex> lock(mutex);
+  return first.value();
+}
+
+TEST(Windows, ManyWorkersOrServersShareAWire) {
+  EXPECT_EQ(FirstWindow(2, 2).bytes, 4 * kLeastPart);
+  EXPECT_EQ(FirstWindow(12, 2).bytes, 2 * kLeastPart);
+  EXPECT_EQ(FirstWindow(2, 12).bytes, 2 * kLeastPart);
 }
 
 TEST(SlimLane, ACoreOfKeysThatAreNeverPushedIsNotWaitedForForever) {

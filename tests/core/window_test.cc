@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include "simulated_link.h"
 
@@ -63,14 +64,33 @@ TEST(Window, RefusesATextThatIsNone) {
 TEST(WindowEstimator, AdmitsFourPartsBeforeAnythingIsKnown) {
   const Window four_parts = {kPart, 4 * kPart};
   for (const size_t slice_bytes : {kPart, 2 * kPart, 8 * kPart}) {
-    EXPECT_EQ(WindowEstimator(slice_bytes, 1, Ignore).advice(), four_parts);
-    EXPECT_EQ(WindowEstimator::Initial(slice_bytes, 0), four_parts);
+    EXPECT_EQ(WindowEstimator(slice_bytes, 1, 1, Ignore).advice(), four_parts);
+    EXPECT_EQ(WindowEstimator::Initial(slice_bytes, 1, 0), four_parts);
+  }
+}
+
+TEST(WindowEstimator, AdmitsFewerPartsOnEachOfManyLinksOfAWireAndTwoAtLeast) {
+  const std::pair<int, size_t> parts[] = {{7, 4}, {8, 3}, {11, 3}, {12, 2}, {16, 2}, {500, 2}};
+  for (const auto& [sharing, most] : parts) {
+    SCOPED_TRACE(sharing);
+    const Window window = {kPart, most * kPart};
+    EXPECT_EQ(WindowEstimator::Initial(kSlice, sharing, 0), window);
+    WindowEstimator near(kSlice, 1, sharing, Ignore), far(kSlice, 1, sharing, Ignore);
+    for (int i = 0; i < 400; ++i) {
+      near.RoundTrip(0, 1e-5);
+      far.RoundTrip(0, 0.1);
+      near.Acknowledged(0, 100000, 1 + i * 0.01);
+      far.Acknowledged(0, 100000, 1 + i * 0.01);
+    }
+    EXPECT_EQ(near.advice(), window);
+    EXPECT_GT(far.advice().bytes, 4 * kPart) << "what is under way on a long link";
   }
 }
 
 TEST(WindowEstimator, LearnsNothingFromPeersThatAreLeftOut) {
   // Near ones are left out, which are most of them: their round trips would be taken for all.
-  WindowEstimator alone(kSlice, 1, Ignore), beside(kSlice, 3, Ignore), none(kSlice, 1, Ignore);
+  WindowEstimator alone(kSlice, 1, 3, Ignore), beside(kSlice, 3, 3, Ignore);
+  WindowEstimator none(kSlice, 1, 3, Ignore);
   for (const int near : {0, 1}) beside.LeaveOut(near);
   none.LeaveOut(0);
   for (int i = 0; i < 400; ++i) {
@@ -88,17 +108,17 @@ TEST(WindowEstimator, LearnsNothingFromPeersThatAreLeftOut) {
   }
   EXPECT_GT(alone.advice().bytes, 4 * kPart);
   EXPECT_EQ(beside.advice(), alone.advice());
-  EXPECT_EQ(none.advice(), WindowEstimator::Initial(kSlice, 0));
+  EXPECT_EQ(none.advice(), WindowEstimator::Initial(kSlice, 1, 0));
 }
 
 TEST(WindowEstimator, KeepsAFixedWindowAndSlicesWhole) {
   const Window fixed = {kSlice, 12345};
-  EXPECT_EQ(WindowEstimator::Initial(kSlice, 12345), fixed);
+  EXPECT_EQ(WindowEstimator::Initial(kSlice, 16, 12345), fixed);
 }
 
 TEST(WindowEstimator, LeavesSlicesWholeAndAdmitsAsManyAsTakeAsLongAsFourParts) {
   for (const size_t slice_bytes : {size_t{8}, kPart / 3, kPart, 2 * kPart - 1}) {
-    const Window window = WindowEstimator(slice_bytes, 1, Ignore).advice();
+    const Window window = WindowEstimator(slice_bytes, 1, 1, Ignore).advice();
     EXPECT_EQ(window.part_bytes, slice_bytes);
     EXPECT_GE(window.bytes, std::max(4 * kPart, 2 * slice_bytes));
     EXPECT_LT(window.bytes, 4 * kPart + slice_bytes);
@@ -209,7 +229,7 @@ TEST(WindowEstimator, TellsChangesAndNothingElse) {
 
 // Of four links, of which the last is to a peer that is so far and takes so much at a time.
 Window AdviceBeside(double seconds, size_t bytes, double seconds_of_others) {
-  WindowEstimator estimator(kSlice, 4, Ignore);
+  WindowEstimator estimator(kSlice, 4, 4, Ignore);
   for (int peer = 0; peer < 4; ++peer) {
     estimator.RoundTrip(peer, peer == 3 ? seconds : seconds_of_others);
   }
@@ -235,7 +255,7 @@ TEST(WindowEstimator, DoesNotCountAPeerOnTheSameMachine) {
 TEST(WindowEstimator, TellsManyThreadsChangesOneAtATime) {
   std::atomic<int> telling{0}, told{0};
   std::atomic<bool> overlapped{false};
-  WindowEstimator estimator(kSlice, 1, [&](const Window&) {
+  WindowEstimator estimator(kSlice, 1, 1, [&](const Window&) {
     if (++telling > 1) overlapped = true;
     std::this_thread::yield();
     --telling;

@@ -28,9 +28,9 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       tasks_(options.encode_threads) {
   std::shared_ptr<WindowEstimator> estimator;
   if (options_.rank == 0 && options_.window_bytes == 0) {
-    estimator =
-        std::make_shared<WindowEstimator>(options_.slice_bytes, options_.servers,
-                                          [this](const Window& advice) { AnnounceWindow(advice); });
+    estimator = std::make_shared<WindowEstimator>(
+        options_.slice_bytes, options_.servers, options_.Sharing(),
+        [this](const Window& advice) { AnnounceWindow(advice); });
   }
   for (int server = 0; server < options_.servers; ++server) {
     const auto on_send = [this](const Message& message) {

@@ -1,6 +1,7 @@
 // A worker's half of the lane: slices go out by priority, results come back into place.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -49,6 +50,9 @@ struct WorkerOptions {
   int encode_threads = 2;     // that encode, and write results that are not written at once
   uint32_t job = 0;           // the number that a launcher has given the job, or 0
   std::string configuration;  // what must be equal on all workers, as text that an error can show
+
+  // Links that share a host's wire: those of a worker, or of a server.
+  int Sharing() const { return std::max(workers, servers); }
 };
 
 struct Answer {
