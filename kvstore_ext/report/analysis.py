@@ -137,7 +137,7 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     job = replace(job, processes=told_apart(left))
     names = Names(job)
     full = first_full(job.processes)
-    steps = _steps_that_count(job, full)
+    steps = _steps_that_count(job, full, apart)
     count = sum(len(own.numbers) for own in steps)
     spent = iterations(job, names, steps)
     waits = np.concatenate([one.waits for one in spent] or [np.zeros(0, WAIT)])
@@ -160,7 +160,9 @@ def analyse(job: JobTrace, gigabits: Optional[float] = None) -> Analysis:
     )
 
 
-def _steps_that_count(job: JobTrace, full: Optional[ProcessTrace]) -> List[Steps]:
+def _steps_that_count(
+    job: JobTrace, full: Optional[ProcessTrace], apart: List[str]
+) -> List[Steps]:
     """Of each worker; what a full process left out would seem not to have happened, in later ones.
 
     Raises NoStepError where there is none.
@@ -173,7 +175,8 @@ def _steps_that_count(job: JobTrace, full: Optional[ProcessTrace]) -> List[Steps
             f"{full.name} had no room for events before any worker had ended a whole step: trace "
             "fewer steps, or set trace_events"
         )
+    missed = f", without {', '.join(apart)}, whose clocks no ping connects with the others'"
     raise NoStepError(
-        "the trace has no whole step of any worker: a step ends with the first gradient of "
-        "the next. Trace some more"
+        f"the trace has no whole step of any worker{missed if apart else ''}: a step ends with the "
+        "first gradient of the next. Trace some more"
     )

@@ -19,9 +19,9 @@ from .moments import MISSING, Moments, Names
 class Cause(IntEnum):
     """In the order in which a slice goes through them."""
 
-    GRADIENT = 0  # a worker had not computed its gradient yet
+    GRADIENT = 0  # another worker had no gradient yet
     PREPARING = 1  # the worker that came last looked at the gradient, and agreed on its scaler
-    ENCODING = 2  # it made the slice ready to travel
+    ENCODING = 2  # it made the slice ready to travel; the waiting one copied its own from a device
     PUSH = 3  # its link to the server: in the queue, and under way
     SERVER = 4  # the server added up, and updated
     RESULT = 5  # the link from the server: in the queue, and under way
@@ -168,6 +168,10 @@ class _Chain:
         bounds = np.vstack((waits["begin"], bounds, waits["end"]))
         lengths = np.diff(bounds, axis=0).T / 1e9
         seconds[seen, : Cause.UNSEEN] = lengths[seen]
+        # The wait has begun when the waiting worker's gradients were computed.
+        own = late == waits["worker"]
+        seconds[own, Cause.ENCODING] += seconds[own, Cause.GRADIENT]
+        seconds[own, Cause.GRADIENT] = 0
         seconds[~seen, Cause.UNSEEN] = (waits["end"] - waits["begin"])[~seen] / 1e9
         last, late, servers = (np.where(seen, each, -1) for each in (last, late, servers))
         return Causes(waits, seconds, last, late, servers)

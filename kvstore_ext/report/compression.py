@@ -108,7 +108,7 @@ def _cost(
     for worker, mine in zip(job.workers, steps):
         events = _of(worker, chosen)
         own = events[mine.of(events["end"]) >= 0]
-        plain += _bytes(_gradients(_kind(own, Kind.READY)))
+        plain += float(job.plain_bytes(_gradients(_kind(own, Kind.READY))).sum())
         pushed += _bytes(_gradients(_kind(own, Kind.QUEUED)))
         prepared, agreed = _prepared(names, own, events)
         encoding += _seconds(_kind(own, Kind.ENCODED)) + prepared

@@ -61,8 +61,10 @@ def compression_section(found: Analysis) -> Section:
     about = (
         "What a worker's gradients of a step are as numbers, and what travelled each way; the "
         "time of its processor to encode and to decode or write, and of all servers' to add up. "
-        f"What it saves is for a link that carries {words.gigabits(found.links.gigabits)} each way."
     )
+    if found.job.servers or found.links.given:
+        carried = words.gigabits(found.links.gigabits)
+        about += f"What it saves is for a link that carries {carried} each way."
     agreeing = [
         note(f"With {one.name} workers agree on scalers, for {words.seconds(one.agreeing)} a step, "
               "added up over keys.")

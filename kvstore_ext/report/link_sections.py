@@ -14,6 +14,8 @@ _MOST_PICTURES = 8
 
 def links_section(found: Analysis) -> Section:
     """What links carry, and which were waited for."""
+    if not found.job.servers:  # an exchange is seen from both ends
+        return Section("links", "What links carry", "", [])
     links = found.links
     names = list(dict.fromkeys(end.name for end in links.hosts or links.processes))
     drawn = [pictures.traffic(found, name) for name in names]

@@ -24,7 +24,9 @@ class Names:
         self.keys = np.unique(np.concatenate([np.array(list(job.keys), "<u8"), *keys]))
         self._slices = largest("slice") + 2  # WHOLE_KEY is one more
         self._rounds = largest("round") + 1
-        self._peers = largest("peer") + 2
+        # Who is idle is nobody's peer.
+        ranks = (process.rank for process in job.processes)
+        self._peers = max(largest("peer"), *ranks, 0) + 2
 
     def of(
         self,

@@ -41,14 +41,14 @@ class Order:
 
 
 def order_of(job: JobTrace) -> Order:
-    """As of the last round that worker 0 has recorded."""
-    if not job.workers:
+    """As of the last round that the first worker with gradients has recorded."""
+    worker = next((each for each in job.workers if len(each.gradients())), None)
+    if worker is None:
         return Order([], float("nan"))
-    worker = job.workers[0]
     pushes = worker.gradients()
     ended = worker.exchanges
     priorities = {int(row["key"]): int(row["priority"]) for row in np.append(pushes, ended)}
-    sizes = {int(row["key"]): int(row["bytes"]) for row in pushes}
+    sizes = {int(row["key"]): int(size) for row, size in zip(pushes, job.plain_bytes(pushes))}
     ready = {int(row["key"]): int(row["end"]) for row in pushes}
     layers = layers_of_keys(job)
     passes = _places_of_layers(worker, set(layers.values()))

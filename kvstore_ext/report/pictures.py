@@ -15,7 +15,7 @@ from .links import SAMPLE, End, Links
 CAUSES: Dict[Cause, Tuple[str, str]] = {
     Cause.GRADIENT: ("late", "another worker's gradient"),
     Cause.PREPARING: ("prepare", "looking at a gradient, and agreeing on its scaler"),
-    Cause.ENCODING: ("encode", "encoding"),
+    Cause.ENCODING: ("encode", "copying from devices, and encoding"),
     Cause.PUSH: ("push", "the link to the server"),
     Cause.SERVER: ("server", "the server"),
     Cause.RESULT: ("result", "the link from the server"),

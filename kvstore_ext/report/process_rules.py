@@ -56,7 +56,8 @@ def taking_turns(found: Analysis) -> Optional[Advice]:
     share = found.share_of_waiting(late)
     if not waits_enough(found) or share < _SOME or straggler(found) is not None:
         return None
-    if len(found.workers) < 2 or any(worker.last > _MOSTLY for worker in found.workers):
+    shares = [worker.last for worker in found.workers if worker.last == worker.last]
+    if len(shares) < 2 or max(shares) > _MOSTLY:
         return None
     hosts = "this host" if on_one_host(found) else "their hosts"
     return Advice(

@@ -25,7 +25,8 @@ class WorkerPace:
     computing
         Seconds that it computes in a step, the median.
     last
-        Share of all gradients with which it came last; nan where it is the only worker.
+        Share of all gradients with which it came last, of those that were compared; nan where it
+        is the only worker of these, or has no step that counts.
     late
         Seconds by which it came after the one before it then, in the mean; nan where it never did.
     held_up
@@ -66,19 +67,21 @@ def paces_of_workers(
     job: JobTrace, names: Names, iterations: List[Iteration], causes: Causes, steps: int
 ) -> List[WorkerPace]:
     """Of all, in the order of ranks; `steps` is over how many steps waits were added up."""
-    times = _times_of_gradients(job, names, iterations)
-    last = np.argmax(times, axis=0) if times.size else np.zeros(0, int)
+    compared = [place for place, one in enumerate(iterations) if len(one.steps.numbers)]
+    times = _times_of_gradients(job, names, iterations, compared)
+    last = np.array(compared)[np.argmax(times, axis=0)] if times.size else np.zeros(0, int)
     behind = _behind(times)
     held_up = causes.by_late_worker()
     paces = []
     for place, (worker, iteration) in enumerate(zip(job.workers, iterations)):
         mine = last == place
+        beside_others = len(last) and place in compared and len(compared) > 1
         computing = iteration.computing
         paces.append(
             WorkerPace(
                 worker.rank,
                 float(np.median(computing)) if len(computing) else float("nan"),
-                float(np.mean(mine)) if len(last) and len(job.workers) > 1 else float("nan"),
+                float(np.mean(mine)) if beside_others else float("nan"),
                 float(np.mean(behind[mine])) if mine.any() else float("nan"),
                 held_up.get(worker.rank, 0.0) / max(1, steps),
             )
@@ -115,22 +118,19 @@ def paces_of_servers(
 
 
 def _times_of_gradients(
-    job: JobTrace, names: Names, iterations: List[Iteration]
+    job: JobTrace, names: Names, iterations: List[Iteration], compared: List[int]
 ) -> np.ndarray:
-    """When each gradient that all workers have recorded, in steps that count, was ready,
-    nanoseconds, shape (workers, gradients)."""
-    moments = []
-    for worker in job.workers:
-        moments.append(Moments(names, worker.gradients()))
+    """When each gradient was ready that all workers of these places have recorded, in steps that
+    count, nanoseconds, shape (workers, gradients)."""
+    moments = [Moments(names, job.workers[place].gradients()) for place in compared]
     if not moments:
         return np.zeros((0, 0), np.int64)
     rows = moments[0].rows
     wanted = names.of(rows["key"], rows["round"])
     times = np.stack([each.end(wanted) for each in moments])
     counted = (times != MISSING).all(axis=0)
-    for own, iteration in zip(times, iterations):
-        if len(iteration.steps.numbers):
-            counted &= iteration.steps.of(own) >= 0
+    for own, place in zip(times, compared):
+        counted &= iterations[place].steps.of(own) >= 0
     return times[:, counted]
 
 

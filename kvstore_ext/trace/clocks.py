@@ -8,7 +8,7 @@ time then was one of the worker's between the two: the middle, give or take half
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Clock:
         Nanoseconds that were added to its times, in the middle of the trace.
     error
         Nanoseconds by which they may be wrong: half of the round trips that they rest on; infinite
-        where no ping connects the process with worker 0.
+        where no ping connects the process with the one whose clock is the job's.
     """
 
     name: str = ""
@@ -56,7 +56,8 @@ class _Way:
 
 
 def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
-    """The same with all times on the clock of the first: worker 0's, where that has a trace.
+    """The same with all times on one clock: of those that most can be brought to, the first one's,
+    which mostly is worker 0's.
 
     Parameters
     ----------
@@ -70,9 +71,9 @@ def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
         `clock.error` that is infinite.
     """
     ways = _ways(processes)
-    # How clocks become the first one's, way after way: the most exact that is known so far. The
-    # clock that is known best is next to lead to others, as Dijkstra goes through a graph.
-    paths: Dict[Name, List[_Way]] = {_name(processes[0]): []}
+    # How clocks become that one, way after way: the most exact that is known so far. The clock that
+    # is known best is next to lead to others, as Dijkstra goes through a graph.
+    paths: Dict[Name, List[_Way]] = {_name(_first_of_most(processes, ways)): []}
     # By the name of their clocks. A server that has no trace leads from worker to worker, too.
     left = {name: "" for way in ways for name in way}
     left.update({_name(process): process.clock.name for process in processes})
@@ -89,6 +90,20 @@ def bring_together(processes: Sequence[ProcessTrace]) -> List[ProcessTrace]:
             if name not in paths or _error(path) < _error(paths[name]):
                 paths[name] = path
     return [_moved(process, paths.get(_name(process))) for process in processes]
+
+
+def _first_of_most(
+    processes: Sequence[ProcessTrace], ways: Mapping[Tuple[Name, Name], _Way]
+) -> ProcessTrace:
+    """The first process of those that most ways and clocks lead to: a worker 0 that was idle has
+    sent no ping."""
+    together: Dict[object, Set[object]] = {}  # processes and clocks
+    clocks = [(_name(process), process.clock.name or _name(process)) for process in processes]
+    for one, other in (*ways, *clocks):
+        both = together.get(one, {one}) | together.get(other, {other})
+        together.update(dict.fromkeys(both, both))
+    names = {_name(process) for process in processes}
+    return max(processes, key=lambda process: len(together[_name(process)] & names))
 
 
 def _name(process: ProcessTrace) -> Name:

@@ -18,6 +18,7 @@ _HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("event", "<u4"), ("cap
                     ("claimed", "<u8")])  # fmt: skip
 _EVENTS_AT = 4096  # bytes from the start of the file
 _VERSION = 1
+_BYTES_END = 1 << 32  # of an event's `bytes`
 
 
 class TraceError(ValueError):
@@ -58,7 +59,7 @@ class ProcessTrace:
         Where it ran; "" and 0 where that is not known.
     events
         Records of `EVENT`, shape (n,), in the order of `begin`. Times are nanoseconds on the job's
-        one clock, worker 0's.
+        one clock, mostly worker 0's.
     clock
         How its own clock was brought to that one, and how exactly.
     dropped
@@ -142,9 +143,24 @@ class JobTrace:
         """In the order of ranks."""
         return [process for process in self.processes if process.role == "server"]
 
+    def plain_bytes(self, ready: np.ndarray) -> np.ndarray:
+        """What gradients have as numbers, of events of READY, shape (n,): an event's `bytes` end
+        at 4 GiB, and begin again with 0."""
+        bytes_ = ready["bytes"].astype(np.int64)
+        for identity in np.unique(ready["key"]):
+            info = self.keys.get(int(identity))
+            own = ready["key"] == identity
+            whole = 0 if info is None else info.elements * _itemsize(info.dtype)
+            bytes_[own & (bytes_ == whole % _BYTES_END)] = whole
+        return bytes_
+
     def name_of(self, key: int) -> str:
         """A key's name, or its number where no worker has declared it."""
         return self.keys[key].name if key in self.keys else str(key)
+
+
+def _itemsize(dtype: str) -> int:
+    return int(np.dtype(dtype).itemsize)
 
 
 def _first_of_each_slice(events: np.ndarray) -> np.ndarray:
@@ -249,10 +265,10 @@ def _process(file: Path, keys: Dict[int, KeyInfo]) -> ProcessTrace:
 
 
 def _events(file: Path) -> Tuple[np.ndarray, int]:
-    content = np.fromfile(file, dtype=np.uint8)
-    if len(content) < _EVENTS_AT:
-        raise TraceError(f"{file} is no trace: it has {len(content)} bytes")
-    header = content[: _HEADER.itemsize].view(_HEADER)[0]
+    size = file.stat().st_size
+    if size < _EVENTS_AT:
+        raise TraceError(f"{file} is no trace: it has {size} bytes")
+    header = np.fromfile(file, _HEADER, count=1)[0]
     if bytes(header["magic"]) != _MAGIC:
         raise TraceError(f"{file} is no trace")
     if header["version"] != _VERSION or header["event"] != EVENT.itemsize:
@@ -262,11 +278,12 @@ def _events(file: Path) -> Tuple[np.ndarray, int]:
     claimed, capacity = int(header["claimed"]), int(header["capacity"])
     count = min(claimed, capacity)
     least = _EVENTS_AT + count * EVENT.itemsize
-    if len(content) < least:
+    if size < least:
         raise TraceError(
-            f"{file} is cut off: it has {len(content)} bytes of at least {least}; copy it again"
+            f"{file} is cut off: it has {size} bytes of at least {least}; copy it again"
         )
-    written: Any = content[_EVENTS_AT : _EVENTS_AT + count * EVENT.itemsize].view(EVENT)
+    # That of a killed process has all its room behind them.
+    written: Any = np.fromfile(file, EVENT, count=count, offset=_EVENTS_AT)
     events = written[written["kind"] != Kind.NOTHING]
     return events[np.argsort(events["begin"], kind="stable")], max(0, claimed - capacity)
 

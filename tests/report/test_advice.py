@@ -262,6 +262,9 @@ def test_a_worker_that_is_always_a_little_late_takes_no_turns() -> None:
     found = analyse(little)
     assert found.workers[1].last == 1
     assert process_rules.taking_turns(found) is None
+    idle = replace(little.workers[0], rank=3, events=little.workers[0].events[:0])
+    beside = JobTrace((*little.workers, idle, *little.servers), little.keys)
+    assert process_rules.taking_turns(analyse(beside)) is None
 
 
 def test_a_server_that_has_more_bytes_is_not_called_slow() -> None:

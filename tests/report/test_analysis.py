@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from kvstore_ext.report.analysis import Analysis, NoStepError, analyse
 from kvstore_ext.report.causes import Cause
+from kvstore_ext.report.order import order_of
 from kvstore_ext.report.overlap import late_gradients
 from kvstore_ext.report.pictures import parts_of_step
 from kvstore_ext.report.process_sections import basis_section
 from kvstore_ext.trace.clocks import Clock
 from kvstore_ext.trace.events import Kind, Message
 from kvstore_ext.trace.merging import merged
-from kvstore_ext.trace.reading import JobTrace
+from kvstore_ext.trace.reading import JobTrace, ProcessTrace
 
 from tests.report import jobs
 from tests.report.made_jobs import MS, Key, Made, lagging
@@ -342,6 +343,68 @@ def test_a_worker_that_is_idle_leaves_the_others_causes_known() -> None:
     assert by_cause.argmax() == Cause.SERVER
     assert by_cause[Cause.UNSEEN] == 0
     assert found.overlap == found.overlap
+
+
+def test_copying_ones_own_gradient_is_no_wait_for_another_workers() -> None:
+    job = replace(jobs.FULL_LINK, workers=1).trace()
+    before = analyse(job).causes.by_cause()
+    events = job.workers[0].events
+    first = events["key"] == 0
+    events["end"][first & (events["kind"] == Kind.BACKWARD)] -= MS
+    events["begin"][first & (events["kind"] == Kind.FORWARD)] -= MS
+    found = analyse(JobTrace(job.processes, job.keys))
+    causes = found.causes.by_cause()
+    assert causes[Cause.GRADIENT] == 0
+    assert causes[Cause.ENCODING] - before[Cause.ENCODING] == pytest.approx(0.001 * found.count)
+
+
+def without_events(job: JobTrace, *ranks: int) -> list[ProcessTrace]:
+    """Workers of these ranks, which were idle."""
+    return [replace(job.workers[0], rank=rank, events=job.workers[0].events[:0]) for rank in ranks]
+
+
+def test_idle_workers_whose_ranks_are_nobodys_peers_leave_causes_known() -> None:
+    job = jobs.SLOW_SERVERS.trace()
+    found = analyse(JobTrace((*job.workers, *without_events(job, 2, 3), *job.servers), job.keys))
+    assert found.causes.by_cause() == pytest.approx(found_in("SLOW_SERVERS").causes.by_cause())
+
+
+def test_the_order_is_that_of_whoever_has_gradients() -> None:
+    job = jobs.SLOW_SERVERS.trace()
+    order = order_of(JobTrace((*without_events(job, 0), job.workers[1], *job.servers), job.keys))
+    assert order == found_in("SLOW_SERVERS").order
+    nobody = order_of(JobTrace((*without_events(job, 0), *job.servers), job.keys))
+    assert nobody.places == []
+
+
+def test_who_comes_last_is_told_of_those_who_have_steps() -> None:
+    job = jobs.STRAGGLING.trace()
+    found = analyse(JobTrace((*job.workers, *without_events(job, 3), *job.servers), job.keys))
+    lasts = [worker.last for worker in found.workers]
+    assert lasts[:3] == [worker.last for worker in found_in("STRAGGLING").workers]
+    assert np.isnan(lasts[3])
+    alone = analyse(JobTrace((job.workers[0], *without_events(job, 3), *job.servers), job.keys))
+    assert np.isnan([worker.last for worker in alone.workers]).all()
+
+
+def test_keys_of_4_gib_and_more_have_all_their_bytes() -> None:
+    job = jobs.FULL_LINK.trace()
+    heavy = max(job.keys.values(), key=lambda key: key.elements)
+    keys = {**job.keys, heavy.identity: replace(heavy, elements=3 << 29)}
+    for worker in job.workers:
+        ready = (worker.events["key"] == heavy.identity) & (worker.events["kind"] == Kind.READY)
+        worker.events["bytes"][ready] = (3 << 31) % (1 << 32)
+    found = analyse(JobTrace(job.processes, keys))
+    (place,) = (each for each in found.order.places if each.key == heavy.identity)
+    assert place.bytes == 3 << 31
+    assert sum(each.plain_bytes for each in found.methods) > 3 << 31
+
+
+def test_a_clock_that_no_ping_connects_is_named_where_no_step_is_left() -> None:
+    job = jobs.FULL_LINK.trace()
+    lost = [replace(each, clock=Clock(error=float("inf"))) for each in job.workers]
+    with pytest.raises(NoStepError, match="without worker 0, worker 1, whose clocks no ping"):
+        analyse(JobTrace((*lost, *job.servers), job.keys))
 
 
 def test_what_a_server_has_not_recorded_of_a_worker_leaves_the_cause_unknown() -> None:

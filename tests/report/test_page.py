@@ -14,6 +14,7 @@ from kvstore_ext.report import main as report
 from kvstore_ext.report.advice import NONE
 from kvstore_ext.report.analysis import analyse
 from kvstore_ext.report.page import page
+from kvstore_ext.trace.reading import JobTrace
 
 from tests.report import jobs
 from tests.report.made_jobs import Key, Made, write
@@ -92,6 +93,16 @@ def test_without_layers_the_page_says_what_is_certain() -> None:
     text, _ = outline_of(replace(jobs.FULL_LINK, layers=False))
     assert "only the wait for the first layer is certain" in text
     assert "at most" in text
+
+
+def test_without_a_servers_trace_nothing_is_said_of_links() -> None:
+    job = jobs.FULL_LINK.trace()
+    workers = JobTrace(tuple(job.workers), job.keys)
+    text = page(analyse(workers))
+    for said in ("What links carry", "has something to", "What it saves is for a link"):
+        assert said in page(analyse(job))
+        assert said not in text
+    assert "What it saves is for a link that carries 2.00 Gbit/s" in page(analyse(workers, 2.0))
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:

@@ -87,6 +87,18 @@ def test_processes_with_one_clock_need_no_pings() -> None:
     assert found.events["begin"].tolist() == [7]
 
 
+def test_a_worker_0_that_was_idle_leaves_the_others_together() -> None:
+    draw = random.Random(4)
+    idle = process("worker", 0, clock="this")
+    workers = [process("worker", rank, *pings(draw, 30), clock=f"{rank}") for rank in (1, 2)]
+    found = bring_together([idle, *workers, process("server", 0, *marks(30), clock="s")])
+    assert math.isinf(moved(found, "worker", 0).clock.error)
+    assert (moved(found, "worker", 1).clock.offset, moved(found, "worker", 1).clock.error) == (0, 0)
+    other = moved(found, "worker", 2)
+    assert abs(other.clock.offset) <= other.clock.error < math.inf
+    assert 0 < moved(found, "server", 0).clock.error < 10**6
+
+
 def test_a_clock_that_nothing_leads_to_is_not_known() -> None:
     worker = process("worker", 0, {"kind": Kind.DONE, "begin": 5, "end": 6}, clock="this")
     server = process("server", 0, {"kind": Kind.SUMMED, "begin": 7, "end": 9}, clock="other")

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Iterator
 
 import kvstore_ext
 import mxnet as mx
+import numpy as np
 import pytest
 from kvstore_ext import KVStoreError, OptionError, Options
 from kvstore_ext.trace.events import Kind, Message
@@ -244,6 +246,17 @@ def test_a_file_that_was_copied_in_part_is_refused(tmp_path: Path) -> None:
     words = f"worker-0.events is cut off: it has {size - 1} bytes of at least {size}; copy it again"
     with pytest.raises(TraceError, match=words):
         read(tmp_path)
+
+
+def test_of_a_killed_process_s_file_what_it_holds_is_read(tmp_path: Path) -> None:
+    write(Made([Key("one")]).trace(), tmp_path)
+    file = tmp_path / "worker-0.events"
+    expected = read(tmp_path).workers[0].events
+    with file.open("r+b") as changed:
+        changed.seek(16)
+        changed.write(struct.pack("<Q", 1 << 30))  # events for which there is room
+    os.truncate(file, 4096 + (48 << 30))
+    np.testing.assert_array_equal(read(tmp_path).workers[0].events, expected)
 
 
 def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
