@@ -182,8 +182,9 @@ class AutomaticSnapshots:
         if first is None or first.closed:
             self._first = weakref.ref(store)
             self._begun = store.steps
-            # A script that goes on from a snapshot by itself repeats nothing.
-            by_itself = store.steps > store.steps_made
+            # A script that goes on from a snapshot by itself repeats nothing. What the last first
+            # one's snapshots held of this store's run has put it back, too.
+            by_itself = store not in self._others and store.steps > store.steps_made
             self._to_repeat = 0 if by_itself else self._restored(store)
             self._others.clear()
             self._made.clear()

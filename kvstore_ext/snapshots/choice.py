@@ -20,7 +20,11 @@ def check_parts(manifest: Manifest, parts: Mapping[str, Part], early: bool) -> N
                 f"it has the part {name!r}; this run has {', '.join(map(repr, parts))}"
             )
     for name, part in parts.items():
-        part.check(manifest.about.get(name, {}))
+        about = manifest.about.get(name, {})
+        missing = [] if early else part.missing(about)
+        if missing:
+            raise SnapshotError(f"it has the part {missing[0]!r} of {name}; this run has not")
+        part.check(about)
 
 
 def choose(

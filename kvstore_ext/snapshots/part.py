@@ -1,7 +1,7 @@
 """A part of a run: what it hands over for a snapshot, and takes back from one."""
 from __future__ import annotations
 
-from typing import Any, Container, Dict, Optional
+from typing import Any, Container, Dict, List, Optional
 
 import mxnet as mx
 
@@ -58,6 +58,10 @@ class Part:
     def check(self, saved: About) -> None:
         """Raises SnapshotError for a snapshot that says otherwise of what must be alike."""
         compare(saved, self.about())
+
+    def missing(self, saved: About) -> List[str]:
+        """Names of parts of its own that a snapshot has, and this run has not, or not yet."""
+        return []
 
     def shared(self) -> Any:
         """What all workers have alike; asked of rank 0 alone."""

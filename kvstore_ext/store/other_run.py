@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from ..snapshots.part import About, Part
 from ..snapshots.random_states import RandomStates
 
-_BETWEEN = ": "  # a part's name and what it says of itself
+# A part's name and what it says of itself; what has nothing behind it tells that there is the part.
+_BETWEEN = ": "
 
 
 class OtherRun(Part):
@@ -32,12 +33,27 @@ class OtherRun(Part):
     def may_replace(self, other: Part) -> bool:
         return isinstance(other, OtherRun)
 
+    def holds(self, store: Any) -> bool:
+        """Whether this is the run of a store, or has that in it."""
+        parts = self._parts().values()
+        inner = any(isinstance(part, OtherRun) and part.holds(store) for part in parts)
+        return self._store() is store or inner
+
     def about(self) -> About:
         return {
             f"{name}{_BETWEEN}{what}": value
             for name, part in self._parts().items()
-            for what, value in part.about().items()
+            for what, value in {"": "", **part.about()}.items()
         }
+
+    def missing(self, saved: About) -> List[str]:
+        parts = self._parts()
+        inner = [
+            each for name, part in parts.items() for each in part.missing(_of_part(name, saved))
+        ]
+        known = tuple(f"{name}{_BETWEEN}" for name in parts)
+        told = [what for what, value in saved.items() if what.endswith(_BETWEEN) and not value]
+        return [what[: -len(_BETWEEN)] for what in told if not what.startswith(known)] + inner
 
     def prepare(self, saved: About) -> None:
         if saved:  # not what the script has added since
@@ -70,5 +86,7 @@ class OtherRun(Part):
 def _of_part(name: str, saved: About) -> About:
     prefix = f"{name}{_BETWEEN}"
     return {
-        what[len(prefix) :]: value for what, value in saved.items() if what.startswith(prefix)
+        what[len(prefix) :]: value
+        for what, value in saved.items()
+        if what.startswith(prefix) and what != prefix
     }

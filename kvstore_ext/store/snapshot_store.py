@@ -185,8 +185,19 @@ class SnapshotStore(JoiningStore):
         ----------
         other
             A store of the same process, open for as long as its run matters.
+
+        Raises
+        ------
+        KVStoreError
+            For this store itself, and one whose snapshots hold this one's run.
         """
-        self._snapshots.include(OtherRun(other))
+        run = OtherRun(other)
+        if run.holds(self):
+            raise KVStoreError(
+                f"snapshots of store {self.number} cannot hold the run of {run.name}, "
+                f"of which the run of store {self.number} is a part"
+            )
+        self._snapshots.include(run)
 
     def close(self) -> None:
         if self.closed:

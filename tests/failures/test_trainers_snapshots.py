@@ -222,6 +222,60 @@ def test_a_run_may_include_one_that_has_not_begun(tmp_path: Path) -> None:
         run_python(script, tmp_path / "snapshots", steps, goes_on_from, weights)
 
 
+# The second job restores before the other network has its Trainer.
+INCOMPLETE = """
+import sys
+
+import kvstore_ext
+import mxnet as mx
+
+store, another = mx.kv.create("p3"), mx.kv.create("p3")
+
+def trained(prefix, kvstore, **how):
+    layer = mx.gluon.nn.Dense(1, in_units=1, use_bias=False, prefix=prefix)
+    layer.initialize("zeros")
+    trainer = mx.gluon.Trainer(layer.collect_params(), "sgd", {}, kvstore, **how)
+    with mx.autograd.record():
+        loss = layer(mx.nd.ones((1, 1)))
+    loss.backward()
+    trainer.step(1)
+    return trainer
+
+trainer = trained("one_", store)
+store.include_run_of(another)
+if sys.argv[2] == "begins":
+    other = trained("other_", another, update_on_kvstore=False)
+    store.snapshot(sys.argv[1], every=1)
+else:
+    try:
+        store.restore(sys.argv[1])
+    except kvstore_ext.KVStoreError as error:
+        assert "it has the part 'Trainer' of store 1; this run has not" in str(error), error
+    else:
+        raise SystemExit("nothing was refused")
+for each in (store, another):
+    each.close()
+"""
+
+
+def test_a_run_lacks_no_part_of_one_that_it_includes(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(INCOMPLETE)
+    for what in ("begins", "goes on"):
+        run_python(script, tmp_path / "snapshots", what)
+
+
+def test_two_runs_do_not_include_each_other() -> None:
+    one, other, third = (mx.kv.create("p3") for _ in range(3))
+    third.include_run_of(one)
+    other.include_run_of(third)
+    for store, included in ((one, one), (one, third), (one, other)):
+        with pytest.raises(KVStoreError, match=r"of which the run of store \d+ is a part"):
+            store.include_run_of(included)
+    for each in (one, other, third):
+        each.close()
+
+
 def test_a_snapshot_before_shapes_are_known_is_refused(tmp_path: Path) -> None:
     trainer, store, layers = dense(learning_rate=1)
     network = mx.gluon.nn.Dense(1)

@@ -146,6 +146,26 @@ for step in range(12):
     end_after(step)
 net.save_parameters(sys.argv[1])
 """
+# One of two stores is closed, and the other goes on.
+LEFT_ALONE = f"""{HEAD}
+runs = []
+for prefix in ("first_", "second_"):
+    net = gluon.nn.Dense(1, in_units=3, prefix=prefix)
+    net.initialize(mx.init.Xavier())
+    store, options = mx.kv.create("p3"), {{"learning_rate": 0.1, "momentum": 0.9}}
+    runs.append((net, store, gluon.Trainer(net.collect_params(), "sgd", options, kvstore=store)))
+for step in range(12):
+    if step == 6:
+        runs.pop(0)[1].close()
+    batch = mx.nd.array(np.random.RandomState(step).standard_normal((4, 3)))
+    for net, _, trainer in runs:
+        with autograd.record():
+            loss = net(batch).square().sum()
+        loss.backward()
+        trainer.step(4)
+    end_after(step)
+net.save_parameters(sys.argv[1])
+"""
 # It knows of snapshots, and takes its own into the same directory.
 BY_ITSELF = f"""{HEAD}{NETWORK}
 store = mx.kv.create("p3")
@@ -206,6 +226,15 @@ def test_a_script_that_knows_nothing_of_snapshots_goes_on_from_them(
         whole = parameters_of(tmp_path / f"whole{name}")
         assert len(whole) == (2 if script == BUCKETS else 8)
         assert_same_bits(parameters_of(tmp_path / f"after{name}"), whole)
+
+
+def test_a_store_that_takes_the_place_of_a_closed_one_goes_on_too(tmp_path: Path) -> None:
+    run(tmp_path, LEFT_ALONE, "undisturbed", "whole", -1)
+    run(tmp_path, LEFT_ALONE, "disturbed", "killed", 9)
+    notes = run(tmp_path, LEFT_ALONE, "disturbed", "after", -1)
+    assert re.search("goes on from step 4, of a snapshot in .*disturbed;", notes)
+    assert re.search("goes on from step [78], of a snapshot in .*disturbed/store-1;", notes)
+    assert_same_bits(parameters_of(tmp_path / "after"), parameters_of(tmp_path / "whole"))
 
 
 def test_a_script_that_goes_on_by_itself_repeats_nothing(tmp_path: Path) -> None:
