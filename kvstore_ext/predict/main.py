@@ -39,14 +39,21 @@ def main(arguments: List[str]) -> int:
     if unknown:
         allowed = f"there are {', '.join(names_of_stores)}"
         parser.error(f"argument --stores: there is no store {unknown[0]!r}; {allowed}")
+    if _ASKED_FOR not in found.stores:
+        for option in ("tau", "examples"):
+            if getattr(found, option) is not None:
+                parser.error(f"argument --{option}: only with {_ASKED_FOR} among --stores")
     with errors_in_one_line("predict", NetworkError, TraceError, SpeedsError, ProfileError):
         # Mistakes are told before a script runs for hours.
         given = Speeds.load(found.speeds) if found.speeds else None
+        for file in filter(None, (found.save_speeds, found.output)):
+            file.parent.mkdir(parents=True, exist_ok=True)
         network = _network(found)
         speeds = given or _measured()
         if found.save_speeds:
             speeds.save(found.save_speeds)
-        known = {**stores(speeds), _ASKED_FOR: EcDnn(tau=found.tau, examples=found.examples)}
+        models = EcDnn(found.tau or EcDnn.tau, examples=found.examples or EcDnn.examples)
+        known = {**stores(speeds), _ASKED_FOR: models}
         wanted = found.stores or [name for name in known if name != _ASKED_FOR]
         chosen = {name: known[name] for name in wanted}
         cases = rows(network, _cluster(found), found.bandwidth, found.hosts, chosen)
@@ -154,10 +161,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--stragglers", type=_stragglers, metavar="N,FACTOR", help=about)
     about = "default: all but ec_dnn, which needs fewer messages for another training"
     add("--stores", type=lambda text: text.split(","), default=[], metavar="STORE,...", help=about)
-    about = "of ec_dnn: steps from an aggregation to the next; default: 2000"
-    add("--tau", type=_count, default=EcDnn.tau, metavar="STEPS", help=about)
-    about = "of ec_dnn: of all workers together, a part each; default: 50000, which CIFAR has"
-    add("--examples", type=_count, default=EcDnn.examples, metavar="N", help=about)
+    about = f"of ec_dnn: steps from an aggregation to the next; default: {EcDnn.tau}"
+    add("--tau", type=_count, metavar="STEPS", help=about)
+    about = f"of ec_dnn, a part for each worker; default: {EcDnn.examples}, as CIFAR has"
+    add("--examples", type=_count, metavar="N", help=about)
     about = "speeds of the hosts' processors, of --save-speeds; default: measured here"
     add("--speeds", type=Path, metavar="FILE", help=about)
     add("--save-speeds", type=Path, metavar="FILE", help="for --speeds, on another host")

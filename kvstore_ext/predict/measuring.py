@@ -22,6 +22,7 @@ SPECIFICATIONS = {
     "fp16": "fp16 error_feedback=0",
     "2bit": "2bit threshold=0.5",
 }
+_CARRIED_OVER = ("onebit", "2bit")  # by default; a Codec alone carries nothing over
 
 
 def measure(core: Any) -> Speeds:
@@ -44,6 +45,8 @@ def measure(core: Any) -> Speeds:
     codecs = {name: _codec(core, text, values, draws) for name, text in SPECIFICATIONS.items()}
     total = np.zeros_like(values)
     add = _seconds(lambda: np.add(total, values, out=total))
+    for name in _CARRIED_OVER:
+        codecs[name] = carrying_over(codecs[name], add)
     codecs["dgc"] = _dgc(core, values, add)
     codecs["slim_dp"] = _slim_dp(core, values, add)
     return replace(Speeds(), codecs=codecs, add=add, update=2 * add)
@@ -65,6 +68,29 @@ def _codec(core: Any, text: str, values: np.ndarray, draws: Any) -> Dict[str, fl
     if summed:
         found["encode_sum"] = _seconds(lambda: codec.encode_sum(total, scaler, draws))
         found["decode"] = _seconds(lambda: codec.decode_sum(values.size, summed))
+    return found
+
+
+def carrying_over(codec: Dict[str, float], add: float) -> Dict[str, float]:
+    """A codec's seconds with what error feedback takes beside.
+
+    Parameters
+    ----------
+    codec : dict
+        Its seconds of an element without, by what it does.
+    add : float
+        Seconds of an addition.
+
+    Returns
+    -------
+    dict
+        The same, where workers add what they carry over, decode what they send, and take that
+        away (csrc/codecs/key_encoder.cc); and servers likewise, of sums that lose something
+        (csrc/server/coded_sum.cc).
+    """
+    found = {**codec, "encode": codec["encode"] + 3 * add + codec["add"]}
+    if "encode_sum" in codec:
+        found["encode_sum"] = codec["encode_sum"] + 2 * add + codec["decode"]
     return found
 
 

@@ -1,6 +1,7 @@
 """Measures a user's own network on this host: one worker and one server run the script, traced."""
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,8 +38,21 @@ def profile(script: Sequence[str], batch: int) -> Network:
     with tempfile.TemporaryDirectory(prefix="kvstore_ext-predict-") as directory:
         launch = [sys.executable, str(_LAUNCHER), "-n", "1", "-s", "1", "--trace", directory]
         command = [*launch, sys.executable, *script]
-        # What is predicted stands alone on standard output.
-        ended = subprocess.run(command, check=False, stdout=_STANDARD_ERROR)
-        if ended.returncode != 0:
-            raise ProfileError(f"{script[0]} ended with status {ended.returncode}")
+        status = _run(command)
+        if status != 0:
+            raise ProfileError(f"{script[0]} ended with status {status}")
         return network_of(read(directory), f"kvstore-ext predict --profile {script[0]}", batch)
+
+
+def _run(launch: Sequence[str]) -> int:
+    """The status of a launcher, which is told to end where this process is."""
+    # What is predicted stands alone on standard output.
+    with subprocess.Popen(launch, stdout=_STANDARD_ERROR) as launcher:
+        before = signal.signal(signal.SIGTERM, lambda *_: launcher.terminate())
+        try:
+            return launcher.wait()
+        except BaseException:
+            launcher.kill()
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, before)

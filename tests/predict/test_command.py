@@ -13,6 +13,7 @@ from kvstore_ext.predict import progress
 from kvstore_ext.predict.devices import on
 from kvstore_ext.predict.job_trace import network_of
 from kvstore_ext.predict.main import main
+from kvstore_ext.predict.measuring import carrying_over
 from kvstore_ext.predict.network import NetworkError, digest, load
 from kvstore_ext.predict.simulation import numbered
 from kvstore_ext.predict.speeds import Speeds, SpeedsError
@@ -20,6 +21,8 @@ from kvstore_ext.predict.sweep import Row, best
 from kvstore_ext.predict.table import OFF, choose, table
 from kvstore_ext.trace.events import EVENT, Kind, Message
 from kvstore_ext.trace.reading import JobTrace, KeyInfo, ProcessTrace
+
+from tests.launch.jobs import await_file
 
 RUNNER = Path(__file__).parents[2] / "kvstore_run.py"
 
@@ -46,6 +49,23 @@ def test_it_names_the_best_store_and_what_limits_it(tmp_path):
     assert Speeds.load(tmp_path / "same.json") == Speeds()
     pictured = (tmp_path / "predict.svg").exists()
     assert pictured != ("no picture: matplotlib is not installed" in ended.stdout)
+
+
+def test_its_files_may_lie_in_directories_that_are_not_there_yet(tmp_path):
+    Speeds().save(tmp_path / "given.json")
+    options = ["--speeds", "given.json", "--save-speeds", "a/same.json", "-o", "b/c/picture.svg"]
+    cluster = ["--model", "alexnet", "--hosts", "2", "--bandwidth", "1", "--stores", "p3"]
+    ended = run(*cluster, *options, directory=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert Speeds.load(tmp_path / "a" / "same.json") == Speeds()
+    assert (tmp_path / "b" / "c").is_dir()
+
+
+def test_codecs_with_error_feedback_take_longer():
+    without = {"encode": 1.0, "add": 0.25, "decode": 0.5}
+    assert carrying_over(without, 0.125) == {"encode": 1.625, "add": 0.25, "decode": 0.5}
+    summed = carrying_over({**without, "encode_sum": 2.0}, 0.125)
+    assert (summed["encode_sum"], summed["decode"]) == (2.75, 0.5)
 
 
 def row_of(store: str, seconds: float) -> Row:
@@ -338,6 +358,10 @@ def test_a_card_says_nothing_of_a_network_that_was_timed_elsewhere():
     ("mistake", "said"),
     [
         (["--stores", "p4"], "there is no store 'p4'"),
+        (["--tau", "100"], "argument --tau: only with ec_dnn among --stores"),
+        (["--stores", "p3", "--examples", "9"], "argument --examples: only with ec_dnn among"),
+        (["--save-speeds", "train.py/mine.json"], "train.py"),
+        (["-o", "train.py/mine.svg"], "train.py"),
         (["--speeds", "none.json"], "none.json"),
         (["--device", "v100"], "those of the script are of this host"),
         (["--device", "abacus"], "there is no device 'abacus'"),
@@ -358,6 +382,24 @@ def test_a_mistake_is_told_before_the_command_has_run_a_script(tmp_path):
     assert "those of the script are of this host" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "has_run").exists()
+
+
+def test_a_command_that_is_told_to_end_ends_its_script(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, pathlib, time\n"
+        "pathlib.Path('running').write_text(str(os.getpid()))\n"
+        "pathlib.Path('running').rename('pid')\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, str(RUNNER), "predict", "--profile", "train.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as predict:
+        await_file(tmp_path / "pid")
+        predict.terminate()
+        _, errors = predict.communicate(timeout=90)
+    assert predict.returncode == 1
+    assert "train.py ended with status" in errors
+    assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
 
 
 def test_half_a_straggler_is_refused(capsys):
