@@ -46,8 +46,9 @@ def main(arguments: List[str]) -> int:
     with errors_in_one_line("predict", NetworkError, TraceError, SpeedsError, ProfileError):
         # Mistakes are told before a script runs for hours.
         given = Speeds.load(found.speeds) if found.speeds else None
-        for file in filter(None, (found.save_speeds, found.output)):
-            file.parent.mkdir(parents=True, exist_ok=True)
+        for file in (found.save_speeds, found.output):
+            if file is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
         network = _network(found)
         speeds = given or _measured()
         if found.save_speeds:
