@@ -1,9 +1,12 @@
 """kvstore-ext predict, as a user calls it."""
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -393,10 +396,16 @@ def test_a_command_that_is_told_to_end_ends_its_script(tmp_path):
         "time.sleep(600)\n"
     )
     command = [sys.executable, str(RUNNER), "predict", "--profile", "train.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as predict:
-        await_file(tmp_path / "pid")
-        predict.terminate()
-        _, errors = predict.communicate(timeout=90)
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as predict:
+        try:
+            await_file(tmp_path / "pid")
+            predict.terminate()
+            _, errors = predict.communicate(timeout=90)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(predict.pid, signal.SIGKILL)  # the launcher's, too
     assert predict.returncode == 1
     assert "train.py ended with status" in errors
     assert not Path("/proc", (tmp_path / "pid").read_text()).exists()
