@@ -10,7 +10,7 @@ _PART_SECONDS = 0.0006
 _WAKE_UP = 0.0002
 _GROWTH = 1.1
 _MOST_SLICES = 64
-_LEAST_TOGETHER = 24  # parts on the links of a wire, two to four on each
+_LEAST_TOGETHER = 24 * FIRST_WINDOW.part  # bytes, on all links that share a wire
 
 
 def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
@@ -36,6 +36,5 @@ def settled(cluster: Cluster, round_trip: float, slice_bytes: int) -> Window:
     most = _MOST_SLICES * max(slice_bytes, FIRST_WINDOW.part)
     held = min(_GROWTH * rate * (round_trip + _WAKE_UP), most)
     sharing = max(cluster.workers, cluster.server_count)
-    parts = min(max(_LEAST_TOGETHER / sharing, 2), 4)
-    window = max(2, ceil(int(parts * FIRST_WINDOW.part) / part), 1 + ceil(held / part))
-    return Window(part, part * window)
+    bytes_ = min(max(_LEAST_TOGETHER // sharing, 2 * FIRST_WINDOW.part), FIRST_WINDOW.bytes)
+    return Window(part, part * max(2, ceil(bytes_ / part), 1 + ceil(held / part)))

@@ -96,6 +96,11 @@ class Analysis:
         return all(one.layers_known for one in self.iterations)
 
     @property
+    def exchanges_known(self) -> bool:
+        """Whether any can be seen: from both ends, a worker's and a server's."""
+        return bool(self.job.servers)
+
+    @property
     def overlap(self) -> float:
         """The mean over workers that have exchanged anything in steps that count."""
         known = [share for share in self.overlaps if share == share]

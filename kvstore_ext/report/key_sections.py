@@ -62,7 +62,7 @@ def compression_section(found: Analysis) -> Section:
         "What a worker's gradients of a step are as numbers, and what travelled each way; the "
         "time of its processor to encode and to decode or write, and of all servers' to add up. "
     )
-    if found.job.servers or found.links.given:
+    if found.exchanges_known or found.links.given:
         carried = words.gigabits(found.links.gigabits)
         about += f"What it saves is for a link that carries {carried} each way."
     agreeing = [

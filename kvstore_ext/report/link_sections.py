@@ -14,7 +14,7 @@ _MOST_PICTURES = 8
 
 def links_section(found: Analysis) -> Section:
     """What links carry, and which were waited for."""
-    if not found.job.servers:  # an exchange is seen from both ends
+    if not found.exchanges_known:
         return Section("links", "What links carry", "", [])
     links = found.links
     names = list(dict.fromkeys(end.name for end in links.hosts or links.processes))

@@ -55,7 +55,7 @@ def _figures(found: Analysis) -> List[Tuple[str, str]]:
         overlap = words.per_cent(found.overlap)
         most = "" if found.layers_known else "at most "
         figures.append((f"{most}{overlap}", "of communication while computing"))
-    if busiest is not None and found.job.servers:  # an exchange is seen from both ends
+    if busiest is not None and found.exchanges_known:
         way = "to send" if busiest.sends else "to receive"
         share = words.per_cent(busiest.at_work)
         figures.append((share, f"of the time {busiest.name} has something {way}"))

@@ -146,21 +146,16 @@ class JobTrace:
     def plain_bytes(self, ready: np.ndarray) -> np.ndarray:
         """What gradients have as numbers, of events of READY, shape (n,): an event's `bytes` end
         at 4 GiB, and begin again with 0."""
-        bytes_ = ready["bytes"].astype(np.int64)
-        for identity in np.unique(ready["key"]):
-            info = self.keys.get(int(identity))
-            own = ready["key"] == identity
-            whole = 0 if info is None else info.elements * _itemsize(info.dtype)
-            bytes_[own & (bytes_ == whole % _BYTES_END)] = whole
-        return bytes_
+        identities, places = np.unique(ready["key"], return_inverse=True)
+        known = (self.keys.get(int(identity)) for identity in identities)
+        sizes = [0 if key is None else key.elements * np.dtype(key.dtype).itemsize for key in known]
+        whole = np.array(sizes, np.int64)[places]
+        told = ready["bytes"].astype(np.int64)
+        return np.where(told == whole % _BYTES_END, whole, told)
 
     def name_of(self, key: int) -> str:
         """A key's name, or its number where no worker has declared it."""
         return self.keys[key].name if key in self.keys else str(key)
-
-
-def _itemsize(dtype: str) -> int:
-    return int(np.dtype(dtype).itemsize)
 
 
 def _first_of_each_slice(events: np.ndarray) -> np.ndarray:

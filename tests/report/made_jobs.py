@@ -210,6 +210,11 @@ def lagging(job: JobTrace, key: int, by: int) -> JobTrace:
     return JobTrace(tuple(processes), job.keys)
 
 
+def idle_workers(job: JobTrace, *ranks: int) -> List[ProcessTrace]:
+    """Workers of these ranks that have recorded nothing."""
+    return [replace(job.workers[0], rank=rank, events=np.zeros(0, EVENT)) for rank in ranks]
+
+
 def write(job: JobTrace, directory: Path) -> None:
     """As the processes themselves would have."""
     for process in job.processes:

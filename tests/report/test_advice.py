@@ -15,7 +15,7 @@ from kvstore_ext.trace.events import Kind
 from kvstore_ext.trace.reading import JobTrace
 
 from tests.report import jobs
-from tests.report.made_jobs import Key, Made
+from tests.report.made_jobs import Key, Made, idle_workers
 
 
 def finding(rule: Rule, job: JobTrace, gigabits: Optional[float] = None) -> str:
@@ -262,8 +262,7 @@ def test_a_worker_that_is_always_a_little_late_takes_no_turns() -> None:
     found = analyse(little)
     assert found.workers[1].last == 1
     assert process_rules.taking_turns(found) is None
-    idle = replace(little.workers[0], rank=3, events=little.workers[0].events[:0])
-    beside = JobTrace((*little.workers, idle, *little.servers), little.keys)
+    beside = JobTrace((*little.workers, *idle_workers(little, 3), *little.servers), little.keys)
     assert process_rules.taking_turns(analyse(beside)) is None
 
 

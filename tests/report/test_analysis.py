@@ -15,10 +15,10 @@ from kvstore_ext.report.process_sections import basis_section
 from kvstore_ext.trace.clocks import Clock
 from kvstore_ext.trace.events import Kind, Message
 from kvstore_ext.trace.merging import merged
-from kvstore_ext.trace.reading import JobTrace, ProcessTrace
+from kvstore_ext.trace.reading import JobTrace
 
 from tests.report import jobs
-from tests.report.made_jobs import MS, Key, Made, lagging
+from tests.report.made_jobs import MS, Key, Made, idle_workers, lagging
 
 
 @lru_cache(maxsize=None)
@@ -337,8 +337,7 @@ def test_a_late_worker_whose_trace_is_missing_is_no_slow_server() -> None:
 
 def test_a_worker_that_is_idle_leaves_the_others_causes_known() -> None:
     job = replace(jobs.SLOW_SERVERS, workers=1).trace()
-    idle = replace(job.workers[0], rank=1, events=job.workers[0].events[:0])
-    found = analyse(JobTrace((job.workers[0], idle, *job.servers), job.keys))
+    found = analyse(JobTrace((*job.workers, *idle_workers(job, 1), *job.servers), job.keys))
     by_cause = found.causes.by_cause()
     assert by_cause.argmax() == Cause.SERVER
     assert by_cause[Cause.UNSEEN] == 0
@@ -358,32 +357,27 @@ def test_copying_ones_own_gradient_is_no_wait_for_another_workers() -> None:
     assert causes[Cause.ENCODING] - before[Cause.ENCODING] == pytest.approx(0.001 * found.count)
 
 
-def without_events(job: JobTrace, *ranks: int) -> list[ProcessTrace]:
-    """Workers of these ranks, which were idle."""
-    return [replace(job.workers[0], rank=rank, events=job.workers[0].events[:0]) for rank in ranks]
-
-
 def test_idle_workers_whose_ranks_are_nobodys_peers_leave_causes_known() -> None:
     job = jobs.SLOW_SERVERS.trace()
-    found = analyse(JobTrace((*job.workers, *without_events(job, 2, 3), *job.servers), job.keys))
+    found = analyse(JobTrace((*job.workers, *idle_workers(job, 2, 3), *job.servers), job.keys))
     assert found.causes.by_cause() == pytest.approx(found_in("SLOW_SERVERS").causes.by_cause())
 
 
 def test_the_order_is_that_of_whoever_has_gradients() -> None:
     job = jobs.SLOW_SERVERS.trace()
-    order = order_of(JobTrace((*without_events(job, 0), job.workers[1], *job.servers), job.keys))
+    order = order_of(JobTrace((*idle_workers(job, 0), job.workers[1], *job.servers), job.keys))
     assert order == found_in("SLOW_SERVERS").order
-    nobody = order_of(JobTrace((*without_events(job, 0), *job.servers), job.keys))
+    nobody = order_of(JobTrace((*idle_workers(job, 0), *job.servers), job.keys))
     assert nobody.places == []
 
 
 def test_who_comes_last_is_told_of_those_who_have_steps() -> None:
     job = jobs.STRAGGLING.trace()
-    found = analyse(JobTrace((*job.workers, *without_events(job, 3), *job.servers), job.keys))
+    found = analyse(JobTrace((*job.workers, *idle_workers(job, 3), *job.servers), job.keys))
     lasts = [worker.last for worker in found.workers]
     assert lasts[:3] == [worker.last for worker in found_in("STRAGGLING").workers]
     assert np.isnan(lasts[3])
-    alone = analyse(JobTrace((job.workers[0], *without_events(job, 3), *job.servers), job.keys))
+    alone = analyse(JobTrace((job.workers[0], *idle_workers(job, 3), *job.servers), job.keys))
     assert np.isnan([worker.last for worker in alone.workers]).all()
 
 

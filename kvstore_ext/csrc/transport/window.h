@@ -18,11 +18,13 @@ namespace kvstore_ext {
 
 // Smaller parts cost more messages than they gain: docs/performance.md has it.
 constexpr size_t kLeastPart = 200000;
+// What a link has under way where few share a wire, if that is near and slow.
+constexpr size_t kFirstWindow = 4 * kLeastPart;
 
 // What a link begins with, until rank 0 has announced another.
 struct Window {
   uint64_t part_bytes = kLeastPart;  // a slice is sent in parts of at most so many bytes
-  uint64_t bytes = 4 * kLeastPart;   // so many may be under way
+  uint64_t bytes = kFirstWindow;     // so many may be under way
 
   // As it travels.
   std::string Pack() const {
@@ -150,8 +152,7 @@ class WindowEstimator {
 
   // One alone would wait for each acknowledgement, however large it is.
   static size_t LeastParts(size_t part, int sharing) {
-    const size_t least =
-        std::clamp<size_t>(kLeastTogether / sharing, 2 * kLeastPart, 4 * kLeastPart);
+    const size_t least = std::clamp<size_t>(kLeastTogether / sharing, 2 * kLeastPart, kFirstWindow);
     return std::max<size_t>(2, (least + part - 1) / part);
   }
 
