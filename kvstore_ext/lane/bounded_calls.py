@@ -63,6 +63,7 @@ class BoundedCalls:
                 outcome.put((call(), None))
             except Exception as error:
                 outcome.put((None, error))
+            del call, outcome  # or what these hold would be held until the next call
 
 
 # Seconds in which what is on its way still comes, and a script hears of a failure if it can.

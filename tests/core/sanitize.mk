@@ -44,7 +44,7 @@ group_2 := gate_rounds_test message_cipher_test lane_test limits_test
 group_3 := gate_test order_test link_window_test link_pair_test shared_memory_test
 group_4 := operations_test window_test link_test link_receive_test
 group_5 := slim_cores_test meetings_test recorder_test send_queue_test placing_test body_test
-group_6 := unreadable_test signs_of_life_test lost_messages_test slots_test statistics_test tally_test \
+group_6 := unreadable_test say_test signs_of_life_test lost_messages_test slots_test statistics_test tally_test \
            kernel_updates_test cluster main
 GROUPS := 0 1 2 3 4 5 6
 GROUPED := $(foreach group,$(GROUPS),$(group_$(group):%=tests/core/%.cc))

@@ -44,6 +44,38 @@ def come_late(where: str) -> None:
         print("came together")
 
 
+def wait_behind_a_full_terminal(directory: str) -> None:
+    """Nobody reads what worker 1 says, as where Ctrl-S has stopped the terminal, and it is told for
+    whom it waits."""
+    import contextlib
+    import os
+    import time
+
+    import kvstore_ext  # noqa: F401
+    import mxnet as mx
+
+    store = mx.kv.create("p3")
+    weight = mx.nd.zeros((300,))
+    store.broadcast("weight", weight, out=weight)
+    before = os.dup(2)
+    if store.rank == 1:
+        _, end = os.pipe()
+        os.set_blocking(end, False)
+        for size in (65536, 1):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(end, b"x" * size)
+        os.set_blocking(end, True)
+        os.dup2(end, 2)
+    else:
+        time.sleep(10)
+    store.pushpull("weight", mx.nd.ones((300,)), out=weight)
+    weight.wait_to_read()
+    os.dup2(before, 2)
+    with open(f"{directory}/{store.rank}", "w") as file:
+        file.write("came together")
+
+
 def train_until(directory: str) -> None:
     """Trains until there is a file."""
     import os
@@ -92,6 +124,14 @@ def test_a_job_that_is_stopped_as_a_whole_goes_on(cluster: Cluster, tmp_path: Pa
         process.send(signal.SIGCONT)
     (tmp_path / "stop").touch()
     job.wait()
+
+
+def test_who_cannot_say_for_whom_it_waits_waits_on(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.start(
+        wait_behind_a_full_terminal, tmp_path, servers=1, options={"silence": 2, "patience": 0}
+    )
+    job.wait()
+    assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == ["came together"] * 2
 
 
 @pytest.mark.parametrize("where", WAITED_FOR)

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "security/expected_messages.h"
 #include "security/tally.h"
 #include "security/zeromq.h"
+#include "support/say.h"
 
 namespace kvstore_ext {
 namespace {
@@ -115,11 +115,10 @@ class Inbox {
   }
 
   void Tell(unsigned long long count, const char* why) {
-    std::fprintf(
-        stderr,
-        "kvstore_ext: dropped %llu message%s that no process of this job sends; the last "
-        "called itself '%s': %s; more are counted, and told with one that comes after a minute\n",
-        count, count == 1 ? "" : "s", Printable(TextOf(&frames_[0])).c_str(), why);
+    Say("kvstore_ext: dropped " + std::to_string(count) + " message" + (count == 1 ? "" : "s") +
+        " that no process of this job sends; the last called itself '" +
+        Printable(TextOf(&frames_[0])) + "': " + why +
+        "; more are counted, and told with one that comes after a minute");
   }
 
   ExpectedMessages expected_ = ExpectedMessages::FromEnvironment(&HasCustomer);

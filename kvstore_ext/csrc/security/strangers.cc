@@ -1,9 +1,9 @@
 #include "security/strangers.h"
 
-#include <cstdio>
 #include <cstring>
 
 #include "security/tally.h"
+#include "support/say.h"
 
 namespace kvstore_ext {
 namespace {
@@ -21,10 +21,9 @@ EndedFunction* real_ended;
 Tally strangers;  // counted by ZeroMQ's own thread, of which a process has one
 
 void Tell(unsigned long long count) {
-  std::fprintf(stderr,
-               "kvstore_ext: refused %llu connection%s from or to a process that does not know the "
-               "job's key; more are counted, and told with one that comes after a minute\n",
-               count, count == 1 ? "" : "s");
+  Say("kvstore_ext: refused " + std::to_string(count) + " connection" + (count == 1 ? "" : "s") +
+      " from or to a process that does not know the job's key; more are counted, and told with one "
+      "that comes after a minute");
 }
 
 int Puts(const char* line) { return std::strncmp(line, "CURVE I: ", 9) == 0 ? 0 : real_puts(line); }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <stdexcept>
 
 #include "support/clock.h"
 #include "support/printable.h"
+#include "support/say.h"
 
 namespace kvstore_ext {
 std::unique_ptr<Reduction> SlimServer::MakeReduction(SliceContext context) {
@@ -84,8 +84,8 @@ std::unique_ptr<CoreSelection> SlimServer::AwaitSelection(int32_t store, uint64_
     if (Now() - since >= limit) {
       throw std::runtime_error(why + " within " + Seconds(limits_.patience) + hint);
     }
-    std::fprintf(stderr, "kvstore_ext server waits: %s, for %s%s\n", Printable(why).c_str(),
-                 Seconds(std::floor(Now() - since)).c_str(), hint.c_str());
+    Say("kvstore_ext server waits: " + Printable(why) + ", for " +
+        Seconds(std::floor(Now() - since)) + hint);
   }
   CheckNotEnded();
   return std::make_unique<CoreSelection>(std::move(snapshots));

@@ -1,9 +1,9 @@
 #include "transport/gate.h"
 
-#include <cstdio>
 #include <exception>
 
 #include "support/printable.h"
+#include "support/say.h"
 #include "transport/checksum.h"
 
 namespace kvstore_ext {
@@ -102,10 +102,8 @@ bool Gate::Admits(const Message& message) {
 
 void Gate::Refuse(const std::string& what, const std::string& why) {
   if (refused_++ > 0) return;
-  std::fprintf(stderr,
-               "kvstore_ext: refused what no process of this job sends: %s: %s; more of it is only "
-               "counted, in stats()\n",
-               Printable(what).c_str(), Printable(why).c_str());
+  Say("kvstore_ext: refused what no process of this job sends: " + Printable(what) + ": " +
+      Printable(why) + "; more of it is only counted, in stats()");
 }
 
 }  // namespace kvstore_ext

@@ -1,11 +1,11 @@
 // A worker's limits: what it waits for, how long, and who is named then (worker.h).
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include "support/clock.h"
 #include "support/printable.h"
 #include "support/ranks.h"
+#include "support/say.h"
 #include "worker/worker.h"
 #include "worker/worker_key.h"
 
@@ -161,8 +161,8 @@ void Worker::OnNotice(const Message& message) {
 }
 
 void Worker::Say(const std::string& notice) {
-  std::fprintf(stderr, "kvstore_ext worker %d waits: %s\n", options_.rank,
-               Printable(notice).c_str());
+  kvstore_ext::Say("kvstore_ext worker " + std::to_string(options_.rank) +
+                   " waits: " + Printable(notice));
 }
 
 void Worker::StockLeaves(const std::vector<int64_t>& bytes) {
