@@ -12,7 +12,8 @@ script itself are there before that and not counted. Each is the largest of its 
 --optimizer has SGD on the servers, with a momentum where that is above 0, whose state is a share
 more. --late has worker 1 push a second after the other, for which servers hold what has come.
 --shared has processes use memory that both have, which counts for either then; hosts of their own
-have none, so that this is off.
+have none, so that this is off. --against names an interpreter that has another version of
+kvstore_ext, whose p3, by its defaults, then takes the place of dist_sync.
 """
 from __future__ import annotations
 
@@ -28,7 +29,6 @@ from typing import Dict, List, Tuple
 from launched import STOCK_SERVERS, in_turns, job_processes, measured, told
 from unshaped import sizes
 
-ARMS = ("p3", "dist_sync")
 WORKERS = SERVERS = 2
 STEPS = 4
 LATE = 1.0  # seconds
@@ -98,12 +98,17 @@ def work(store_name: str, arguments: argparse.Namespace) -> None:
 
 def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
     """Runs one; returns a server's growth in shares, and a worker's in gradients."""
+    other = arm == arguments.against
+    store = "p3" if other else arm
     options = ["-n", str(WORKERS), "-s", str(SERVERS)]
-    if arm != "p3":
+    if store != "p3":
         options += STOCK_SERVERS
     variables = {"KVSTORE_EXT_OPTIONS": json.dumps({"shared_memory": arguments.shared})}
-    work_of_arm = [__file__, "--work", arm, *sys.argv[1:]]
-    server, worker = measured("memory", options, work_of_arm, variables=variables)
+    work_of_arm = [__file__, "--work", store, *sys.argv[1:]]
+    server, worker = measured(
+        "memory", options, work_of_arm,
+        python=arm if other else sys.executable, variables={} if other else variables,
+    )  # fmt: skip
     return server, worker
 
 
@@ -115,14 +120,17 @@ def main() -> None:
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--repeats", type=int, default=3, help="jobs of each store, in turns")
+    parser.add_argument("--against", metavar="PYTHON", help="in the place of dist_sync")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments.work, arguments)
-    found = in_turns(ARMS, arguments.repeats, lambda arm: job(arm, arguments))
+    arms = ("p3", arguments.against or "dist_sync")
+    found = in_turns(arms, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, grown in found.items():
         servers, workers = zip(*grown)
-        print(f"{arm:9} a server {told(servers, 'shares')}, a worker {told(workers, 'gradients')}")
+        name = "the other" if arm == arguments.against else arm
+        print(f"{name:9} a server {told(servers, 'shares')}, a worker {told(workers, 'gradients')}")
     return None
 
 

@@ -7,8 +7,9 @@ A step pushes and pulls 500 keys of 100 elements, on two workers and two servers
 with the optimizer on the servers and without one; with --sparse it is 20 row-sparse keys instead,
 which p3 hands to MXNet's own store. Prints medians of the jobs, with those of each: a step's time,
 also a median, and the processor time of all processes together. Of p3 it has the messages that a
-worker and the servers exchange in a step, both ways. --against names an interpreter that has
-another version of kvstore_ext, whose p3 then takes the place of dist_sync.
+worker and the servers exchange in a step, both ways. The optimizer is SGD; --optimizer names
+another, and with --dtype float16 it updates by multi_precision. --against names an interpreter that
+has another version of kvstore_ext, whose p3 then takes the place of dist_sync.
 """
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ def work(store_name: str, optimizer: str, sparse: str, arguments: argparse.Names
 
     store = mx.kv.create(store_name)
     if optimizer == "optimizer":
-        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.01))
+        store.set_optimizer(made(mx, arguments))
     if sparse == "sparse":
         step = sparse_step(mx, store)
     else:
-        step = dense_step(mx, store, arguments.keys, arguments.elements, optimizer == "sums")
+        step = dense_step(mx, store, arguments, optimizer == "sums")
 
     def run(steps: int) -> List[float]:
         times: List[float] = []
@@ -57,19 +58,28 @@ def work(store_name: str, optimizer: str, sparse: str, arguments: argparse.Names
         print("a step", *found, flush=True)
 
 
+def made(mx: Any, arguments: argparse.Namespace) -> Any:
+    """The optimizer that is asked for."""
+    how = {"learning_rate": 0.01, "multi_precision": arguments.dtype == "float16"}
+    if arguments.optimizer == "adam":
+        return mx.optimizer.Adam(**how)
+    return mx.optimizer.SGD(momentum=0.9 if arguments.optimizer == "momentum" else 0.0, **how)
+
+
 def messages(store: Any) -> int:
-    """So far, sent and received; 0 with MXNet's own store, which does not count them."""
-    if not hasattr(store, "stats"):
-        return 0
-    stats = store.stats()
-    return sum(sum(stats[which].values()) for which in ("messages_sent", "messages_received"))
+    """So far, sent and received; 0 with MXNet's own store and old versions, which do not count
+    them."""
+    stats = store.stats() if hasattr(store, "stats") else {}
+    counted = (stats.get(which, {}) for which in ("messages_sent", "messages_received"))
+    return sum(sum(each.values()) for each in counted)
 
 
 def dense_step(
-    mx: Any, store: Any, keys: int, elements: int, sums: bool
+    mx: Any, store: Any, arguments: argparse.Namespace, sums: bool
 ) -> Callable[[], None]:
-    gradients = [mx.nd.ones((elements,)) for _ in range(keys)]
-    weights = [mx.nd.zeros((elements,)) for _ in range(keys)]
+    shape, keys = (arguments.elements,), range(arguments.keys)
+    gradients = [mx.nd.ones(shape, dtype=arguments.dtype) for _ in keys]
+    weights = [mx.nd.zeros(shape, dtype=arguments.dtype) for _ in keys]
     for key, weight in enumerate(weights):
         store.broadcast(key, weight, out=weight)
 
@@ -103,7 +113,8 @@ def job(arm: str, optimizer: str, sparse: str, arguments: argparse.Namespace) ->
     other = arm == arguments.against
     store = "p3" if other else arm
     worker = [__file__, "--work", store, optimizer, sparse, "--steps", str(arguments.steps),
-              "--keys", str(arguments.keys), "--elements", str(arguments.elements)]
+              "--keys", str(arguments.keys), "--elements", str(arguments.elements),
+              "--optimizer", arguments.optimizer, "--dtype", arguments.dtype]
     # Importing mxnet in MXNet's own server does all its work.
     server = () if store == "p3" else STOCK_SERVERS
     python = arm if other else sys.executable
@@ -116,6 +127,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=80, help="of each job; default: 80")
     parser.add_argument("--keys", type=int, default=500, help="dense ones; default: 500")
     parser.add_argument("--elements", type=int, default=100, help="of a dense key; default: 100")
+    parser.add_argument("--optimizer", default="sgd", choices=("sgd", "momentum", "adam"))
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float16"))
     parser.add_argument("--sparse", action="store_true", help="row-sparse keys")
     parser.add_argument("--against", metavar="PYTHON", help="in the place of dist_sync")
     parser.add_argument("--work", nargs=3, help=argparse.SUPPRESS)

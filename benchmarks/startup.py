@@ -7,7 +7,9 @@ Four workers, three servers and the scheduler, eight processes of this machine, 
 make a step with one small key. Prints medians of the jobs, with those of each, for p3 and for
 MXNet's own dist_sync: seconds from the call of tools/launch.py to the end of the first step on all
 workers, and from the last line of the script to the end of the launcher, when nothing of the job is
-left. What importing MXNet and kvstore_ext takes one process alone stands above that.
+left. What importing MXNet and kvstore_ext takes one process alone stands above that. --against
+names an interpreter that has another version of kvstore_ext, whose p3 then takes the place of
+dist_sync.
 """
 from __future__ import annotations
 
@@ -19,8 +21,6 @@ import time
 from typing import List, Tuple
 
 from launched import STOCK_SERVERS, in_turns, measured, told
-
-ARMS = ("p3", "dist_sync")
 
 
 def work(store_name: str) -> None:
@@ -42,11 +42,14 @@ def work(store_name: str) -> None:
 
 def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
     """Runs one; returns the seconds to its first step, and those of its end."""
+    other = arm == arguments.against
+    store = "p3" if other else arm
     options = ["-n", str(arguments.workers), "-s", str(arguments.servers), "--quiet"]
-    if arm != "p3":
+    if store != "p3":
         options += STOCK_SERVERS
+    python = arm if other else sys.executable
     begun = time.time()
-    (stepped,) = measured("a step", options, [__file__, "--work", arm])
+    (stepped,) = measured("a step", options, [__file__, "--work", store], python)
     return stepped - begun, time.time() - stepped
 
 
@@ -67,16 +70,19 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=4, help="default: 4")
     parser.add_argument("--servers", type=int, default=3, help="default: 3")
     parser.add_argument("--repeats", type=int, default=3, help="jobs of each; default: 3")
+    parser.add_argument("--against", metavar="PYTHON", help="in the place of dist_sync")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments.work)
     for module in ("mxnet", "kvstore_ext"):
         print(f"import {module:11} {told(imports(module, arguments.repeats), 's')}")
-    found = in_turns(ARMS, arguments.repeats, lambda arm: job(arm, arguments))
+    arms = ("p3", arguments.against or "dist_sync")
+    found = in_turns(arms, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, jobs in found.items():
         first, end = zip(*jobs)
-        print(f"{arm:18} {told(first, 's')} to the first step, {told(end, 's')} to the end")
+        name = "the other" if arm == arguments.against else arm
+        print(f"{name:18} {told(first, 's')} to the first step, {told(end, 's')} to the end")
     return None
 
 

@@ -14,7 +14,7 @@ from .spelling import did_you_mean
 from .trace.steps import Steps
 
 MAX_SLICE_BYTES = 1 << 30
-MAX_WINDOW_BYTES = 1 << 40
+MAX_WINDOW_BYTES = 1 << 30  # credit has 32 bits, half of which tell old from new
 MAX_SECONDS = 86400
 MAX_NOTICE = 1_000_000  # seconds
 MAX_TRACE_EVENTS = 1 << 30

@@ -127,7 +127,10 @@ def _text(lines: Lines, found: Dict[Point, Found]) -> Iterator[str]:
         "computing alone, and in brackets how busy the machine's processors were.",
     )
     near = sum(each.share >= AIM for each in found.values())
-    yield f"At {near} of {len(found)} points it is {AIM:g} or more."
+    of_all = {(run.settings.trace, run.settings.hosts, run.settings.gigabits) for run in runs()}
+    missing = len(of_all - found.keys())
+    lack = f" Of all {len(of_all)} points {missing} have no run." if missing else ""
+    yield f"At {near} of {len(found)} points it is {AIM:g} or more.{lack}"
     yield ""
     yield "| network | hosts | " + " | ".join(f"{rate:g} Gbit/s" for rate in RATES) + " |"
     yield f"| --- | ---: |{' ---: |' * len(RATES)}"

@@ -167,7 +167,7 @@ ARMS: Dict[str, Arm] = {
     "p3_trace": Arm("p3, traced", OURS, "p3", environment={"KVSTORE_EXT_TRACE": TRACES}),
     "p3_finite": Arm("p3, numbers looked at", OURS, "p3", options={"non_finite": "raise"}),
     "p3_skip": Arm("p3, numbers looked at to skip", OURS, "p3", options={"non_finite": "skip"}),
-    # As links have with up to seven hosts, and had with more.
+    # As links have where training waits for the network.
     "p3_windows": Arm("p3, four slices on a link", OURS, "p3", options={"window_bytes": 800_000}),
     "slicing": Arm("p3, slicing alone", OURS, "p3", options={"priorities": False}),
     **{kind: _compressed(kind) for kind in _SHARES},

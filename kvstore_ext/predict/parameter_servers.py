@@ -11,6 +11,7 @@ from .shares import Share
 from .stock_p3 import SharedQueue
 from .streams import Stream
 from .topology import Topology
+from .windows import FIRST_WINDOW, PartsAtATime
 from .wires import Connection
 from .worker import Worker
 
@@ -20,17 +21,6 @@ class Queue(Protocol):
 
     def send(self, size: int, priority: int, then: Any, argument: Any) -> None:
         """Sends a message of so many bytes, lower priorities first."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """Of the lane: bytes of a part, and of all that may be under way to a peer."""
-
-    part: int
-    bytes: int
-
-
-FIRST_WINDOW = Window(200_000, 800_000)
 
 
 @dataclass(frozen=True)
@@ -46,7 +36,7 @@ class Rules:
     queue : str
         "lane": each peer's, by priorities, in a window. "first": as they come. "shared": stock
         P3's.
-    window : Window
+    window : PartsAtATime
         Of the lane.
     priorities : bool
         The first layers' keys first; otherwise as gradients become ready.
@@ -70,7 +60,7 @@ class Rules:
     there: float = 4.0
     back: float = 4.0
     queue: str = "lane"
-    window: Window = FIRST_WINDOW
+    window: PartsAtATime = FIRST_WINDOW
     priorities: bool = True
     back_by_priority: bool = True
     header: int = 130
@@ -107,6 +97,9 @@ class ParameterServers:
         self._all = sum(own.count for own in topology.classes)
         self._summed: Dict[Tuple[int, int], int] = {}  # workers, by key and slice
         self._missing: List[Dict[int, int]] = [{} for _ in topology.classes]  # slices, by key
+        self._marks = 0  # of the first worker's, that the window knows of
+        most = max(rules.there, rules.back)  # of both ways
+        self._sent = sum(most * each.elements for cut in self._slices for each in cut)
 
     def begin(self, workers: Sequence[Worker]) -> None:
         """Has the workers, one of each class, begin."""
@@ -117,6 +110,8 @@ class ParameterServers:
     def ready(self, worker: Worker, key: int) -> None:
         """A worker has a key's gradient, which it encodes and pushes."""
         number = self._workers.index(worker)
+        if number == 0:
+            self._follow(worker)
         slices, rules = self._slices[key], self._rules
         self._missing[number][key] = len(slices)
         later = rules.answers * (2 * self._topology.delay + 2 * rules.wake)
@@ -124,6 +119,13 @@ class ParameterServers:
             self._events.at(self._events.now + later, self._encode, (number, slices))
         else:
             self._encode((number, slices))
+
+    def _follow(self, worker: Worker) -> None:
+        """Tells the window of an iteration that has ended, at the next one's first gradient."""
+        marks = worker.marks
+        if len(marks) > max(1, self._marks):
+            self._marks = len(marks)
+            self._rules.window.iterated(1 - worker.compute / (marks[-1] - marks[-2]), self._sent)
 
     def _encode(self, which: Tuple[int, List[_Slice]]) -> None:
         number, slices = which
@@ -213,11 +215,11 @@ class ParameterServers:
 class _Lanes:
     """A process's queues, one for each peer."""
 
-    def __init__(self, window: Window, wake: float) -> None:
+    def __init__(self, window: PartsAtATime, wake: float) -> None:
         self._window, self._wake = window, wake
 
     def to(self, connection: Connection, _share: Share) -> Queue:
-        return LaneQueue(connection, self._window.part, self._window.bytes, self._wake)
+        return LaneQueue(connection, self._window, self._wake)
 
 
 class _Streams:

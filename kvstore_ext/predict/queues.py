@@ -4,6 +4,7 @@ from __future__ import annotations
 import heapq
 from typing import Any, Callable, List, Tuple
 
+from .windows import PartsAtATime
 from .wires import Connection
 
 Then = Callable[[Any], None]
@@ -19,15 +20,14 @@ class LaneQueue:
     Parameters
     ----------
     connection : Connection
-    part, window : int
+    window : PartsAtATime
         Bytes of a part at most, and of all that may be under way; one part always may.
     wake : float
         Seconds by which the sender's thread comes late to an answer.
     """
 
-    def __init__(self, connection: Connection, part: int, window: int, wake: float) -> None:
+    def __init__(self, connection: Connection, window: PartsAtATime, wake: float) -> None:
         self._connection, self._window = connection, window
-        self._part = part
         self._wake = wake
         self._events = connection.sender.events
         self._heap: List[Tuple[int, int, int, Any, Any]] = []
@@ -36,7 +36,7 @@ class LaneQueue:
 
     def send(self, size: int, priority: int, then: Then, argument: Any) -> None:
         """Sends a message, lower priorities first; `then` when its last part has come."""
-        for own in parts(size, self._part):
+        for own in parts(size, self._window.part):
             self._count += 1
             size -= own
             last = None if size else then
@@ -44,7 +44,7 @@ class LaneQueue:
         self._send_what_fits()
 
     def _send_what_fits(self) -> None:
-        heap, window = self._heap, self._window
+        heap, window = self._heap, self._window.bytes
         while heap and (not self._under_way or self._under_way + heap[0][2] <= window):
             _, _, size, then, argument = heapq.heappop(heap)
             self._under_way += size

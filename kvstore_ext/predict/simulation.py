@@ -11,7 +11,7 @@ from .network import Network
 from .topology import Topology, Usage
 from .worker import Worker
 
-WARM_UP = 2  # iterations that fill the wires, and do not count
+WARM_UP = 3  # iterations that fill the wires and find the window, and do not count
 COUNTED = 3
 # Hosts up to which every one is simulated; and of stores whose keys wait for the slowest of them.
 MOST_EACH, MOST_DRAWN = 8, 16

@@ -12,7 +12,7 @@ from .placement import SLICE_BYTES, lane, stock, stock_p3
 from .ring import Ring, RingRules
 from .speeds import Speeds
 from .topology import Topology
-from .windows import settled
+from .windows import AdaptedWindow, settled
 
 _STOCK_HEADER = 150  # bytes of a stock message beside its payload
 # How far the shares that TCP's connections get of a wire lie apart where no window of the store's
@@ -63,12 +63,14 @@ class LaneStore:
         speeds, workers = self.speeds, cluster.workers
         there = self.shares * codec.there + self.indices * 4
         back = self.shares * codec.back(workers)
+        # Without priorities the lane learns no order, and not how long training waits.
+        window = AdaptedWindow if self.priorities else settled
         rules = Rules(
             lane(sizes, cluster.server_count, codec.cut(workers), self.slice_bytes),
             there,
             back,
             "lane",
-            settled(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
+            window(cluster, 2 * cluster.delay + speeds.wake, self.slice_bytes),
             priorities=self.priorities,
             costs=speeds.costs(self.codec, self.updates).of_share(self.shares),
             wake=speeds.wake,

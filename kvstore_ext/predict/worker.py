@@ -37,6 +37,8 @@ class Worker:
         When the backward pass of each iteration ended.
     at_mark : callable
         Called at each of them.
+    compute : float
+        Seconds of an iteration without communication.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Worker:
         self.at_mark: Callable[[], None] = lambda: None
         self._forward = [layer.forward * factor for layer in layers]
         self._backward = [layer.backward * factor for layer in layers]
+        self.compute = sum(self._forward) + sum(self._backward)
         self._keys = keys
         self._layer_of = {key: layer for layer, own in enumerate(keys) for key in own}
         self._missing = [0] * len(layers)  # keys that have not come back, by layer

@@ -40,7 +40,7 @@ class Measured : public testing::Test {
 
   std::atomic<int> changes_{0};
   const std::shared_ptr<WindowEstimator> estimator_ =
-      std::make_shared<WindowEstimator>(kSlice, 1, 1, [this](const Window&) { ++changes_; });
+      std::make_shared<WindowEstimator>(kSlice, 1, [this](const Window&) { ++changes_; });
   const std::shared_ptr<HeldMessages> wire_ = std::make_shared<HeldMessages>();
   Link link_{wire_, 0, estimator_};
 };

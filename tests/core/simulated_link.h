@@ -21,8 +21,7 @@ class SimulatedLink {
   SimulatedLink(const LinkKind& kind, size_t slice_bytes)
       : kind_(kind),
         slice_bytes_(slice_bytes),
-        estimator_(slice_bytes, 1, 1,
-                   [this](const Window& window) { changes_.push_back(window); }) {}
+        estimator_(slice_bytes, 1, [this](const Window& window) { changes_.push_back(window); }) {}
   SimulatedLink(const SimulatedLink&) = delete;
 
   // Sends the layers' gradients again and again; between them it computes and pings.

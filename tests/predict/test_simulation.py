@@ -13,12 +13,13 @@ from kvstore_ext.predict.events import Events
 from kvstore_ext.predict.limits import limit
 from kvstore_ext.predict.models_exchanged import EcDnn
 from kvstore_ext.predict.network import FRAMES, Layer, Network, load
-from kvstore_ext.predict.parameter_servers import ParameterServers, Rules, Window
+from kvstore_ext.predict.parameter_servers import ParameterServers, Rules
 from kvstore_ext.predict.ring import Ring, RingRules
 from kvstore_ext.predict.simulation import Prediction, predict
 from kvstore_ext.predict.speeds import Speeds
 from kvstore_ext.predict.stores import LaneStore, StockStore, stores
 from kvstore_ext.predict.topology import Topology
+from kvstore_ext.predict.windows import Window
 
 from benchmarks.replay.bound import least_seconds
 

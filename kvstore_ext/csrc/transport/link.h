@@ -72,6 +72,7 @@ class Link {
   // inbox is ordered, but for what has come in one batch. From now on the window is larger, and
   // fewer acknowledgements are worth a message. To be called before data travels, and at both ends.
   void UseSharedWindow();
+  bool shares_memory() const { return shares_; }
 
   // From now on credit waits for data that itself waits for the peer's credit, and travels with it.
   // The peer gives its own without waiting, so that credit comes later by what a part takes to

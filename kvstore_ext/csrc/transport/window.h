@@ -7,18 +7,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvstore_ext {
 
 // Smaller parts cost more messages than they gain: docs/performance.md has it.
 constexpr size_t kLeastPart = 200000;
-// What a link has under way where few share a wire, if that is near and slow.
+// What a link has under way if it is near and slow, and training waits for it.
 constexpr size_t kFirstWindow = 4 * kLeastPart;
 
 // What a link begins with, until rank 0 has announced another.
@@ -46,18 +48,17 @@ struct Window {
   }
 };
 
-// Advises a window from how much the links of a process carry at a time and from their round-trip
-// times. Whatever is under way can no longer be overtaken, and waits at the wire for what else is.
-// So a slow near network gets four slices at a time on every link, or as many smaller ones. TCP
-// does not share a wire among its links evenly, and a link that is ahead must not run out
-// meanwhile: measured with CUBIC, two cost 1 to 4 % where training waits for the network, and one 4
-// to 10 %. More than four gain nothing.
+// Advises a window from how much the links of a process carry at a time, from their round-trip
+// times, and from how long training waits. Whatever is under way can no longer be overtaken, and
+// waits at the wire for what else is. So a slow near network gets four slices at a time on every
+// link, or as many smaller ones. TCP does not share a wire among its links evenly, and a link that
+// is ahead must not run out meanwhile: measured with CUBIC, two cost 1 to 4 % where training waits
+// for the network, and one 4 to 10 %. More than four gain nothing.
 //
-// Each peer has a link, so that what waits at a wire grows with them, and what is urgent waits
-// behind all of it. Eight links that share a wire get three slices each, and twelve and more two.
-// With sixteen hosts that makes iterations of small networks, and of those that compute for about
-// as long as they communicate, 2 to 9 % shorter. Others become up to 1.3 % longer:
-// docs/performance.md has it.
+// What is urgent waits behind all that is under way on all links. Where training waits for the
+// network anyway nobody sees that; where it computes for about as long as that takes everybody
+// does, and two slices make iterations 1 to 9 % shorter. So links get two where little more than
+// all their windows hold travels while training waits: docs/performance.md has it.
 //
 // What a fast or long network holds during a round trip takes the place of all that where it is
 // more. Slices of twice the usual size and more travel in parts.
@@ -67,22 +68,20 @@ struct Window {
 // fifth of the speed. Thread-safe.
 class WindowEstimator {
  public:
-  // For a process with so many links, where as many as `sharing` use a wire. `changed` is called
-  // with every new advice, one call at a time.
-  WindowEstimator(size_t slice_bytes, int links, int sharing,
-                  std::function<void(const Window&)> changed)
+  // For a process with so many links. `changed` is called with every new advice, one call at a
+  // time.
+  WindowEstimator(size_t slice_bytes, int links, std::function<void(const Window&)> changed)
       : slice_bytes_(slice_bytes),
-        sharing_(sharing),
         changed_(std::move(changed)),
         round_trips_(links),
         bytes_(links),
-        advice_(Initial(slice_bytes, sharing, 0)) {}
+        advice_(Initial(slice_bytes, 0)) {}
 
   // What a job begins with; fixed_bytes > 0 stay as they are.
-  static Window Initial(size_t slice_bytes, int sharing, size_t fixed_bytes) {
+  static Window Initial(size_t slice_bytes, size_t fixed_bytes) {
     if (fixed_bytes > 0) return {slice_bytes, fixed_bytes};
     const size_t part = PartBytes(slice_bytes, 0);
-    return {part, LeastParts(part, sharing) * part};
+    return {part, LeastParts(part, kFirstWindow) * part};
   }
 
   // A link to a peer of this host has a window of its own, and says nothing of the wires.
@@ -123,6 +122,26 @@ class WindowEstimator {
     std::fill(bytes_.begin(), bytes_.end(), 0);
   }
 
+  // An iteration has ended, of which training has waited for such a share. So many bytes have
+  // travelled so far, to peers of other hosts and from them.
+  void Iterated(double waits, double sent, double received) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const double bytes = std::max(sent - sent_, received - received_);
+    sent_ = sent;
+    received_ = received;
+    if (std::exchange(iterates_, true)) travelled_.push_back(waits * bytes);
+    if (travelled_.size() > kIterations) travelled_.pop_front();
+    if (travelled_.empty()) return;
+    std::vector<double> most(travelled_.begin(), travelled_.end());
+    std::sort(most.begin(), most.end(), std::greater<>());
+    const double counts = most[std::min<size_t>(1, most.size() - 1)];
+    const double windows = counts / (static_cast<double>(kFirstWindow) * Links());
+    const bool hurried = hurries_;
+    if (windows < kFewWindows) hurries_ = true;
+    if (windows > kManyWindows) hurries_ = false;
+    if (hurries_ != hurried) Advise(true);
+  }
+
   Window advice() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return advice_;
@@ -132,27 +151,28 @@ class WindowEstimator {
   // That are not left out.
   size_t Links() const { return bytes_.size() - left_out_.size(); }
 
-  void Advise() {
+  // Whatever has changed; or a window that is hardly smaller, too, where that is asked for.
+  void Advise(bool exactly = false) {
     const auto part = PartBytes(slice_bytes_, rate_);
     // Bounded, or priorities would be worth nothing.
     const double bytes =
         std::min(kGrowth * rate_ * (round_trip_ + kWakeUp),
                  kMostSlices * static_cast<double>(std::max(slice_bytes_, kLeastPart)));
     const double held = bytes / static_cast<double>(part);
+    const size_t least = hurries_ ? kFirstWindow / 2 : kFirstWindow;
     const size_t parts =
-        std::max(LeastParts(part, sharing_), 1 + static_cast<size_t>(std::ceil(held)));
+        std::max(LeastParts(part, least), 1 + static_cast<size_t>(std::ceil(held)));
     const Window advice = {part, part * parts};
     // Between two numbers of parts it must not go to and fro.
     const bool hardly_less = part == advice_.part_bytes && advice.bytes + part == advice_.bytes &&
                              std::ceil(held) - held < 0.25;
-    if (hardly_less || advice == advice_) return;
+    if ((hardly_less && !exactly) || advice == advice_) return;
     advice_ = advice;
     changed_(advice);
   }
 
   // One alone would wait for each acknowledgement, however large it is.
-  static size_t LeastParts(size_t part, int sharing) {
-    const size_t least = std::clamp<size_t>(kLeastTogether / sharing, 2 * kLeastPart, kFirstWindow);
+  static size_t LeastParts(size_t part, size_t least) {
     return std::max<size_t>(2, (least + part - 1) / part);
   }
 
@@ -188,12 +208,14 @@ class WindowEstimator {
   // A rate that the window itself bounds would never grow otherwise.
   static constexpr double kGrowth = 1.1;
   static constexpr double kMostSlices = 64;
-  // What the links that share a wire have under way together, where that leaves two to four slices
-  // for each.
-  static constexpr size_t kLeastTogether = 24 * kLeastPart;
+  // Of all links, that travel while training waits: below the first it hurries, above the second it
+  // does not, and between them all stays as it is.
+  static constexpr double kFewWindows = 1.4, kManyWindows = 1.9;
+  // Of the last ones that with the second most counts: one may wait for an evaluation, and a script
+  // that adds up something else in between makes short ones.
+  static constexpr size_t kIterations = 5;
 
   const size_t slice_bytes_;
-  const int sharing_;  // links
   const std::function<void(const Window&)> changed_;
   mutable std::mutex mutex_;         // of all below
   std::set<int> left_out_;           // peers
@@ -204,6 +226,10 @@ class WindowEstimator {
   double since_ = 0;                 // when it began
   double last_ = 0;                  // when anything was acknowledged
   double rate_ = 0;                  // of a link beside the others, bytes a second
+  double sent_ = 0, received_ = 0;   // bytes, before the last iteration
+  bool iterates_ = false;            // whether these are known
+  std::deque<double> travelled_;     // bytes while training waited, in the last iterations
+  bool hurries_ = false;             // whether training sees what urgent messages wait for
   Window advice_;
 };
 

@@ -26,18 +26,17 @@ Worker::Worker(const WorkerOptions& options, std::shared_ptr<Transport> transpor
       }),
       awake_(options.limits.silence / 2),
       tasks_(options.encode_threads) {
-  std::shared_ptr<WindowEstimator> estimator;
   if (options_.rank == 0 && options_.window_bytes == 0) {
-    estimator = std::make_shared<WindowEstimator>(
-        options_.slice_bytes, options_.servers, options_.Sharing(),
-        [this](const Window& advice) { AnnounceWindow(advice); });
+    estimator_ =
+        std::make_shared<WindowEstimator>(options_.slice_bytes, options_.servers,
+                                          [this](const Window& advice) { AnnounceWindow(advice); });
   }
   for (int server = 0; server < options_.servers; ++server) {
     const auto on_send = [this](const Message& message) {
       const Header& header = message.header;
       if (header.type == MessageType::kPush) statistics_.Left(header.key, header.slice);
     };
-    links_.push_back(std::make_unique<Link>(transport_, server, estimator, on_send, &sender_,
+    links_.push_back(std::make_unique<Link>(transport_, server, estimator_, on_send, &sender_,
                                             &gate_, &recorder_));
     if (options_.checksum) links_.back()->UseChecksums();
   }
@@ -272,7 +271,7 @@ void Worker::SetOrder(const std::vector<uint64_t>& order, uint64_t number) {
   }
 }
 
-// On the thread that joins; then on the receiving one, from the estimator, under its lock.
+// On the thread that joins; then from the estimator, under its lock.
 void Worker::AnnounceWindow(const Window& window) {
   const Message message = WindowMessage(window.Pack(), ++windows_);
   for (auto& link : links_) {

@@ -32,6 +32,7 @@
 #include "transport/unreadable.h"
 #include "worker/operation.h"
 #include "worker/order.h"
+#include "worker/slack.h"
 #include "worker/stock_operations.h"
 
 namespace kvstore_ext {
@@ -50,9 +51,6 @@ struct WorkerOptions {
   int encode_threads = 2;     // that encode, and write results that are not written at once
   uint32_t job = 0;           // the number that a launcher has given the job, or 0
   std::string configuration;  // what must be equal on all workers, as text that an error can show
-
-  // Links that share a host's wire: those of a worker, or of a server.
-  int Sharing() const { return std::max(workers, servers); }
 };
 
 struct Answer {
@@ -230,6 +228,7 @@ class Worker {
   std::shared_ptr<Round> Open(Key* key, const std::unique_lock<std::mutex>& lock);
   void CountRound(Key* key);
   static std::shared_ptr<Round> RoundOf(Key* key);
+  void NoteReady(uint64_t id, double ready);
   void Prepare(const std::shared_ptr<Round>& round, bool plain);
   void AdmitRound(Key* key, uint64_t number, Encoding encoding);
   void EncodeInTurn(const std::shared_ptr<const Round>& round, const Slice& slice);
@@ -304,8 +303,8 @@ class Worker {
   Recorder recorder_;
   std::vector<std::unique_ptr<Link>> links_;  // by server; none comes or goes
   SchedulerLink scheduler_;
-  // Windows announced by rank 0: the first by the thread that joins, others by the receiving one,
-  // under the estimator's lock. Or windows followed, by the receiving thread.
+  // Windows announced by rank 0: the first by the thread that joins, others under the estimator's
+  // lock. Or windows followed, by the receiving thread.
   uint64_t windows_ = 0;
   std::atomic<bool> idle_{false};  // until EndIdle
   std::atomic<bool> leaving_{false};
@@ -316,6 +315,8 @@ class Worker {
   Failure failure_;
   Unreadable unreadable_{&gate_};
   OrderLearner learner_;
+  Slack slack_;
+  std::shared_ptr<WindowEstimator> estimator_;  // rank 0's, unless its window is fixed
   Statistics statistics_;
   StockOperations stock_;
 

@@ -23,8 +23,7 @@ void Worker::Join() {
         options_.limits.timeout);
   if (options_.rank != 0) return;
   // Before the first data, whose results are to find it, and while nothing disturbs the measuring.
-  AnnounceWindow(
-      WindowEstimator::Initial(options_.slice_bytes, options_.Sharing(), options_.window_bytes));
+  AnnounceWindow(WindowEstimator::Initial(options_.slice_bytes, options_.window_bytes));
   for (auto& link : links_) link->Measure();
 }
 

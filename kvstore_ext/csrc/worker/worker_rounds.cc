@@ -1,4 +1,5 @@
 // A worker's operations: a round of a key goes out, and its result comes back (worker.h).
+#include <numeric>
 #include <stdexcept>
 
 #include "transport/message_event.h"
@@ -22,8 +23,12 @@ void Worker::Start(Operation operation) {
     const std::shared_ptr<Round> round = Open(key, lock);
     RecordReady(*key);
     const bool plain = key->operation.plain;
+    const double ready = key->since;
     lock.unlock();
-    if (round->is_gradient()) return Prepare(round, plain);
+    if (round->is_gradient()) {
+      NoteReady(key->id, ready);
+      return Prepare(round, plain);
+    }
     for (const Slice& slice : key->cut) TrySendSlice(*round, slice);
   } catch (const std::exception& error) {
     // Not to be thrown on: the operation is the key's by now, which ends it, once.
@@ -92,6 +97,21 @@ std::shared_ptr<Worker::Round> Worker::RoundOf(Key* key) {
   round->step = operation.step;
   round->settings = operation.settings;
   return round;
+}
+
+// Not under the key's lock: another window has links send what now fits.
+void Worker::NoteReady(uint64_t id, double ready) {
+  if (!estimator_ || !options_.priorities) return;
+  const std::optional<double> waits = slack_.Ready(id, ready);
+  if (!waits) return;
+  Traffic traffic;
+  for (const auto& link : links_) {
+    if (!link->shares_memory()) link->AddTo(&traffic);
+  }
+  const auto all = [](const auto& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  };
+  estimator_->Iterated(*waits, all(traffic.sent), all(traffic.received));
 }
 
 // Looks at the whole gradient, on the engine's thread.
