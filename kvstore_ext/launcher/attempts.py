@@ -56,10 +56,8 @@ class Attempts:
         for number in (signal.SIGTERM, *ended_by):
             loop.add_signal_handler(number, self._stop, number)
         while True:
-            self._job = self._make(self._next_options())
-            self._begun = time.monotonic()
             try:
-                await self._job.run()
+                await self._attempt()
             except JobError as failure:
                 if self._is_last(failure):
                     return failure.status
@@ -69,6 +67,19 @@ class Attempts:
             self._job = None
             if await self._is_stopped():
                 return self._stopped.result().status
+
+    async def _attempt(self) -> None:
+        """Raises OSError where the first attempt cannot write its logs, and JobError where a later
+        one cannot: a disk may only be full for a while."""
+        self._begun = time.monotonic()
+        try:
+            self._job = self._make(self._next_options())
+        except OSError as error:
+            if not self._failures:
+                raise
+            text = f"cannot write the log {error.filename}: {error.strerror}"
+            raise JobError(text, 2) from None
+        await self._job.run()
 
     def _stop(self, number: signal.Signals) -> None:
         """A signal to the launcher counts as the job's last failure."""

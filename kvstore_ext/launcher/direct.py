@@ -12,7 +12,7 @@ from typing import Any, Callable, Sequence
 
 from .hosts import Host
 from .output import Sink
-from .processes import NOT_RUN, Process
+from .processes import Process
 from .protocol import Link
 from .running import Running, StartError
 from .ssh import UNREACHABLE, trial
@@ -83,9 +83,11 @@ class DirectStarter:
             how = f"{how}; try: {trial(process.host, self._ssh_options)}"
             gone = process.host
         text = f"{title} could not be started: {how}"
-        if program == "ssh" and status in NOT_RUN:  # it lacks the interpreter, say
-            raise StartError(text, status, sink, process.host, final=True, missing=True)
-        raise StartError(text, abs(status) or 1, sink, gone)
+        if gone is not None:
+            raise StartError(text, status, sink, gone)
+        # The host lacks the interpreter, say, or the file system that this package is on.
+        lacking = process.host if program == "ssh" else None
+        raise StartError(text, abs(status) or 1, sink, lacking, final=True, missing=True)
 
     async def close(self) -> None:
         """Ends what is left, which is nothing unless a supervisor or ssh does not answer."""

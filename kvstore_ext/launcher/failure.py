@@ -15,6 +15,10 @@ NO_STORE = (
     "no worker has opened a store of this job, so each has trained alone and the servers waited in "
     "vain: does the script create one, and is its name right (p3, dist_sync_p3, terngrad ...)?"
 )
+NO_STORE_YET = (
+    "no worker has opened a store of this job in time: does the script load data before? Then "
+    "raise the option timeout. If not, does it create a store, and is its name right?"
+)
 # Seconds in which a job ends after its first process, where that was told to end.
 _ORDERLY_END = 10.0
 _TOLD = "told to end by SIGTERM"  # all that a process says of itself which takes no snapshots
@@ -93,8 +97,10 @@ async def explained(first: Running, processes: Sequence[Running], own_servers: b
         text = f"{culprit.title} {ending.text}"
         waited = bool(culprit.account.reason) and culprit.process.role != "worker"
         in_vain = waited and no_store_was_opened(processes, own_servers)
+        works = [each for each in processes if each.process.role == "worker"]
+        runs = any(not each.ended.done() for each in works)
         return JobError(
-            f"{text}: {NO_STORE}" if in_vain else text,
+            f"{text}: {NO_STORE_YET if runs else NO_STORE}" if in_vain else text,
             ending.status,
             culprit.sink,
             final=ending.final or in_vain,

@@ -63,10 +63,19 @@ class AutomaticSnapshots:
         store.close = self._missing_at_close(store.close)
 
     def conclude(self) -> None:
-        """Says so where a script has trained, and none of its steps was one of these."""
+        """Says so where a script has trained, and none of its steps was one of these, or where it
+        has ended before it had come to the snapshot again."""
         for store in list(open_stores):
             if not store.closed:
                 self._miss(store)
+        first = self._first()
+        if self._to_repeat and first is not None and first.rank == 0:
+            say(
+                f"the script has ended after {max(self._made.values(), default=0)} of the "
+                f"{self._to_repeat} steps that it was to repeat, and has trained nothing: what "
+                "ends it, a score say, was not the same again; such a script calls store.snapshot "
+                "and store.restore by itself"
+            )
         if self._seen_elsewhere and not self._seen:
             say(
                 f"no snapshot is in {self._directory}: the script has trained without a store of "
@@ -151,6 +160,7 @@ class AutomaticSnapshots:
         repeated = max(self._made.values(), default=0)
         if repeated >= self._to_repeat:
             self._to_repeat = 0
+            store.repeats = False
             store.restore(self._directory_of(store))
         elif repeated % self._every == 0 and repeated != self._drawn:
             self._drawn = repeated
@@ -186,6 +196,7 @@ class AutomaticSnapshots:
             # one's snapshots held of this store's run has put it back, too.
             by_itself = store not in self._others and store.steps > store.steps_made
             self._to_repeat = 0 if by_itself else self._restored(store)
+            store.repeats = self._to_repeat > 0
             self._others.clear()
             self._made.clear()
             self._drawn = 0

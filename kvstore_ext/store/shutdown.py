@@ -84,8 +84,12 @@ def tell_launcher_of(error: BaseException) -> None:
 
 def _report(store: Any, reason: str) -> None:
     # As far as the job has come: the launcher looks whether another attempt comes further.
-    steps = [each.steps for each in _left_open()]
-    report(failed=reason, step=max(steps, default=store.steps))
+    # Where a script repeats steps, as it does behind --snapshot, nothing tells that.
+    stores = [*_left_open(), store]
+    if any(each.repeats for each in stores):
+        report(failed=reason)
+    else:
+        report(failed=reason, step=max(each.steps for each in stores))
 
 
 def _crash(error: BaseException) -> str:

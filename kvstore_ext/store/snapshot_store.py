@@ -21,6 +21,8 @@ from .store_run import StoreRun
 class SnapshotStore(JoiningStore):
     """A store whose run can be interrupted."""
 
+    repeats = False  # whether the script comes to a snapshot again, by steps that do nothing
+
     def __init__(self, options: Optional[Options] = None) -> None:
         super().__init__(options)
         self._broadcasts = Broadcasts(self._lane, self._router.number)

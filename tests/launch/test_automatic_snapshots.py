@@ -237,6 +237,18 @@ def test_a_store_that_takes_the_place_of_a_closed_one_goes_on_too(tmp_path: Path
     assert_same_bits(parameters_of(tmp_path / "after"), parameters_of(tmp_path / "whole"))
 
 
+def test_a_script_that_ends_before_it_is_where_it_was_is_told(tmp_path: Path) -> None:
+    """By a score, say, that is not the same again."""
+    ends = "    if step == 2 and os.path.exists('ends'):\n        break\n"
+    script = BY_STEP.replace("    end_after(step)\n", f"    end_after(step)\n{ends}")
+    run(tmp_path, script, "snapshots", "killed", 9)
+    (tmp_path / "ends").touch()
+    said = run(tmp_path, script, "snapshots", "result", -1)
+    assert re.search("has ended after 3 of the [48] steps that it was to repeat, and has", said)
+    (tmp_path / "ends").unlink()
+    assert "has ended after" not in run(tmp_path, script, "snapshots", "result", -1)
+
+
 def test_a_script_that_goes_on_by_itself_repeats_nothing(tmp_path: Path) -> None:
     for name in ("undisturbed", "disturbed"):
         (tmp_path / name).mkdir()

@@ -31,8 +31,12 @@ def test_a_host_that_is_gone_is_replaced(job: Job, sshd: Sshd) -> None:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "lacking",
-    ["echo 'sh: python: not found' >&2; exit 127", 'cd /; exec sh -c "$3"'],
-    ids=["interpreter", "directory"],
+    [
+        "echo 'sh: python: not found' >&2; exit 127",
+        "echo 'python: cannot open file' >&2; exit 2",
+        'cd /; exec sh -c "$3"',
+    ],
+    ids=["interpreter", "package", "directory"],
 )
 def test_a_host_that_no_longer_has_what_it_runs_is_replaced(
     job: Job, tmp_path: Path, lacking: str

@@ -174,7 +174,8 @@ def test_servers_give_up_because_no_store_is_opened(job: Job) -> None:
     arguments = ["-n", "1", "--server-command", f"sh -c {shlex.quote(server)}", "sleep", "1000"]
     assert job.run(*arguments) == 1
     ended = "0 on localhost ended with exit status 1: no worker has opened a store"
-    assert re.match(f"launch: (server|scheduler) {ended}", job.errors[1])
+    assert re.match(f"launch: (server|scheduler) {ended} of this job in time", job.errors[1])
+    assert "raise the option timeout" in job.errors[1]
 
 
 def test_reports_that_reach_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

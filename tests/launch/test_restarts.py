@@ -57,6 +57,16 @@ def test_each_attempt_has_a_trace_of_its_own(job: Job) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_an_attempt_that_cannot_write_its_logs_is_not_the_last(job: Job) -> None:
+    """A disk may be full for a while."""
+    why = f"touch {job.log_dir}/attempt-1; exit 3"
+    assert job.run("-n", "1", *SERVE, "--restarts", "2", *fail_until(2, why)) == 0, job.errors
+    assert attempts(job.directory) == ["0", "2"]
+    cannot = f"launch: cannot write the log {job.log_dir}/attempt-1: File exists"
+    assert cannot in job.errors
+
+
+@pytest.mark.usefixtures("quick")
 def test_all_causes_are_told_at_the_end(job: Job) -> None:
     why = "exit $((3 + KVSTORE_EXT_ATTEMPT))"
     assert job.run("-n", "1", *SERVE, "--restarts", "1", *fail_until(9, why)) == 4
