@@ -64,7 +64,7 @@ def update_counts(optimizer: mx.optimizer.Optimizer) -> Dict[Any, int]:
     found: Dict[Any, int] = {}
     for own in optimizer._all_index_update_counts.values():
         for index, count in own.items():
-            found[index] = max(count, found.get(index, 0))
+            found[index] = max(int(count), found.get(index, 0))  # NumPy's are no json
     return found
 
 

@@ -134,8 +134,8 @@ def _check_sizes(saved: Mapping[str, Any], keys: Mapping[Key, KeyArrays]) -> Non
     for name, key in keys.items():
         _, of_worker = saved["worker"].get(name, (0, ()))
         of_servers = saved["servers"].get(name, ())
-        # Of a worker there may be several values an element.
-        if len(of_worker) % key.elements or len(of_servers) not in (0, key.elements):
+        # Of a worker there may be several values an element; and keys without elements.
+        if len(of_worker) % max(1, key.elements) or len(of_servers) not in (0, key.elements):
             raise KVStoreError(
                 f"key {name!r}: the states are those of another model: they have "
                 f"{len(of_worker)} and {len(of_servers)} values; the key has {key.elements}"

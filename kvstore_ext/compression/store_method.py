@@ -102,9 +102,11 @@ class StoreMethod:
             return
         if stype != "default" or array.dtype not in compression.dtypes:
             types = " or ".join(np.dtype(kind).name for kind in compression.dtypes)
+            momentum = ": the method applies its momentum, although it is in exclude"
             raise ArrayMismatch(
                 f"key {name!r}: got a {storage(stype)} array of {np.dtype(array.dtype).name}; "
                 f"with compression {compression.name} it must be dense, of {types}"
+                + (momentum if self.excludes(name) else "")
             )
 
     def declare(self, key: KeyArrays) -> None:

@@ -63,10 +63,21 @@ class LocalLane(Lane):
     def set_optimizer(
         self, store: int, optimizer: mx.optimizer.Optimizer, sparse_only: bool
     ) -> None:
-        """Updates with a copy of this optimizer, which hears of changes as a cluster's does."""
+        """Updates with a copy of this optimizer, which hears of changes as a cluster's does.
+
+        Raises
+        ------
+        KVStoreError
+            For one that has attributes which are no data.
+        """
         settings = multipliers(optimizer)
-        # Before anything changes: it raises for what cannot be copied.
-        copied = copy_optimizer(optimizer)
+        # Before anything changes.
+        try:
+            copied = copy_optimizer(optimizer)
+        except Exception as error:
+            raise KVStoreError(
+                f"optimizer {type(optimizer).__name__} cannot be copied: {error}; leave that out"
+            ) from None
         # Sparse keys are updated in the script's own thread, so that they need no copy; but where
         # the script's optimizer updates the dense ones, it counts for all.
         self._sparse_hear = sparse_only

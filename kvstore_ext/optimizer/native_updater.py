@@ -49,7 +49,7 @@ class NativeUpdater:
         place is (number,)."""
         store, index = store_and_key(*place)
         updater = self._updaters[store]
-        return updater.states[index], updater.optimizer._index_update_count[index]
+        return updater.states[index], int(updater.optimizer._index_update_count[index])
 
     def set_state(self, place: Tuple[int, ...], state: Any, count: int) -> None:
         """Goes on from a state that `state` returned, here or elsewhere."""

@@ -73,7 +73,7 @@ class Replica(NamedTuple):
             for index, count in update_counts(optimizer).items()
             if index in indices
         ]
-        return [optimizer.num_update, counts, _numbers(optimizer)]
+        return [int(optimizer.num_update), counts, _numbers(optimizer)]
 
     def follow(self, progress: Any) -> None:
         """Goes on from what another worker's `progress` returned."""

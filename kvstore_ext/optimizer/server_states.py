@@ -139,7 +139,8 @@ class ServerStates:
         counts = self.optimizer._index_update_count
         try:
             for name, state in loaded.items():
-                self._put(self._keys[name], state, counts.get(name, self.optimizer.num_update))
+                count = int(counts.get(name, self.optimizer.num_update))  # NumPy's are no json
+                self._put(self._keys[name], state, count)
         except KVStoreError as error:
             self._worker.abort(f"states were put back on some servers only: {error}")
             raise

@@ -65,8 +65,11 @@ class SliceOptimizer:
     def __init__(self, optimizer: mx.optimizer.Optimizer, factors: Multipliers) -> None:
         self._optimizer = optimizer
         self._settings = SettingsFollower(optimizer, factors)
-        self._first_update = optimizer.num_update
-        self._first_counts = dict(optimizer._index_update_count)  # by what optimizers call a key
+        # Some may be NumPy's, which are no json: counts travel as that.
+        self._first_update, self._begin = int(optimizer.num_update), int(optimizer.begin_num_update)
+        self._first_counts = {  # by what optimizers call a key
+            index: int(count) for index, count in optimizer._index_update_count.items()
+        }
         self._master_position = _master_position(optimizer)
         self._states: Dict[Place, Any] = {}
         self._counts: Dict[Place, int] = {}
@@ -118,7 +121,7 @@ class SliceOptimizer:
         self._settings.apply(update.settings, index)
         if place not in self._states:
             self._states[place] = self._optimizer.create_state_multi_precision(index, value())
-        first = self._first_counts.get(index, self._optimizer.begin_num_update)
+        first = self._first_counts.get(index, self._begin)
         self._counts[place] = self._counts.get(place, first) + 1
         return index, self._states[place]
 

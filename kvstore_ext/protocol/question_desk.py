@@ -68,10 +68,11 @@ class QuestionDesk:
     def _reply(self, question: _core.Question, answers: Answers, asked: Dict[str, Any]) -> None:
         try:
             answer, data = answers(asked, question.payload())
+            text = json.dumps(answer)
         except Exception as error:
-            answer, data = {"error": f"{type(error).__name__}: {error}"}, b""
+            text, data = json.dumps({"error": f"{type(error).__name__}: {error}"}), b""
         try:
-            self._server.reply(question, json.dumps(answer), data)
+            self._server.reply(question, text, data)
         except Exception as error:  # nobody would be answered any more
             self._server.abort(f"a question could not be answered: {error}")
 

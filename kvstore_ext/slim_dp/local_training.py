@@ -179,8 +179,13 @@ class LocalTraining:
     def follow(self, progress: Mapping[str, int]) -> None:
         """Is as many steps from the next round as the worker whose progress this is. That has made
         the same rounds, and more or fewer steps since the last one."""
-        if any(progress.values()):  # before the first step there is nothing to go on from
-            self.steps.update((name, progress[repr(name)]) for name in self.keys)
+        if not any(progress.values()):  # before the first step there is nothing to go on from
+            return
+        if not self._sized:
+            self._set_sizes()
+        self.steps.update((name, progress[repr(name)]) for name in self.keys)
+        # What rank 0 has begun meanwhile.
+        self.chosen = max(self.chosen, self.rounds // self.method.q)
 
     def _set_sizes(self) -> None:
         parameters = sum(key.elements for key in self.keys.values())
@@ -190,7 +195,9 @@ class LocalTraining:
         self._select(0)  # at once: states that are saved before the first round have it
 
     def _select(self, selection: int) -> None:
-        if self.chosen >= selection:
+        # Of a key that others leave behind servers have no round to choose by: it would be waited
+        # for. Where it comes, its own push begins the selection.
+        if self.chosen >= selection or self.rounds < selection * self.method.q:
             return
         self.chosen = selection
         if self._decides and self.method.selects:

@@ -36,20 +36,20 @@ class JoiningStore(MethodStore):
         From now on the rounds of all the process's stores count this worker as come, with zeros;
         nothing is sent to it. It waits here as long as others train. When the last one has come,
         all return, and whoever has missed rounds has the same as the others again: parameters that
-        the servers update are pulled to where the script last had them; those that every worker
-        updates, by the store, a Trainer or a Module, are taken over with the optimizer's states and
-        counts from a worker that has missed none. What compression has left out stays for the next
-        round of this worker's own; with slim_dp its model becomes the global one.
+        the servers update are pulled to where the script last had them, by a pull or as a first
+        value; those that every worker updates, by the store, a Trainer or a Module, are taken over
+        with the optimizer's states and counts from a worker that has missed none. What compression
+        has left out stays for the next round of this worker's own; with slim_dp its model becomes
+        the global one.
 
         A script that updates parameters itself, after pulling sums, takes them over itself:
 
             whole = store.join()
             store.broadcast_from(whole, names, parameters)
 
-        Every worker calls it as often, and in between initialises its keys and pushes at least
-        once. Keys' first values, `broadcast_from`, `barrier` and `close` wait for all workers, so
-        they come before or after. Until rank 0 takes part again, an optimizer on the servers keeps
-        the settings that rank 0 has sent last.
+        Every worker calls it as often. Keys' first values, `broadcast_from`, `barrier` and `close`
+        wait for all workers, so they come before or after. Until rank 0 takes part again, an
+        optimizer on the servers keeps the settings that rank 0 has sent last.
 
         Parameters
         ----------

@@ -82,7 +82,7 @@ class KeyRouter(StoreKeys):
                 policy = self._new_dense(begun[name])
             self.policies[name] = policy
             policy.begin(arrays[0], outs.get(name), priority)
-            self._kept.begin(name)
+            self._kept.begin(name, outs.get(name))
 
     def push(self, values: Pairs, priority: int) -> None:
         """Sends gradients; returns at once."""
@@ -174,6 +174,10 @@ class KeyRouter(StoreKeys):
         self._lane.set_updater(lambda number, *arrays: updater(keys[number].name, *arrays))
         self._update_on_workers(updater)
         self._pushes.begin_on_workers(None)
+
+    def parameters(self) -> Dict[Key, Values]:
+        """As StoreKeys has them; none where values are sums, which are no parameters."""
+        return super().parameters() if self._is_updated else {}
 
     @property
     def _is_updated(self) -> bool:

@@ -250,8 +250,8 @@ class P3Worker(VerifiedStore):
             super().save_optimizer_states(partial, dump_optimizer)
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Goes on from what `save_optimizer_states` wrote. All workers call it; rank 0's hold where
-        the servers update.
+        """Goes on from what `save_optimizer_states` wrote. Where workers update all call it; where
+        servers do rank 0's call counts, and others may leave it out.
 
         Raises
         ------

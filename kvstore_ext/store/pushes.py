@@ -86,7 +86,11 @@ class Pushes:
         return self._counts.get(name, 0)
 
     def take_counts(self, counts: Dict[Key, int]) -> None:
-        """Counts on from what another worker has counted of these keys."""
+        """Counts on from what another worker has counted of these keys. Not where servers update:
+        `miss` has counted the rounds of all, from where this worker's own optimizer began, which is
+        what rank 0 tells the servers by."""
+        if self._on_servers:
+            return
         self._counts.update(counts)
         self._come_to(max(self._counts.values(), default=self.step))
 

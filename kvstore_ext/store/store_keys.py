@@ -59,7 +59,7 @@ class StoreKeys:
         return self._pushes.begins_step(names)
 
     def parameters(self) -> Dict[Key, Values]:
-        """Where the script has those that the store updates, as far as it has pulled them."""
+        """Where the script has those that were trained, as far as it has had them written."""
         return {name: arrays for name, arrays in self._kept.items() if self.is_trained(name)}
 
     def is_trained(self, name: Key) -> bool:

@@ -21,7 +21,7 @@ class VerifiedStore(SnapshotStore):
     """After every so many steps it leaves digests of the script's parameters on server 0, which
     compares them with those of the other workers.
 
-    Parameters are what the script has last pulled of keys that the store updates, and what a
+    Parameters are where the script has keys that the store updates, pulled or broadcast, and what a
     Trainer or a Module updates beside it; of several devices, the first one's. Those that a method
     trains on each worker, row-sparse ones and running averages are not among them.
     """

@@ -103,6 +103,45 @@ for batches in [loader(4), loader(4), own(4), own(4)]:  # a DataLoader collects 
 """
 
 
+BROKEN_OFF = """
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+
+network = gluon.nn.Dense(1, use_bias=False, in_units=3)
+network.initialize(mx.init.One())
+store = mx.kv.create("p3")
+rate = {"learning_rate": 1.0}
+trainer = gluon.Trainer(network.collect_params(), "sgd", rate, kvstore=store)
+batches = mx.io.NDArrayIter(np.ones((2 + store.rank, 3), np.float32), batch_size=1)
+tests = mx.io.NDArrayIter(np.ones((3, 3), np.float32), batch_size=1)
+
+
+def one_by_one(iterator):
+    while True:
+        try:
+            yield next(iter(iterator))
+        except StopIteration:
+            return
+
+
+for epoch in range(3):
+    batches.reset()
+    for batch in one_by_one(batches) if epoch == 1 else batches:
+        with autograd.record():
+            loss = network(batch.data[0]).sum()
+        loss.backward()
+        trainer.step(1)
+    if store.rank == 0:
+        tests.reset()
+        for number, _ in enumerate(tests):
+            if epoch == 0 and number == 1:
+                break
+    mx.nd.waitall()
+    print("epoch ends at", network.weight.data().asnumpy()[0, 0])
+"""
+
+
 def trained(job: Job, directory: Path, text: str, workers: int) -> list[list[str]]:
     """What each worker has said of a job that runs this script with --join."""
     script = directory / "train.py"
@@ -130,6 +169,14 @@ def test_a_store_that_is_collected_late_joins_nothing(job: Job, tmp_path: Path) 
     for said in trained(job, tmp_path, ONE_AFTER_THE_OTHER, workers=2):
         ends = [line for line in said if line.startswith("training ends")]
         assert ends == ["training ends at -7.0"] * 4, said
+
+
+def test_a_test_that_was_broken_off_does_not_make_the_next_one_training(
+    job: Job, tmp_path: Path
+) -> None:
+    for said in trained(job, tmp_path, BROKEN_OFF, workers=2):
+        ends = [line for line in said if line.startswith("epoch ends")]
+        assert ends == [f"epoch ends at {1.0 - 5 * epoch}" for epoch in (1, 2, 3)], said
 
 
 def test_a_snapshot_between_an_epochs_steps_is_refused(job: Job, tmp_path: Path) -> None:

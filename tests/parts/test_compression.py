@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from pathlib import Path
 from typing import Any, Iterator
 
 import mxnet as mx
@@ -211,6 +212,23 @@ def test_what_another_model_carried_over_changes_nothing() -> None:
     assert store.method.of_worker(0).tolist() == before[0]
     store.close()
     other.close()
+
+
+@pytest.mark.parametrize("name", ["terngrad", "onebit", "dgc"])
+def test_states_are_loaded_beside_a_key_without_elements(name: str, tmp_path: Path) -> None:
+    with mx.util.np_shape(True):
+        store = P3Worker(Options())
+        store.set_gradient_compression({"type": name})
+        store.set_optimizer(mx.optimizer.SGD())
+        values = [mx.nd.ones((5,)), mx.nd.ones((0,))]
+        for key, value in enumerate(values):
+            store.broadcast(key, value, out=value)
+        for _ in range(2):
+            for key, value in enumerate(values):
+                store.pushpull(key, mx.nd.ones(value.shape), out=value)
+            store.save_optimizer_states(str(tmp_path / "states"))
+            store.load_optimizer_states(str(tmp_path / "states"))
+        store.close()
 
 
 def test_zeros_are_a_share_of_what_was_compressed() -> None:

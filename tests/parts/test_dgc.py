@@ -99,6 +99,13 @@ def test_each_round_sends_the_share_of_its_stage(elements: int, kind: str) -> No
         assert count == max(1, math.ceil(ratio * elements)), number
 
 
+@pytest.mark.parametrize(("ratio", "elements"), [(0.07, 100), (0.14, 50), (0.28, 25)])
+def test_a_share_that_is_a_whole_number_is_sent_exactly(ratio: float, elements: int) -> None:
+    assert ratio * elements > round(ratio * elements)  # as float64 has it
+    _, count = Worker(DGC(final_ratio=ratio), elements).round(gradients(elements)["normal"], 1)
+    assert count == dgc_count(ratio, elements) == round(ratio * elements)
+
+
 def test_a_last_share_above_that_of_the_first_stage_needs_no_warm_up() -> None:
     _, count = Worker(DGC(final_ratio=0.5, warmup=8, stages=4), 1000).round(
         gradients(1000)["normal"], 1

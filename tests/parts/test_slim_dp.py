@@ -1,6 +1,10 @@
 """The parts of Slim-DP that need no network: explorers, and their shares of the slices."""
 from __future__ import annotations
 
+from pathlib import Path
+
+import kvstore_ext
+import mxnet as mx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -31,6 +35,29 @@ def test_an_explorer_is_the_reference_s(case: tuple[np.ndarray, int], stream: in
     np.testing.assert_array_equal(found, np.flatnonzero(explore(core, count, stream)))
     assert len(found) == core.sum() + count
     assert set(np.flatnonzero(core)) <= set(found)
+
+
+def test_a_key_that_is_left_behind_holds_nobody_up_before_its_core_is_needed(
+    tmp_path: Path,
+) -> None:
+    # So long a core would be waited for.
+    store = kvstore_ext.P3Worker(kvstore_ext.Options(silence=3, patience=3))
+    store.set_gradient_compression({"type": "slim_dp", "p": 1, "q": 2, "core_delay": 1})
+    store.set_optimizer(mx.optimizer.SGD())
+    values = [mx.nd.ones((1000,)) for _ in range(2)]
+    for key, value in enumerate(values):
+        store.broadcast(key, value, out=value)
+    for pushed in ((0, 1), (0,), (0,)):
+        for key in pushed:
+            store.pushpull(key, mx.nd.ones((1000,)), out=values[key])
+    store.save_optimizer_states(str(tmp_path / "states"))
+    with pytest.raises(kvstore_ext.KVStoreError, match="key 1 has been pushed 1 times"):
+        store.pushpull(0, mx.nd.ones((1000,)), out=values[0])
+    for _ in range(2):  # it catches up
+        store.pushpull(1, mx.nd.ones((1000,)), out=values[1])
+    store.pushpull(0, mx.nd.ones((1000,)), out=values[0])
+    store.save_optimizer_states(str(tmp_path / "states"))
+    store.close()
 
 
 def test_more_than_there_is_outside_the_core_cannot_be_drawn() -> None:

@@ -1,6 +1,8 @@
 """A store in one process, compared with a dictionary whatever is asked of it in whatever order."""
 from __future__ import annotations
 
+import threading
+
 import kvstore_ext
 import mxnet as mx
 import numpy as np
@@ -168,6 +170,16 @@ def test_rows_of_several_keys_are_pulled_at_once() -> None:
         store.row_sparse_pull([1, 2], out=outs, row_ids=rows[:1])
     with pytest.raises(kvstore_ext.KVStoreError, match="'b' and 2 have the same number"):
         store.init("b", outs[0])
+    store.close()
+
+
+def test_an_optimizer_that_cannot_be_copied_is_told_by_its_class() -> None:
+    store = kvstore_ext.P3Worker(kvstore_ext.Options())
+    optimizer = mx.optimizer.SGD()
+    optimizer.lock = threading.Lock()
+    store.set_optimizer(optimizer)
+    with pytest.raises(kvstore_ext.KVStoreError, match=r"optimizer SGD cannot be copied: .*lock"):
+        store.init(0, mx.nd.ones((4, 2)).tostype("row_sparse"))
     store.close()
 
 

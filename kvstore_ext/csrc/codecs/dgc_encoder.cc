@@ -43,7 +43,9 @@ float DgcEncoder::Prepare(const float* gradient, uint64_t round) {
   }
   if (!keeps) velocities_.clear();
 
-  const double share = std::ceil(dgc_->Ratio(round) * static_cast<double>(elements_));
+  // What float64 makes of a whole number, such as 0.07 * 100, may be a little more than that.
+  const double exact = dgc_->Ratio(round) * static_cast<double>(elements_);
+  const double share = std::ceil(exact * (1 - 1e-12));
   const size_t count = std::max<size_t>(1, static_cast<size_t>(share));
   selected_ = SelectLargest(sums_.data(), elements_, std::min(count, elements_));
   selected_.ForEach([&](size_t element) {

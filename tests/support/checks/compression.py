@@ -73,6 +73,10 @@ def types_that_cannot_be_compressed_are_refused(_: KVStore) -> None:
     with pytest.raises(kvstore_ext.ArrayMismatch, match=r"'wide'.*float64.*float32 or float16"):
         store.init("wide", mx.nd.zeros(SHAPE, dtype="float64"))
     store.close()
+    store = open_store("dgc", exclude=["wide"])
+    with pytest.raises(kvstore_ext.ArrayMismatch, match="its momentum, although it is in exclude"):
+        store.init("wide", mx.nd.zeros(SHAPE, dtype="float64"))
+    store.close()
 
 
 def float16_can_be_compressed(_: KVStore) -> None:

@@ -342,6 +342,28 @@ def a_worker_may_join_before_its_first_push(_: KVStore) -> None:
         store.close()
 
 
+def who_joins_before_its_first_push_begins_with_the_global_model(_: KVStore) -> None:
+    for first in (0, 1):
+        store = open_store(alpha=0.5, beta=0.25, p=1, q=1)
+        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+        value = mx.nd.zeros((90,))
+        store.broadcast(0, value, out=value)
+        with store.joined():
+            for _ in range(3 if store.rank != first else 0):
+                store.pushpull(0, mx.nd.ones_like(value), out=value)
+        own = value.asnumpy()
+        with store.global_parameters():
+            shared = value.asnumpy()
+        if store.rank == first:
+            np.testing.assert_array_equal(own, shared)
+        assert (shared < 0).any()
+        with tempfile.TemporaryDirectory() as directory:  # states have the last core
+            store.save_optimizer_states(f"{directory}/states")
+        store.pushpull(0, mx.nd.ones_like(value), out=value)
+        value.wait_to_read()
+        store.close()
+
+
 def steps_are_counted_alike_after_a_join(_: KVStore) -> None:
     """Also by a schedule of the optimizer, which ends the job where it differs."""
     for p, epoch, counts in (
@@ -433,6 +455,7 @@ CHECKS = {
         a_worker_that_has_run_out_takes_the_global_model_over,
         cores_are_chosen_while_rank_0_has_run_out,
         a_worker_may_join_before_its_first_push,
+        who_joins_before_its_first_push_begins_with_the_global_model,
         steps_are_counted_alike_after_a_join,
         states_are_saved_before_the_first_round,
         states_that_are_saved_beside_the_global_ones_are_the_workers_own,

@@ -232,6 +232,72 @@ EXACT: dict[str, dict[str, Any]] = {
 }
 
 
+def a_join_counts_on_from_states_that_rank_0_alone_has_loaded(_: KVStore) -> None:
+    store = mx.kv.create("p3")
+    halves = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=1)
+    optimizer = mx.optimizer.SGD(learning_rate=1, lr_scheduler=halves)
+    store.set_optimizer(optimizer)
+    value = mx.nd.zeros((LENGTH,))
+    store.broadcast(0, value, out=value)
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
+            store.pushpull(0, mx.nd.ones((LENGTH,)), out=value)
+        value.wait_to_read()
+
+    train(4)
+    store.barrier()
+    if store.rank == 0:
+        with tempfile.TemporaryDirectory() as directory:
+            store.save_optimizer_states(f"{directory}/states")
+            store.load_optimizer_states(f"{directory}/states")
+    store.barrier()
+    with store.joined():
+        train(1 if store.rank == 0 else 2)
+    train(1)
+    assert optimizer.num_update == 4 + min(store.num_workers, 2) + 1
+    store.close()
+
+
+def numpys_numbers_are_counts(_: KVStore) -> None:
+    for on_workers in (False, True):
+        store = mx.kv.create("p3")
+        if on_workers:
+            store.set_gradient_compression({"type": "fp16"})
+        optimizer = mx.optimizer.Adam(begin_num_update=np.int64(3))
+        store.set_optimizer(optimizer)
+        value = mx.nd.zeros((LENGTH,))
+        store.broadcast(0, value, out=value)
+        with store.joined():
+            for _ in range(steps_of(store.rank)):
+                store.pushpull(0, mx.nd.ones((LENGTH,)), out=value)
+        with tempfile.TemporaryDirectory() as directory:
+            store.save_optimizer_states(f"{directory}/states")
+            store.load_optimizer_states(f"{directory}/states")
+        assert optimizer.num_update == 3 + steps_of(store.num_workers - 1)
+        store.close()
+
+
+def who_has_not_pushed_yet_gets_what_others_have_trained(_: KVStore) -> None:
+    for last in (0, 1):  # to have batches
+        store = mx.kv.create("p3")
+        store.set_optimizer(MAKE["sgd"]())
+        weight, sum_ = mx.nd.ones((LENGTH,)), mx.nd.ones((LENGTH,))
+        store.broadcast("weight", weight, out=weight)
+        sums = mx.kv.create("p3")
+        sums.broadcast("sum", sum_, out=sum_)
+        with store.joined():
+            for _ in range(0 if store.rank == last else 3):
+                store.pushpull("weight", mx.nd.ones((LENGTH,)), out=weight)
+                sums.pushpull("sum", mx.nd.ones((LENGTH,)), out=mx.nd.zeros((LENGTH,)))
+        # Each step subtracts its momentum, of which half stays, and half of a gradient.
+        pushing = sum(rank != last for rank in range(store.num_workers))
+        np.testing.assert_allclose(weight.asnumpy(), 1 - pushing * (0.5 + 0.75 + 0.875), 1e-5)
+        np.testing.assert_array_equal(sum_.asnumpy(), 1)  # without an optimizer it is the script's
+        sums.close()
+        store.close()
+
+
 def every_compression_has_the_sum_of_those_who_still_push(_: KVStore) -> None:
     for name, method in TYPES.items():
         if method.store_type is None:  # slim_dp: see slim_dp.py
@@ -406,6 +472,9 @@ CHECKS = {
         schedules_go_on_where_the_others_are,
         a_module_has_what_the_servers_have_updated,
         a_module_has_what_every_worker_has_updated,
+        a_join_counts_on_from_states_that_rank_0_alone_has_loaded,
+        numpys_numbers_are_counts,
+        who_has_not_pushed_yet_gets_what_others_have_trained,
         every_compression_has_the_sum_of_those_who_still_push,
         a_last_layer_without_votes_has_its_mean,
         two_stores_are_joined_together,

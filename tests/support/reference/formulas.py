@@ -216,8 +216,8 @@ def dgc_ratio(round: int, final: float, warmup: int, stages: int) -> float:
 
 
 def dgc_count(ratio: float, elements: int) -> int:
-    """How many elements of a key such a share is."""
-    return max(1, int(np.ceil(ratio * elements))) if elements else 0
+    """How many elements of a key such a share is, a whole number that float64 missed included."""
+    return max(1, int(np.ceil(ratio * elements * (1 - 1e-12)))) if elements else 0
 
 
 def clip_norm(gradient: np.ndarray, most: float, workers: int) -> np.ndarray:
