@@ -66,10 +66,12 @@ class Checkpoints:
         assert self._directory
         return os.path.join(self._directory, f"epoch-{epoch:04d}")
 
-    def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], str]) -> str:
+    def write(self, epoch: int, about: dict[str, Any], fill: Callable[[str], str],
+              wait: Callable[[], None]) -> str:
         """Calls `fill` with a folder and renames it, so that it is there whole or not. It takes the
-        place of one that an interrupted run has written of the same epoch. Returns what `fill`
-        does: why the optimizer's state is not in it, or nothing."""
+        place of one that an interrupted run has written of the same epoch. Before that it waits for
+        what other workers write of their own. Returns what `fill` does: why the optimizer's state
+        is not in it, or nothing."""
         assert self._directory
         partial = os.path.join(self._directory, "partial")
         shutil.rmtree(partial, ignore_errors=True)
@@ -77,16 +79,19 @@ class Checkpoints:
         not_saved = fill(partial)
         with open(os.path.join(partial, "about.json"), "w") as file:
             json.dump({"epoch": epoch, "states_not_saved": not_saved, **about}, file, indent=1)
+        wait()
         shutil.rmtree(self.path(epoch), ignore_errors=True)
         os.rename(partial, self.path(epoch))
         return not_saved
 
-    def write_own(self, epoch: int, trainer: Any, rank: int) -> None:
-        """Writes what a worker other than rank 0, whose checkpoint has it, carries over."""
+    def write_own(self, epoch: int, trainer: Any, rank: int, wait: Callable[[], None]) -> None:
+        """Writes what a worker other than rank 0, whose checkpoint has it, carries over, and waits
+        for the others: the checkpoint is there once all of it is."""
         if self._directory and rank > 0:
             own = self._own(epoch, rank)
             trainer.save_states(f"{own}.part")
             os.replace(f"{own}.part", own)
+            wait()
             self._remove_outlived(rank)
 
     def _remove_outlived(self, rank: int) -> None:

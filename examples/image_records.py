@@ -76,11 +76,13 @@ def imagenet_rec(data_dir: str, image_shape: tuple[int, ...], classes: int, seed
         if (num_workers - 1) * math.ceil(train_size / num_workers) >= train_size:
             raise ValueError(f"{paths['train.rec']} holds {train_size} examples, too few for "
                              f"{num_workers} workers")
+        # MXNet draws for the i-th image of any batch by this number plus i.
+        own = batch_size // num_workers
         reader = mx.io.ImageRecordIter(
             path_imgrec=paths["train.rec"], path_imgidx=paths["train.idx"], shuffle=True,
-            seed=seed + epoch, seed_aug=(seed + epoch) * num_workers + rank,
+            seed=seed + epoch, seed_aug=((seed + epoch) * num_workers + rank) * own,
             num_parts=num_workers, part_index=rank,
-            batch_size=batch_size // num_workers, **training_options(augment), **decoding)
+            batch_size=own, **training_options(augment), **decoding)
         steps = math.ceil(train_size / batch_size)
         while steps > 0:
             for batch in reader:

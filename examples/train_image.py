@@ -121,6 +121,9 @@ try:
     net = gluon_models.get_model(args.model, classes=classes, **args.model_options)
 except (TypeError, ValueError) as error:
     sys.exit(f"--model {args.model}: {error}")
+if slim and any(parameter.grad_req == "null" for parameter in net.collect_params().values()):
+    log("means and variances of batch normalisation are each worker's own with --kv-store "
+        f"{args.kv_store}: accuracies and checkpoints have rank 0's (docs/slim-dp.md)")
 net.cast(args.dtype)
 # Shapes come from inference, not from a first forward pass: that may leave weights in MKL-DNN's
 # own layout, and the stock dist stores do not wait for such weights to reach the servers.
@@ -220,7 +223,8 @@ def save_checkpoint(epoch: int) -> None:
                 net.save_parameters(os.path.join(folder, "averaged"))
         return checkpoints.save_states(trainer, folder)
 
-    not_saved = saved.write(epoch, {"updates": updates, "flags": vars(args)}, fill)
+    about = {"updates": updates, "flags": vars(args)}
+    not_saved = saved.write(epoch, about, fill, kv.barrier if compression.active else lambda: None)
     if not_saved and epoch == first_epoch + 1:
         log(f"checkpoints are without the optimizer's state: {not_saved}")
 
@@ -286,7 +290,7 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
         *(f" {scores[name]:{max(6, len(name))}.4f}" for name in more))
     if compression.active:
         log(f"       {compression.text()}")
-        saved.write_own(epoch, trainer, kv.rank)
+        saved.write_own(epoch, trainer, kv.rank, kv.barrier)
     if args.checkpoint_dir and kv.rank == 0:
         save_checkpoint(epoch)
 progress.end()

@@ -183,9 +183,9 @@ def save_checkpoint(epoch: int) -> None:
             vocabulary.save(os.path.join(folder, name))
         return checkpoints.save_states(trainer, folder)
 
-    not_saved = saved.write(epoch, {
-        "updates": updates, "best_epoch": kept.best_epoch, "best_loss": kept.best_loss,
-        "flags": vars(args)}, fill)
+    about = {"updates": updates, "best_epoch": kept.best_epoch, "best_loss": kept.best_loss,
+             "flags": vars(args)}
+    not_saved = saved.write(epoch, about, fill, kv.barrier if compression.active else lambda: None)
     if not_saved and epoch == first_epoch + 1:
         log(f"checkpoints are without the optimizer's state: {not_saved}")
 
@@ -263,7 +263,7 @@ for epoch in range(first_epoch + 1, args.epochs + 1):
             save_checkpoint(epoch)
     if compression.active:
         log(f"       {compression.text()}")
-        saved.write_own(epoch, trainer, kv.rank)
+        saved.write_own(epoch, trainer, kv.rank, kv.barrier)
 progress.end()
 if kept.best_epoch:
     translation.set_parameters(net, kept.best)

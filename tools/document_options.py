@@ -25,7 +25,9 @@ def table(name: str) -> str:
     rules = kind.rules()
     rows = ["| option | default | may be | meaning |", "| --- | --- | --- | --- |"]
     for known in fields(kind):
-        cells = (f"`{known.name}`", f"`{known.default!r}`", rules[known.name].allowed,
-                 known.metadata["why"])
-        rows.append("| " + " | ".join(re.sub(r"([|*_])", r"\\\1", cell) for cell in cells) + " |")
+        text = (rules[known.name].allowed, known.metadata["why"])
+        # Within backticks a backslash would be shown.
+        cells = [f"`{known.name}`", f"`{known.default!r}`",
+                 *(re.sub(r"([|*_])", r"\\\1", each) for each in text)]
+        rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)

@@ -106,6 +106,25 @@ def test_epochs_and_workers_draw_other_crops(planes: Path) -> None:
     assert len(set(drawn)) == 4
 
 
+def test_no_crops_of_a_batch_are_those_of_another_worker_or_epoch(planes: Path) -> None:
+    """At other places of the batch either."""
+    data = datasets.load("imagenet-rec", str(planes), SHAPE, 2, 0, 1, "caffe")
+
+    def crops(epoch: int, rank: int) -> list[tuple[int, int, bool]]:
+        found = []
+        for image in next(data.train(epoch, 20, rank, 2))[0].asnumpy():
+            columns, rows = places(image)
+            found.append((round(columns.min()), round(rows.min()), columns[0, 1] < columns[0, 0]))
+        return found
+
+    drawn = [crops(epoch, rank) for epoch in (1, 2, 3) for rank in (0, 1)]
+    for number, one in enumerate(drawn):
+        for other in drawn[number + 1 :]:
+            for shift in range(1, 6):
+                assert one[shift:] != other[:-shift]
+                assert other[shift:] != one[:-shift]
+
+
 def test_none_takes_the_middle_as_it_is(planes: Path) -> None:
     train, held_out = read(planes, "none")
     assert (train == held_out).all()

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.soak.legs import Leg, legs
 from tests.soak.looking import Growth, growth
-from tests.soak.running import faults, run
+from tests.soak.running import faults, run, whole_of
 from tests.support.paths import ROOT
 
 _LOSSY_SLOWER = 20  # times, than a leg that loses nothing: a guess until a lossy one has run
@@ -26,27 +26,29 @@ def main() -> int:
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
     found = _found(arguments.results)
     wanted = legs(arguments.rounds)
+    # Of earlier calls, those that do not run now included.
+    known = {
+        leg.name: found[_key(leg, arguments.workers)]
+        for leg in wanted
+        if _key(leg, arguments.workers) in found
+    }
     if arguments.only:
         unknown = set(arguments.only) - {leg.name for leg in wanted}
         if unknown:
             names = ", ".join(f"'{leg.name}'" for leg in wanted)
             parser.error(f"no leg {', '.join(sorted(unknown))}; there are {names}")
         wanted = [leg for leg in wanted if leg.name in arguments.only]
-    done = {
-        leg.name: found[_key(leg, arguments.workers)]
-        for leg in wanted
-        if _key(leg, arguments.workers) in found
-    }
+    done = {leg.name: known[leg.name] for leg in wanted if leg.name in known}
     for result in done.values():
-        print(_line(result, done))
+        print(_line(result, known))
     left = [leg for leg in wanted if leg.name not in done]
     for number, leg in enumerate(left[: arguments.most]):
         print(_prospect(left[number:], done), flush=True)
-        done[leg.name] = run(leg, arguments.workers)
+        done[leg.name] = known[leg.name] = run(leg, arguments.workers)
         with arguments.results.open("a") as file:
             file.write(json.dumps(done[leg.name]) + "\n")
-        print(_line(done[leg.name], done), flush=True)
-    return 1 if any(faults(result, done) for result in done.values()) else 0
+        print(_line(done[leg.name], known), flush=True)
+    return 1 if any(faults(result, known) for result in done.values()) else 0
 
 
 def _key(leg: Leg, workers: int) -> tuple[str, int, int]:
@@ -76,11 +78,14 @@ def _prospect(left: list[Leg], done: dict[str, dict[str, Any]]) -> str:
     return f"{text}, some {seconds / 60:.0f} min at {whole:.0f} rounds/s"
 
 
-def _line(result: dict[str, Any], done: dict[str, dict[str, Any]]) -> str:
+def _line(result: dict[str, Any], known: dict[str, dict[str, Any]]) -> str:
     """What came of a leg: the steepest growth of each role, and what is wrong."""
     grown = {what: ", ".join(_steepest(result["looks"], what)) for what in ("heap", "memory")}
     rate = result["rounds"] / result["seconds"]
-    wrong = "; ".join(faults(result, done)) or "the same sums, as many descriptors and threads"
+    sums = "the same sums"
+    if whole_of(result) not in known:
+        sums = f"sums that were not compared with those of '{whole_of(result)}', which has not run"
+    wrong = "; ".join(faults(result, known)) or f"{sums}, as many descriptors and threads"
     return (
         f"{result['leg']}: {result['rounds']} rounds, {rate:.0f} a second; bytes that its live "
         f"heap grows by a round: {grown['heap']}; its memory: {grown['memory']}; {wrong}"

@@ -1,11 +1,13 @@
 """Runs a leg, and says what was wrong with it."""
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 
 from tests.soak import train
 from tests.soak.legs import KEYS, LOSSY, Leg
@@ -42,9 +44,10 @@ def run(leg: Leg, workers: int) -> dict[str, Any]:
                 },
                 options={"timeout": 300, "deterministic": True},
             )
-            looks = _watch(job, leg, directory)
-            seconds = time.monotonic() - begun
-            job.wait(LIMIT)
+            with _reported(job):
+                looks = _watch(job, leg, directory)
+                seconds = time.monotonic() - begun
+                job.wait(LIMIT)
         finally:
             cluster.end()
     return {
@@ -55,6 +58,16 @@ def run(leg: Leg, workers: int) -> dict[str, Any]:
         "checksums": _checksums(job),
         "looks": looks,
     }
+
+
+@contextlib.contextmanager
+def _reported(job: Job) -> Iterator[None]:
+    """Prints what a job's processes have said where it fails: nothing else is left of it."""
+    try:
+        yield
+    except BaseException:
+        print(job.report(), file=sys.stderr, flush=True)
+        raise
 
 
 def _watch(job: Job, leg: Leg, heaps: str) -> dict[str, list[Look]]:
@@ -76,10 +89,15 @@ def _checksums(job: Job) -> dict[str, str]:
     return found[0] if all(each == found[0] for each in found) else {}
 
 
+def whole_of(result: dict[str, Any]) -> str:
+    """The leg that has the same sums, where nothing is lost."""
+    return str(result["leg"]).replace(", lossy", "")
+
+
 def faults(result: dict[str, Any], others: dict[str, dict[str, Any]]) -> list[str]:
     """What is wrong with a leg, in words; `others` has those that have run, by their names."""
     found = [] if result["checksums"] else ["workers have got different sums"]
-    whole = others.get(result["leg"].replace(", lossy", ""), result)
+    whole = others.get(whole_of(result), {"checksums": {}})
     common = set(result["checksums"]) & set(whole["checksums"])
     if any(result["checksums"][step] != whole["checksums"][step] for step in common):
         found.append("sums differ from those where nothing was lost")

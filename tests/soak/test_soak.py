@@ -1,6 +1,7 @@
 """A soak of a few steps: that it runs, finds what is wrong, and goes on where it stopped."""
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -50,6 +51,18 @@ def test_legs_run_once_and_go_on_where_they_stopped(
     monkeypatch.setattr(sys, "argv", [*arguments, "--only", "slim_dp"])
     assert soak.main() == 0
     assert capsys.readouterr().out.startswith("slim_dp: ")
+    monkeypatch.setattr(sys, "argv", [*arguments, "--only", "p3, lossy"])
+    assert soak.main() == 0
+    assert "the same sums" in capsys.readouterr().out
+    legs_run = [json.loads(line) for line in results.read_text().splitlines()]
+    lossy = next(each for each in legs_run if each["leg"] == "p3, lossy")
+    lossy["checksums"] = dict.fromkeys(lossy["checksums"], "1")
+    results.write_text("".join(json.dumps(each) + "\n" for each in legs_run))
+    assert soak.main() == 1, "although the other leg does not run"
+    results.write_text(json.dumps(lossy) + "\n")
+    soak.main()
+    assert "were not compared with those of 'p3', which has not run" in capsys.readouterr().out
+    results.write_text("".join(json.dumps(each) + "\n" for each in legs_run))
     monkeypatch.setattr(sys, "argv", [*arguments, "--only", "slimdp"])
     with pytest.raises(SystemExit):
         soak.main()
