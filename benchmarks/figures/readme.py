@@ -81,7 +81,10 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
     )
     encoding = {line["dilation"] for line in lines if line["arm"] == CODED}
     with_ = f" (`{CODED}`: {max(encoding):g})" if encoding else ""
-    plain = ", and processors as much faster. Nothing is encrypted."
+    plain = (
+        ", and what is measured is divided by that. So processors are as much faster beside the "
+        "links. Nothing is encrypted."
+    )
     command = ["```sh", "rm -f docs/figures/readme.jsonl; make figure-readme", "```"]
     how = f"{how}{with_}{plain} {captions.began(lines)}".rstrip()
     return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]

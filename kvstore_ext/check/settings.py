@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import socket
 
-from ..mxnet_hooks.before_import import in_the_way
+from ..mxnet_hooks.before_import import BULK_OF_BACKWARD, in_the_way
 from .finding import Finding, note, wrong
 from .imports import Facts
 
@@ -51,4 +51,8 @@ def engine() -> Finding:
     if others:
         text = f"{', '.join(others)}: layers wait for each other's parameters"
         return note("engine", text, "unset it: kvstore_ext sets what overlapping needs")
+    bulk = os.environ.get(BULK_OF_BACKWARD, "1")
+    if bulk != "1":
+        text = f"{BULK_OF_BACKWARD}={bulk}: gradients of so many operations leave together"
+        return note("engine", text, "unset it, unless GPUs wait for their processors without it")
     return Finding("engine", "layers begin when their own parameters are there")

@@ -25,6 +25,7 @@ NEEDED_NUMPY = "numpy<1.24" if sys.version_info < (3, 12) else "numpy<2"
 # nothing would overlap with the forward pass. With the second above 1, gluon.Trainer updates four
 # parameters in one operation.
 _BULK = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN"  # with _FWD and _BWD behind it that goes first
+BULK_OF_BACKWARD = f"{_BULK}_BWD"
 ENGINE_VARIABLES = {
     _BULK: "1",
     "MXNET_OPTIMIZER_AGGREGATION_SIZE": "1",
@@ -101,11 +102,12 @@ def engine_overlaps() -> bool:
 
 
 def in_the_way() -> Dict[str, str]:
-    """Variables by which the user has told MXNet otherwise, with their values."""
-    alike = dict.fromkeys((f"{_BULK}_FWD", f"{_BULK}_BWD"), ENGINE_VARIABLES[_BULK])
+    """Variables by which the user has told MXNet otherwise, with their values. Not so with the
+    backward pass alone in bulks, as GPUs may need it: gradients of a bulk leave together then."""
+    needed = {**ENGINE_VARIABLES, f"{_BULK}_FWD": ENGINE_VARIABLES[_BULK]}
     return {
         name: os.environ[name]
-        for name, value in {**ENGINE_VARIABLES, **alike}.items()
+        for name, value in needed.items()
         if os.environ.get(name, value) != value
     }
 

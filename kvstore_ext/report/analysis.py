@@ -7,6 +7,7 @@ from typing import Dict, List, Optional
 import numpy as np
 
 from ..trace.reading import JobTrace, ProcessTrace
+from . import words
 from .causes import Causes, causes_of
 from .compression import MethodCost, costs_of
 from .hosts import told_apart
@@ -180,7 +181,7 @@ def _steps_that_count(
             f"{full.name} had no room for events before any worker had ended a whole step: trace "
             "fewer steps, or set trace_events"
         )
-    missed = f", without {', '.join(apart)}, whose clocks no ping connects with the others'"
+    missed = f", without {words.listed(apart)}, whose clocks no ping connects with the others'"
     raise NoStepError(
         f"the trace has no whole step of any worker{missed if apart else ''}: a step ends with the "
         "first gradient of the next. Trace some more"

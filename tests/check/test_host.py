@@ -253,7 +253,16 @@ def test_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.job({"kvstore_ext": NOTHING}).found == "DMLC_NUM_WORKER=4"
 
 
-@pytest.mark.parametrize("way", ["", "_FWD", "_BWD"])
+def test_engine_with_bulks_of_the_backward_pass_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(before_import.BULK_OF_BACKWARD, "15")
+    finding = settings.engine()
+    assert finding.state == NOTE
+    assert "_BWD=15: gradients of so many operations leave together" in finding.found
+    monkeypatch.setenv("MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "1")
+    assert before_import.engine_overlaps()
+
+
+@pytest.mark.parametrize("way", ["", "_FWD"])
 def test_engine(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     name = f"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN{way}"
     monkeypatch.setenv(name, "1")

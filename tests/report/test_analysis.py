@@ -397,7 +397,7 @@ def test_keys_of_4_gib_and_more_have_all_their_bytes() -> None:
 def test_a_clock_that_no_ping_connects_is_named_where_no_step_is_left() -> None:
     job = jobs.FULL_LINK.trace()
     lost = [replace(each, clock=Clock(error=float("inf"))) for each in job.workers]
-    with pytest.raises(NoStepError, match="without worker 0, worker 1, whose clocks no ping"):
+    with pytest.raises(NoStepError, match="without worker 0 and worker 1, whose clocks no ping"):
         analyse(JobTrace((*lost, *job.servers), job.keys))
 
 
