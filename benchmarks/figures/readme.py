@@ -74,17 +74,14 @@ def _text(lines: List[Dict[str, Any]]) -> List[str]:
         "bound is the most for any scheme that sends every gradient as float32."
     )
     how = (
-        "measures it again, as root. The hosts are network namespaces of one machine, whose links "
-        "are slowed down: stores are real, gradients random, and "
+        "measures it again, as root. The hosts are network namespaces of one machine, with slower "
+        "links: stores are real, gradients random, and "
         f"computing is a wait as long as on a {trace.device}. So that two processors carry it, "
-        f"links and waits are {slower} times slower than stated"
+        f"links and waits are {slower} times slower"
     )
     encoding = {line["dilation"] for line in lines if line["arm"] == CODED}
     with_ = f" (`{CODED}`: {max(encoding):g})" if encoding else ""
-    plain = (
-        ", and what is measured is divided by that. So processors are as much faster beside the "
-        "links. Nothing is encrypted."
-    )
+    plain = ", for which results allow; processors are not. Nothing is encrypted."
     command = ["```sh", "rm -f docs/figures/readme.jsonl; make figure-readme", "```"]
     how = f"{how}{with_}{plain} {captions.began(lines)}".rstrip()
     return [*summary.table(lines), "", *wrap(about, 100), "", *command, "", *wrap(how, 100)]
