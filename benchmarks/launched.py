@@ -11,13 +11,14 @@ import tempfile
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
+from typing import Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence, TypeVar
 
 # Of a job of MXNet's own servers: importing mxnet there does all their work.
 STOCK_SERVERS = ("--server-command", f"{sys.executable} -c 'import mxnet'")
 # Of MXNet's P3, as MXNet's own launcher sets them with --p3.
 STOCK_P3 = {"DMLC_PS_VAN_TYPE": "p3", "DMLC_PS_WATER_MARK": "10"}
 Found = TypeVar("Found")  # by a job
+Compared = TypeVar("Compared")  # an arm, by its name perhaps
 LAUNCH = Path(__file__).resolve().parents[1] / "tools" / "launch.py"
 _LIMIT = 900  # seconds that a job may take: some of MXNet's P3 never end
 _ENDING = 60  # and the launcher, to end one
@@ -69,6 +70,30 @@ def measured(
     return [float(number) for number in lines[0].partition(f"{word} ")[2].split()]
 
 
+class Arm(NamedTuple):
+    """A store that is compared, and what its jobs run.
+
+    Attributes
+    ----------
+    name : of the store, or "the other" for p3 of another version.
+    store : that a worker creates.
+    server : options of the launcher.
+    python : the interpreter of all processes.
+    """
+
+    name: str
+    store: str
+    server: tuple[str, ...]
+    python: str
+
+
+def arms(against: str | None) -> tuple[Arm, Arm]:
+    """dist_sync, or p3 of the interpreter that takes its place, and p3."""
+    stock = Arm("dist_sync", "dist_sync", STOCK_SERVERS, sys.executable)
+    other = Arm("the other", "p3", (), against) if against else stock
+    return other, Arm("p3", "p3", (), sys.executable)
+
+
 def inherited() -> dict[str, str]:
     """This process's environment without what configures stores, so that all arms have the same."""
     configures = ("DMLC_", "PS_", "MXNET_", "KVSTORE_EXT_", "HOROVOD_", "OMP_")
@@ -86,11 +111,11 @@ def _end(launcher: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 def in_turns(
-    arms: Iterable[str], repeats: int, job: Callable[[str], Found]
-) -> dict[str, list[Found]]:
+    arms: Iterable[Compared], repeats: int, job: Callable[[Compared], Found]
+) -> dict[Compared, list[Found]]:
     """What so many jobs of each arm have found; the first of all before the second ones, so that
     whatever changes on the machine meets all alike."""
-    found: dict[str, list[Found]] = {arm: [] for arm in arms}
+    found: dict[Compared, list[Found]] = {arm: [] for arm in arms}
     for _ in range(repeats):
         for arm, jobs in found.items():
             jobs.append(job(arm))

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Tuple
 
-from launched import STOCK_SERVERS, in_turns, job_processes, measured, told
+from launched import Arm, arms, in_turns, job_processes, measured, told
 from unshaped import sizes
 
 WORKERS = SERVERS = 2
@@ -96,19 +96,14 @@ def work(store_name: str, arguments: argparse.Namespace) -> None:
     store._barrier()
 
 
-def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
+def job(arm: Arm, arguments: argparse.Namespace) -> Tuple[float, float]:
     """Runs one; returns a server's growth in shares, and a worker's in gradients."""
-    other = arm == arguments.against
-    store = "p3" if other else arm
-    options = ["-n", str(WORKERS), "-s", str(SERVERS)]
-    if store != "p3":
-        options += STOCK_SERVERS
+    options = ["-n", str(WORKERS), "-s", str(SERVERS), *arm.server]
     variables = {"KVSTORE_EXT_OPTIONS": json.dumps({"shared_memory": arguments.shared})}
-    work_of_arm = [__file__, "--work", store, *sys.argv[1:]]
-    server, worker = measured(
-        "memory", options, work_of_arm,
-        python=arm if other else sys.executable, variables={} if other else variables,
-    )  # fmt: skip
+    if arm.python == arguments.against:
+        variables = {}
+    work_of_arm = [__file__, "--work", arm.store, *sys.argv[1:]]
+    server, worker = measured("memory", options, work_of_arm, arm.python, variables)
     return server, worker
 
 
@@ -125,12 +120,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments.work, arguments)
-    arms = ("p3", arguments.against or "dist_sync")
-    found = in_turns(arms, arguments.repeats, lambda arm: job(arm, arguments))
+    compared = arms(arguments.against)
+    found = in_turns(compared, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, grown in found.items():
         servers, workers = zip(*grown)
-        name = "the other" if arm == arguments.against else arm
-        print(f"{name:9} a server {told(servers, 'shares')}, a worker {told(workers, 'gradients')}")
+        print(f"{arm.name:9} a server {told(servers, 'shares')}, "
+              f"a worker {told(workers, 'gradients')}")
     return None
 
 

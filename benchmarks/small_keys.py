@@ -14,13 +14,12 @@ has another version of kvstore_ext, whose p3 then takes the place of dist_sync.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from functools import partial
 from statistics import median
 from typing import Any, Callable, List, Sequence
 
-from launched import STOCK_SERVERS, in_turns, measured, processor_seconds, told
+from launched import Arm, arms, in_turns, measured, processor_seconds, told
 
 SPARSE_KEYS, SPARSE_SHAPE, ROWS = 20, (1000, 16), 50
 WARM_UP = 10  # steps
@@ -108,17 +107,12 @@ def sparse_step(mx: Any, store: Any) -> Callable[[], None]:
     return step
 
 
-def job(arm: str, optimizer: str, sparse: str, arguments: argparse.Namespace) -> Sequence[float]:
+def job(arm: Arm, optimizer: str, sparse: str, arguments: argparse.Namespace) -> Sequence[float]:
     """Runs one; returns a step's seconds, its processor seconds, and its messages."""
-    other = arm == arguments.against
-    store = "p3" if other else arm
-    worker = [__file__, "--work", store, optimizer, sparse, "--steps", str(arguments.steps),
+    worker = [__file__, "--work", arm.store, optimizer, sparse, "--steps", str(arguments.steps),
               "--keys", str(arguments.keys), "--elements", str(arguments.elements),
               "--optimizer", arguments.optimizer, "--dtype", arguments.dtype]
-    # Importing mxnet in MXNet's own server does all its work.
-    server = () if store == "p3" else STOCK_SERVERS
-    python = arm if other else sys.executable
-    return measured("a step", ["-n", "2", "-s", "2", *server], worker, python)
+    return measured("a step", ["-n", "2", "-s", "2", *arm.server], worker, arm.python)
 
 
 def main() -> None:
@@ -136,14 +130,12 @@ def main() -> None:
     if arguments.work:
         return work(*arguments.work, arguments)
     sparse = "sparse" if arguments.sparse else "dense"
-    arms = (arguments.against or "dist_sync", "p3")
     for optimizer in ("optimizer",) if arguments.sparse else ("optimizer", "sums"):
         ask = partial(job, optimizer=optimizer, sparse=sparse, arguments=arguments)
-        found = in_turns(arms, arguments.repeats, ask)
+        found = in_turns(arms(arguments.against), arguments.repeats, ask)
         for arm, jobs in found.items():
             seconds, used, sent = zip(*jobs)
-            name = "the other" if arm == arguments.against else arm
-            print(f"{optimizer:9} {name:9} {told_whole(1000, seconds, 'ms a step')}, "
+            print(f"{optimizer:9} {arm.name:9} {told_whole(1000, seconds, 'ms a step')}, "
                   f"{told_whole(1000, used, 'ms of processors')}, "
                   f"{told_whole(1, sent, 'messages')}")
     return None

@@ -20,7 +20,7 @@ import sys
 import time
 from typing import List, Tuple
 
-from launched import STOCK_SERVERS, in_turns, measured, told
+from launched import Arm, arms, in_turns, measured, told
 
 
 def work(store_name: str) -> None:
@@ -40,16 +40,11 @@ def work(store_name: str) -> None:
         print("a step", time.time(), flush=True)
 
 
-def job(arm: str, arguments: argparse.Namespace) -> Tuple[float, float]:
+def job(arm: Arm, arguments: argparse.Namespace) -> Tuple[float, float]:
     """Runs one; returns the seconds to its first step, and those of its end."""
-    other = arm == arguments.against
-    store = "p3" if other else arm
-    options = ["-n", str(arguments.workers), "-s", str(arguments.servers), "--quiet"]
-    if store != "p3":
-        options += STOCK_SERVERS
-    python = arm if other else sys.executable
+    options = ["-n", str(arguments.workers), "-s", str(arguments.servers), "--quiet", *arm.server]
     begun = time.time()
-    (stepped,) = measured("a step", options, [__file__, "--work", store], python)
+    (stepped,) = measured("a step", options, [__file__, "--work", arm.store], arm.python)
     return stepped - begun, time.time() - stepped
 
 
@@ -77,12 +72,11 @@ def main() -> None:
         return work(arguments.work)
     for module in ("mxnet", "kvstore_ext"):
         print(f"import {module:11} {told(imports(module, arguments.repeats), 's')}")
-    arms = ("p3", arguments.against or "dist_sync")
-    found = in_turns(arms, arguments.repeats, lambda arm: job(arm, arguments))
+    compared = arms(arguments.against)
+    found = in_turns(compared, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, jobs in found.items():
         first, end = zip(*jobs)
-        name = "the other" if arm == arguments.against else arm
-        print(f"{name:18} {told(first, 's')} to the first step, {told(end, 's')} to the end")
+        print(f"{arm.name:18} {told(first, 's')} to the first step, {told(end, 's')} to the end")
     return None
 
 

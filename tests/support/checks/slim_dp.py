@@ -327,12 +327,18 @@ def cores_are_chosen_while_rank_0_has_run_out(_: KVStore) -> None:
     check_uneven(1, p=3, q=1, values="terngrad")
 
 
+def of_one_key(alpha: float, beta: float) -> tuple[KVStore, mx.nd.NDArray]:
+    """A store that exchanges after every step and chooses a core after each, and its parameters."""
+    store = open_store(alpha=alpha, beta=beta, p=1, q=1)
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    value = mx.nd.zeros((90,))
+    store.broadcast(0, value, out=value)
+    return store, value
+
+
 def a_worker_may_join_before_its_first_push(_: KVStore) -> None:
     for first in (0, 1):
-        store = open_store(alpha=1, beta=1, p=1, q=1)
-        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
-        value = mx.nd.zeros((90,))
-        store.broadcast(0, value, out=value)
+        store, value = of_one_key(alpha=1, beta=1)
         for steps in (0, 1):
             with store.joined():
                 for _ in range(steps if store.rank == first else 3 - 2 * steps):
@@ -344,10 +350,7 @@ def a_worker_may_join_before_its_first_push(_: KVStore) -> None:
 
 def who_joins_before_its_first_push_begins_with_the_global_model(_: KVStore) -> None:
     for first in (0, 1):
-        store = open_store(alpha=0.5, beta=0.25, p=1, q=1)
-        store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
-        value = mx.nd.zeros((90,))
-        store.broadcast(0, value, out=value)
+        store, value = of_one_key(alpha=0.5, beta=0.25)
         with store.joined():
             for _ in range(3 if store.rank != first else 0):
                 store.pushpull(0, mx.nd.ones_like(value), out=value)
