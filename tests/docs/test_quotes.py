@@ -5,20 +5,22 @@ import re
 from pathlib import Path
 
 import pytest
+from kvstore_ext.predict.table import OFF
 
 from .documents import ROOT, sections
 from .sources import texts
 
 FAILURES = ROOT / "docs" / "failures.md"
+PREDICTION = ROOT / "docs" / "prediction.md"
 # Documents with figures that were measured, and those that are the output of one command.
 MEASURED = [
     ROOT / "README.md",
     ROOT / "docs" / "figures.md",
     ROOT / "docs" / "performance.md",
-    ROOT / "docs" / "prediction.md",
+    PREDICTION,
     *ROOT.glob("benchmarks/*.md"),
 ]
-OF_ONE_COMMAND = [ROOT / "docs" / "prediction.md", *ROOT.glob("benchmarks/*.md")]
+OF_ONE_COMMAND = [PREDICTION, *ROOT.glob("benchmarks/*.md")]
 FIGURE = re.compile(r"\d(?:\.\d+)? ?(?:points|%|times|s\b|ms\b|min\b|MB/s|Mbit/s|Gbit/s|samples/s)")
 
 
@@ -71,3 +73,11 @@ def test_what_was_found_of_failures_stands_beside_its_commands() -> None:
     without = prose.replace("`make soak` measured", "We measured")
     (found,) = told_without_command(without)
     assert "We measured up to 166 bytes" in found
+
+
+def test_ties_are_at_least_as_wide_as_predictions_were_off() -> None:
+    text = PREDICTION.read_text(encoding="utf-8")
+    for store, arm in (("dist_sync",) * 2, ("stock_p3",) * 2, ("ring", "horovod")):
+        worst = re.search(rf"^\| {arm} \|.*\| ([\d.]+) % \|$", text, re.MULTILINE)
+        assert worst is not None
+        assert 100 * OFF[store] >= float(worst[1])

@@ -21,7 +21,7 @@ from kvstore_ext.predict.network import NetworkError, digest, load
 from kvstore_ext.predict.simulation import numbered
 from kvstore_ext.predict.speeds import Speeds, SpeedsError
 from kvstore_ext.predict.sweep import Row, best
-from kvstore_ext.predict.table import OFF, choose, table
+from kvstore_ext.predict.table import choose, table
 from kvstore_ext.trace.events import EVENT, Kind, Message
 from kvstore_ext.trace.reading import JobTrace, KeyInfo, ProcessTrace
 
@@ -88,14 +88,6 @@ def test_a_tie_goes_to_a_store_that_mxnet_can_make_here():
     assert choose(ahead) == (ahead[0], [ahead[1]])
     others = near[1:]
     assert choose(others) == (others[1], [])
-
-
-def test_ties_are_at_least_as_wide_as_predictions_were_off():
-    text = (RUNNER.parent / "docs" / "prediction.md").read_text()
-    for store, arm in (("dist_sync",) * 2, ("stock_p3",) * 2, ("ring", "horovod")):
-        worst = re.search(rf"^\| {arm} \|.*\| ([\d.]+) % \|$", text, re.MULTILINE)
-        assert worst is not None
-        assert 100 * OFF[store] >= float(worst[1])
 
 
 def test_it_says_beforehand_how_much_there_is_to_do(tmp_path, capsys, monkeypatch):
