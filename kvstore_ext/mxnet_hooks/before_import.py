@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Optional
 
 from . import operators
+from .deferred_imports import deferred_imports
 
 NEEDED_MXNET = "1.9.1"
 # Those that mxnet itself can be imported with; Python 3.12 begins at NumPy 1.26, where only
@@ -30,10 +31,6 @@ ENGINE_VARIABLES = {
     _BULK: "1",
     "MXNET_OPTIMIZER_AGGREGATION_SIZE": "1",
 }
-
-# What mxnet imports for FeedForward, which trains, and for quantization, and knows how to do
-# without. They are a quarter of what importing it takes.
-UNUSED = ("sklearn", "scipy.stats")
 
 
 def restore_numpy_aliases() -> None:
@@ -124,9 +121,9 @@ def serves_scheduler() -> bool:
 
 def import_mxnet() -> Any:
     """MXNet: for a scheduler what finds its library, for others of a job with stand-ins for the
-    functions of operators."""
+    functions of operators; and for all with stand-ins for packages that few scripts need."""
     alone = serves_scheduler()
-    with hidden_role() as role:
+    with hidden_role() as role, deferred_imports():
         if role is None or "mxnet" in sys.modules:
             return importlib.import_module("mxnet")
         found = importlib.util.find_spec("mxnet")
@@ -147,18 +144,10 @@ def import_mxnet() -> Any:
 @contextmanager
 def hidden_role() -> Iterator[Optional[str]]:
     """Takes DMLC_ROLE away, and gives it: importing mxnet with it runs the stock server and exits.
-
-    A server, or scheduler, goes without UNUSED meanwhile.
     """
     role = os.environ.pop("DMLC_ROLE", None)
-    serves = role in ("server", "scheduler")
-    hidden = [name for name in UNUSED if serves and name not in sys.modules]
-    for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment] # whose import fails then
     try:
         yield role
     finally:
-        for name in hidden:
-            del sys.modules[name]
         if role is not None:
             os.environ["DMLC_ROLE"] = role

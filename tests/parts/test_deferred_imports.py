@@ -1,0 +1,98 @@
+"""Packages that MXNet imports, and that hardly any script asks it for."""
+from __future__ import annotations
+
+import subprocess
+import sys
+
+IMPORTED = """
+import sys
+
+import kvstore_ext
+import mxnet as mx
+
+
+def has(*names):
+    print(*(name in sys.modules for name in names))
+
+
+has("sklearn", "sklearn.base", "scipy.stats", "requests")
+"""
+ESTIMATOR = """
+network = mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax")
+model = mx.model.FeedForward(network, num_epoch=3)
+has("sklearn.base")
+
+from sklearn.base import BaseEstimator, clone
+
+
+class Own(mx.model.FeedForward):
+    pass
+
+
+print(isinstance(model, BaseEstimator), hasattr(Own, "set_params"))
+print(model.get_params()["num_epoch"], clone(Own(network, num_epoch=4)).num_epoch)
+"""
+FUNCTIONS = """
+print(f"{mx.contrib.quantization.stats.entropy([0.5, 0.5]):.3f}", mx.test_utils.ss.norm.cdf(0))
+has("scipy.stats")
+
+import requests
+from unittest import mock
+
+with mock.patch("requests.get", side_effect=RuntimeError("asked")):
+    try:
+        mx.gluon.utils.download("http://here", "none", retries=0)
+    except RuntimeError as error:
+        print(error)
+"""
+WITHOUT = """
+sys.modules["sklearn.base"] = None
+print(mx.model.FeedForward(mx.sym.var("data"), num_epoch=2).num_epoch)
+"""
+OWN = """
+import sys
+from types import ModuleType
+
+import requests
+
+sys.modules["sklearn"] = own = ModuleType("sklearn")
+own.base = sys.modules["sklearn.base"] = ModuleType("sklearn.base")
+own.base.BaseEstimator = type("Own", (), {})
+
+import kvstore_ext
+import mxnet as mx
+
+print(mx.test_utils.requests is requests, issubclass(mx.model.FeedForward, own.base.BaseEstimator))
+print("scipy.stats" in sys.modules)
+
+import scipy.stats
+
+print(scipy.stats is not mx.test_utils.ss)
+"""
+
+
+def lines(*parts: str) -> list[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", "".join(parts)], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def test_the_first_feed_forward_has_scikit_learns_base() -> None:
+    assert lines(IMPORTED, ESTIMATOR) == [
+        "False False False False", "True", "True True", "3 4",
+    ]  # fmt: skip
+
+
+def test_mxnets_own_modules_get_functions() -> None:
+    _, *first, _, last = lines(IMPORTED, FUNCTIONS)  # between them, that it downloads
+    assert [*first, last] == ["0.693 0.5", "True", "asked"]
+
+
+def test_a_feed_forward_does_without_scikit_learn_as_in_mxnet() -> None:
+    assert lines(IMPORTED, WITHOUT)[1:] == ["2"]
+
+
+def test_what_a_script_has_imported_or_made_stays() -> None:
+    assert lines(OWN) == ["True True", "False", "True"]
