@@ -4,7 +4,7 @@ What this room promises: all that is changed of MXNet's Python is changed here. 
 rewrites of its library is in csrc/security/. In reading order:
 
     before_import.py        engine settings, and what newer Pythons lack
-    deferred_imports.py     packages that MXNet imports, and that wait until they are asked for
+    spared_imports.py       packages that MXNet imports, and that wait until they are asked for
     operators.py            MXNet's operators, whose functions are made when they are called
     after_import.py         what Trainer and Module have to know of stores that are not MXNet's
     registry.py             the names by which mx.kv.create makes stores
@@ -25,6 +25,6 @@ rewrites of its library is in csrc/security/. In reading order:
     automatic_snapshots.py  snapshots of such scripts
     as_main.py              runs a script as if the interpreter had been started on it
 
-before_import.py, deferred_imports.py, operators.py and as_main.py import nothing else of
+before_import.py, spared_imports.py, operators.py and as_main.py import nothing else of
 kvstore_ext; the others may import everything.
 """

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Optional
 
 from . import operators
-from .deferred_imports import deferred_imports
+from .spared_imports import has_distutils, spared_imports
 
 NEEDED_MXNET = "1.9.1"
 # Those that mxnet itself can be imported with; Python 3.12 begins at NumPy 1.26, where only
@@ -66,7 +66,7 @@ def check_requirements() -> None:
             f"mxnet {NEEDED_MXNET} needs NumPy below 2, found {numpy.__version__}: "
             f"pip install '{NEEDED_NUMPY}'"
         )
-    if importlib.util.find_spec("distutils") is None:
+    if not has_distutils():
         raise _unfit(
             f"mxnet {NEEDED_MXNET} needs distutils, which Python 3.12 no longer has: "
             "pip install setuptools"
@@ -121,9 +121,9 @@ def serves_scheduler() -> bool:
 
 def import_mxnet() -> Any:
     """MXNet: for a scheduler what finds its library, for others of a job with stand-ins for the
-    functions of operators; and for all with stand-ins for packages that few scripts need."""
+    functions of operators; and for all without packages that few scripts need."""
     alone = serves_scheduler()
-    with hidden_role() as role, deferred_imports():
+    with hidden_role() as role, spared_imports():
         if role is None or "mxnet" in sys.modules:
             return importlib.import_module("mxnet")
         found = importlib.util.find_spec("mxnet")

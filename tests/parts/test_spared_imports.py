@@ -1,4 +1,4 @@
-"""Packages that MXNet imports, and that hardly any script asks it for."""
+"""Packages that importing MXNet takes along, and that hardly any script asks it for."""
 from __future__ import annotations
 
 import subprocess
@@ -45,6 +45,15 @@ with mock.patch("requests.get", side_effect=RuntimeError("asked")):
     except RuntimeError as error:
         print(error)
 """
+DISTUTILS = """
+has("setuptools", "distutils")
+
+import distutils
+import setuptools
+
+print(mx.numpy_op_fallback.StrictVersion("1.10") > "1.9")
+has("setuptools", "distutils")
+"""
 WITHOUT = """
 sys.modules["sklearn.base"] = None
 print(mx.model.FeedForward(mx.sym.var("data"), num_epoch=2).num_epoch)
@@ -76,6 +85,7 @@ def lines(*parts: str) -> list[str]:
         [sys.executable, "-c", "".join(parts)], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
+    assert "istutils" not in ended.stderr
     return ended.stdout.splitlines()
 
 
@@ -88,6 +98,11 @@ def test_the_first_feed_forward_has_scikit_learns_base() -> None:
 def test_mxnets_own_modules_get_functions() -> None:
     _, *first, _, last = lines(IMPORTED, FUNCTIONS)  # between them, that it downloads
     assert [*first, last] == ["0.693 0.5", "True", "asked"]
+
+
+def test_setuptools_comes_once_a_script_wants_it() -> None:
+    needed = sys.version_info >= (3, 12)  # which has no other distutils
+    assert lines(IMPORTED, DISTUTILS)[1:] == [f"{needed} {needed}", "True", "True True"]
 
 
 def test_a_feed_forward_does_without_scikit_learn_as_in_mxnet() -> None:
