@@ -7,10 +7,10 @@ Four workers, three servers and the scheduler, eight processes of this machine, 
 make a step with one small key. Prints medians of the jobs, with those of each, for p3 and for
 MXNet's own dist_sync: seconds from the call of tools/launch.py to the end of the first step on all
 workers, and from the last line of the script to the end of the launcher, when nothing of the job is
-left. What importing MXNet and kvstore_ext takes one process alone stands above that. A job of each
-that is not counted comes first, by which all that is imported has its bytecode. --against
-names an interpreter that has another version of kvstore_ext, whose p3 then takes the place of
-dist_sync.
+left. What importing MXNet and kvstore_ext takes one process alone stands above that. First come a
+job of each store and an import of each module that do not count, so that all has its bytecode.
+--against names an interpreter that has another version of kvstore_ext, whose p3 then takes the
+place of dist_sync.
 """
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def main() -> None:
     if arguments.work:
         return work(arguments.work)
     compared = arms(arguments.against)
-    # A job of each that does not count writes the bytecode of what it imports, as pip does where it
-    # installs something, and has all files read once.
+    # Bytecode is written by what imports something first, unless pip has written it.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for arm in compared:
         job(arm, arguments)
     for module in ("mxnet", "kvstore_ext"):
+        imports(module, 1)
         print(f"import {module:11} {told(imports(module, arguments.repeats), 's')}")
     found = in_turns(compared, arguments.repeats, lambda arm: job(arm, arguments))
     for arm, jobs in found.items():

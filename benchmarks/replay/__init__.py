@@ -17,6 +17,7 @@ profile.py       makes the trace of a network of one's own
 worker.py        replays a trace, by the waits of waits.py, the sums of exchanges.py
 models_worker.py the same with models that are exchanged now and then
 traffic.py       what a host sends and receives meanwhile
+segments.py      and what its TCP has sent again
 arms.py          what is compared, and how its users start it
 roles.py         servers, schedulers and Horovod's rendezvous
 forking.py       processes on hosts, without an import of mxnet for each

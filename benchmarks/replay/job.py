@@ -65,7 +65,8 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
         `seconds` an iteration, the mean of workers and iterations; `series`, those of worker 0,
         warm-up included; `sent` and `received`, bytes a host and iteration; all three a local step
         where models are exchanged; `busy`, the share of this machine's processors that computed
-        meanwhile, whatever it was; with samples `traffic`, the first host's, as
+        meanwhile, whatever it was; `sent_again` and `timeouts` of all hosts' TCP in the iterations
+        that count, as `segments.Segments` has them; with samples `traffic`, the first host's, as
         `traffic.Sampler.rates` has it.
 
     Raises
@@ -92,5 +93,6 @@ def run(arm: Arm, settings: Settings, interpreters: Interpreters, limit: float) 
         "sent": round(average("sent")),
         "received": round(average("received")),
         "busy": found[0]["busy"],
+        **{what: sum(worker[what] for worker in found) for what in ("sent_again", "timeouts")},
         **({"traffic": sampled[0]} if sampled else {}),
     }

@@ -16,6 +16,7 @@ import mxnet as mx
 
 from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
 from benchmarks.replay.processors import Ticks
+from benchmarks.replay.segments import Segments
 from benchmarks.replay.trace import Layer, load
 from benchmarks.replay.traffic import Sampler, between, mark
 from benchmarks.replay.waits import Arrival, Device, Wait
@@ -78,7 +79,7 @@ def work(settings: str, result: str) -> None:
     marks = [mark()]
     for iteration in range(how["warm_up"] + how["iterations"]):
         if iteration == how["warm_up"]:
-            ticks = Ticks.now()
+            ticks, segments = Ticks.now(), Segments.now()
         last = _compute(layers)
         for parameter in parameters:
             exchange.step(*parameter)
@@ -88,13 +89,13 @@ def work(settings: str, result: str) -> None:
         # As a script that reads the loss: it waits for the backward pass, not for communication.
         last.wait_to_read()
         marks.append(mark())
-    busy = Ticks.now().busy_since(ticks)
+    busy, again = Ticks.now().busy_since(ticks), Segments.now().since(segments)
     traffic = sampler.rates(marks[how["warm_up"]][0]) if sampler else None
     mx.nd.waitall()
     seconds, sent, received = between(marks)
     found: Dict[str, Any] = {
         "rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received,
-        "traffic": traffic, "busy": round(busy, 3),
+        "traffic": traffic, "busy": round(busy, 3), **again,
     }
     Path(result).write_text(json.dumps(found))
 

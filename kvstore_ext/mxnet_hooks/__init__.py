@@ -4,6 +4,7 @@ What this room promises: all that is changed of MXNet's Python is changed here. 
 rewrites of its library is in csrc/security/. In reading order:
 
     before_import.py        engine settings, and what newer Pythons lack
+    plain_distutils.py      compares versions for MXNet, without all of setuptools
     spared_imports.py       packages that MXNet imports, and that wait until they are asked for
     operators.py            MXNet's operators, whose functions are made when they are called
     after_import.py         what Trainer and Module have to know of stores that are not MXNet's
@@ -25,6 +26,6 @@ rewrites of its library is in csrc/security/. In reading order:
     automatic_snapshots.py  snapshots of such scripts
     as_main.py              runs a script as if the interpreter had been started on it
 
-before_import.py, spared_imports.py, operators.py and as_main.py import nothing else of
-kvstore_ext; the others may import everything.
+before_import.py and the three behind it, and as_main.py, import nothing else of kvstore_ext; the
+others may import everything.
 """

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Optional
 
 from . import operators
-from .spared_imports import has_distutils, spared_imports
+from .plain_distutils import has_distutils
+from .spared_imports import spared_imports
 
 NEEDED_MXNET = "1.9.1"
 # Those that mxnet itself can be imported with; Python 3.12 begins at NumPy 1.26, where only
@@ -123,9 +124,10 @@ def import_mxnet() -> Any:
     """MXNet: for a scheduler what finds its library, for others of a job with stand-ins for the
     functions of operators; and for all without packages that few scripts need."""
     alone = serves_scheduler()
-    with hidden_role() as role, spared_imports():
+    with hidden_role() as role:
         if role is None or "mxnet" in sys.modules:
-            return importlib.import_module("mxnet")
+            with spared_imports():
+                return importlib.import_module("mxnet")
         found = importlib.util.find_spec("mxnet")
         assert found is not None
         assert found.loader is not None
@@ -137,14 +139,14 @@ def import_mxnet() -> Any:
         if not alone:
             for name in ("_init_op_module", "_init_np_op_module"):
                 setattr(base, name, operators.making_when_called(getattr(base, name)))
-            found.loader.exec_module(package)
+            with spared_imports():
+                found.loader.exec_module(package)
         return package
 
 
 @contextmanager
 def hidden_role() -> Iterator[Optional[str]]:
-    """Takes DMLC_ROLE away, and gives it: importing mxnet with it runs the stock server and exits.
-    """
+    """Takes DMLC_ROLE away, and gives it: importing mxnet with it would run the stock server."""
     role = os.environ.pop("DMLC_ROLE", None)
     try:
         yield role

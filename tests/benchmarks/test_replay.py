@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+import socket
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Iterator
@@ -24,6 +26,7 @@ from benchmarks.replay.forking import Interpreter, InterpreterError
 from benchmarks.replay.job import Settings
 from benchmarks.replay.processes import Interpreters, JobError
 from benchmarks.replay.profile import profile
+from benchmarks.replay.segments import Segments
 from benchmarks.replay.trace import Layer, Trace, TraceError, digest, load
 from tests.support.paths import python_path
 from tests.support.processes import run_python
@@ -77,6 +80,7 @@ def test_an_arm_exchanges_what_it_has_to(name: str, toy: str, interpreters: Inte
     assert len(found["series"]) == 31
     assert found["seconds"] > TOY.compute
     assert 0 < found["busy"] <= 1
+    assert 0 <= found["timeouts"] <= found["sent_again"]
     # Of two hosts, each has half of the servers.
     both_ways = 2 * 4 * TOY.elements * 0.5
     if ARMS[name].dense:
@@ -236,6 +240,21 @@ def test_how_busy_processors_were_is_said_where_it_is_known() -> None:
     before = processors.Ticks(busy=100, all=1000)
     assert processors.Ticks(busy=130, all=1040).busy_since(before) == 0.75
     assert 0 < processors.Ticks.now().busy < processors.Ticks.now().all
+
+
+def test_segments_that_nobody_acknowledges_count() -> None:
+    before = Segments.now()
+    with ExitStack() as stack:
+        full = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):  # one is accepted, for nobody; what else comes is dropped
+            caller = stack.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(full.getsockname())
+        ending = time.monotonic() + 30  # TCP waits for a second
+        while not (found := Segments.now().since(before))["timeouts"]:
+            assert time.monotonic() < ending
+            time.sleep(0.05)
+    assert found["timeouts"] <= found["sent_again"]
 
 
 def test_results_of_a_busy_machine_or_of_few_runs_are_doubted() -> None:

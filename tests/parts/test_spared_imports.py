@@ -19,18 +19,20 @@ has("sklearn", "sklearn.base", "scipy.stats", "requests")
 """
 ESTIMATOR = """
 network = mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax")
-model = mx.model.FeedForward(network, num_epoch=3)
-has("sklearn.base")
-
-from sklearn.base import BaseEstimator, clone
 
 
 class Own(mx.model.FeedForward):
     pass
 
 
-print(isinstance(model, BaseEstimator), hasattr(Own, "set_params"))
-print(model.get_params()["num_epoch"], clone(Own(network, num_epoch=4)).num_epoch)
+model = Own(network, num_epoch=3)
+has("sklearn.base")
+
+from sklearn.base import BaseEstimator, clone
+
+another = mx.model.FeedForward(network, num_epoch=4)
+print(isinstance(model, BaseEstimator), isinstance(another, BaseEstimator))
+print(model.get_params()["num_epoch"], clone(another).num_epoch)
 """
 FUNCTIONS = """
 print(f"{mx.contrib.quantization.stats.entropy([0.5, 0.5]):.3f}", mx.test_utils.ss.norm.cdf(0))
@@ -44,6 +46,12 @@ with mock.patch("requests.get", side_effect=RuntimeError("asked")):
         mx.gluon.utils.download("http://here", "none", retries=0)
     except RuntimeError as error:
         print(error)
+"""
+PARTS = """
+import scipy
+import urllib
+
+print(scipy.stats.norm.cdf(0), callable(urllib.request.urlopen))
 """
 DISTUTILS = """
 has("setuptools", "distutils")
@@ -85,7 +93,7 @@ def lines(*parts: str) -> list[str]:
         [sys.executable, "-c", "".join(parts)], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    assert "istutils" not in ended.stderr
+    assert "Setuptools" not in ended.stderr  # which warns where another distutils was there
     return ended.stdout.splitlines()
 
 
@@ -98,6 +106,10 @@ def test_the_first_feed_forward_has_scikit_learns_base() -> None:
 def test_mxnets_own_modules_get_functions() -> None:
     _, *first, _, last = lines(IMPORTED, FUNCTIONS)  # between them, that it downloads
     assert [*first, last] == ["0.693 0.5", "True", "asked"]
+
+
+def test_a_script_has_parts_that_only_mxnet_has_imported() -> None:
+    assert lines(IMPORTED, PARTS)[1:] == ["0.5 True"]
 
 
 def test_setuptools_comes_once_a_script_wants_it() -> None:
