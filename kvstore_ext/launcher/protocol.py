@@ -27,13 +27,15 @@ Supervisor to launcher:
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
-from typing import Any, Callable, Dict
+from typing import TYPE_CHECKING, Any, Callable, Dict
 
 from .orders import Orders
+
+if TYPE_CHECKING:  # a supervisor, of which there is one for each process, needs none of it
+    import asyncio
 
 GREETING = b"kvstore_ext supervisor 1\n"
 SIGN, TELL = b"\n", b"T"
@@ -108,7 +110,7 @@ class Link:
             if type(size) is not int or not 0 <= size <= _MOST_PAYLOAD:
                 return None
             return message, await self._reader.readexactly(size)
-        except (asyncio.IncompleteReadError, OSError, ValueError, RecursionError):
+        except (EOFError, OSError, ValueError, RecursionError):
             return None
 
     def send(self, order: Message) -> None:

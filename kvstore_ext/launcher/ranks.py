@@ -7,12 +7,10 @@ address and a port of its own before it starts, and the rank that follows from t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Sequence
+from typing import NamedTuple, Sequence
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a process listens: an IPv4 address of its host, and a free port there."""
 
     address: str

@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,16 @@ def late(module_cluster: Cluster) -> dict[str, Job]:
     }
 
 
-@pytest.mark.usefixtures("late")  # which waits meanwhile
+@pytest.fixture(scope="module")
+def unread(module_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Path]:
+    """A job whose second worker has a terminal that nobody reads, and where it writes."""
+    directory = tmp_path_factory.mktemp("unread")
+    options = {"silence": 2, "patience": 0}
+    how: dict[str, Any] = {"servers": 1, "options": options}
+    return module_cluster.start(wait_behind_a_full_terminal, directory, **how), directory
+
+
+@pytest.mark.usefixtures("late", "unread")  # which wait meanwhile
 def test_a_job_that_is_stopped_as_a_whole_goes_on(cluster: Cluster, tmp_path: Path) -> None:
     job = cluster.start(train_until, tmp_path, options=OPTIONS)
     for worker in job.workers:
@@ -126,12 +136,10 @@ def test_a_job_that_is_stopped_as_a_whole_goes_on(cluster: Cluster, tmp_path: Pa
     job.wait()
 
 
-def test_who_cannot_say_for_whom_it_waits_waits_on(cluster: Cluster, tmp_path: Path) -> None:
-    job = cluster.start(
-        wait_behind_a_full_terminal, tmp_path, servers=1, options={"silence": 2, "patience": 0}
-    )
+def test_who_cannot_say_for_whom_it_waits_waits_on(unread: tuple[Job, Path]) -> None:
+    job, directory = unread
     job.wait()
-    assert [(tmp_path / str(rank)).read_text() for rank in (0, 1)] == ["came together"] * 2
+    assert [(directory / str(rank)).read_text() for rank in (0, 1)] == ["came together"] * 2
 
 
 @pytest.mark.parametrize("where", WAITED_FOR)

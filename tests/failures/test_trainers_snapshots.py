@@ -219,7 +219,8 @@ def test_a_run_may_include_one_that_has_not_begun(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(INCLUDED)
     for steps, goes_on_from, weights in ((2, 0, "-2 -1"), (1, 2, "-3 -1")):
-        run_python(script, tmp_path / "snapshots", steps, goes_on_from, weights)
+        arguments = (script, tmp_path / "snapshots", steps, goes_on_from, weights)
+        run_python(*arguments, fork=True)
 
 
 # The second job restores before the other network has its Trainer.
@@ -262,7 +263,7 @@ def test_a_run_lacks_no_part_of_one_that_it_includes(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(INCOMPLETE)
     for what in ("begins", "goes on"):
-        run_python(script, tmp_path / "snapshots", what)
+        run_python(script, tmp_path / "snapshots", what, fork=True)
 
 
 def test_two_runs_do_not_include_each_other() -> None:

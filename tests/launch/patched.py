@@ -9,6 +9,7 @@ from .jobs import LAUNCH
 _BY_PLACE = LAUNCH.parents[1] / "kvstore_ext" / "by_place.py"
 # Between two starts of a job.
 QUICK = "attempts._SHORTEST_BREAK = 0.1"
+SLOW = "attempts._SHORTEST_BREAK = 4.0"
 # For what does not answer, to end.
 IMPATIENT = "direct.END_LIMIT = job.END_LIMIT = gathering.END_LIMIT = 2.0"
 

@@ -13,6 +13,7 @@ import pytest
 from kvstore_ext.launcher.account import size
 
 from .jobs import Job, await_file
+from .patched import launcher_with
 
 BAR = r"printf 'step 1\rstep 2\r'; echo; printf $KVSTORE_EXT_LAUNCH_RANK/$COLUMNS"
 
@@ -85,7 +86,7 @@ def test_colours(job: Job, environment: dict[str, str], coloured: bool) -> None:
 def test_a_terminal_that_nobody_reads_stops_no_job(job: Job) -> None:
     """As after Ctrl-S: the logs have all, and the launcher says what the terminal has not."""
     ours, theirs = pty.openpty()
-    count = 200_000
+    count = 60_000  # the launcher keeps 4 MiB
     worker = f"seq -f %0100.f {count}; touch printed; while [ ! -e read ]; do sleep 0.1; done"
     arguments = ["-n", "1", "--server-command", "true", "sh", "-c", f"{worker}; echo last"]
     try:
@@ -106,6 +107,7 @@ def test_a_terminal_that_nobody_reads_stops_no_job(job: Job) -> None:
 
 
 def test_a_terminal_that_nobody_reads_at_all(job: Job) -> None:
+    job.entry = launcher_with("from kvstore_ext.launcher import screen", "screen._PATIENCE = 0.5")
     reading, writing = os.pipe()
     try:
         arguments = ["-n", "1", "--server-command", "true", "seq", "100000"]

@@ -107,12 +107,12 @@ time.sleep(1000)
 
 def test_processes_have_as_long_as_notice_says(job: Job) -> None:
     (job.directory / "train.py").write_text(COMES_TO_NO_STEP)
-    job.start("-n", "1", "-s", "1", "--notice", "12", sys.executable, "train.py")
+    job.start("-n", "1", "-s", "1", "--notice", "6", sys.executable, "train.py")
     job.wait_for_line("[worker 0] evaluates")
     job.signal(signal.SIGTERM)
     assert job.wait() == 128 + signal.SIGTERM
     reason = "worker 0: told to end by SIGTERM; not all workers have come to their next snapshot"
-    assert f"launch: SIGTERM has ended the job: {reason} in 10 s" in job.errors
+    assert f"launch: SIGTERM has ended the job: {reason} in 5 s" in job.errors
     job.assert_gone()
 
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
 from tests.support.fork_desk import ForkDesk
@@ -10,7 +9,6 @@ from tests.support.fork_desk import ForkDesk
 from .jobs import LAUNCH, Job
 
 TRAIN = """
-import sys
 
 import mxnet as mx
 import numpy as np
@@ -146,9 +144,9 @@ def trained(job: Job, directory: Path, text: str, workers: int) -> list[list[str
     """What each worker has said of a job that runs this script with --join."""
     script = directory / "train.py"
     script.write_text(text)
-    runner = [sys.executable, "-m", "kvstore_run", "--join", str(script)]
     environment = {"PYTHONPATH": str(LAUNCH.parents[1])}
-    with ForkDesk(directory / "desk").serve() as desk:  # the workers' runner is what is tested
+    with ForkDesk(directory / "desk").serve() as desk:
+        runner = [*desk.command, "-m", "kvstore_run", "--join", str(script)]
         serve = shlex.join([*desk.command, "-m", "kvstore_ext.server"])
         jobs = ["-n", str(workers), "-s", "1", "--server-command", serve]
         assert job.run(*jobs, *runner, environment=environment) == 0, job.errors

@@ -1,6 +1,7 @@
 """Our models against gluoncv's of the same name and the papers' sizes, and LeNet on real digits.
 
-gluoncv is needed, not optional: without it this file fails to import, and the tests fail.
+gluoncv is needed, not optional: without it the tests fail. It is imported by them, and not by every
+process that collects them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 import pytest
 from gluon_models import VGG, ResNetCifar, get_model, model_names
 from gluon_models.layers import ResponseNorm
-from gluoncv import model_zoo
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import HybridBlock
 from sklearn.datasets import load_digits
@@ -41,6 +41,8 @@ TWINS = {
 
 def twins(key: str, classes: int) -> tuple[HybridBlock, HybridBlock]:
     """Our network and gluoncv's, neither initialised."""
+    from gluoncv import model_zoo
+
     name, options, reference_name, reference_options, _ = TWINS[key]
     reference = model_zoo.get_model(reference_name, classes=classes, **reference_options)
     return get_model(name, classes=classes, **options), reference

@@ -10,7 +10,6 @@ import time
 import uuid
 from contextlib import ExitStack
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import pytest
@@ -221,56 +220,65 @@ def wait_for_a_worker(variable: str, value: str, first: str) -> None:
     mx.kv.create("p3")
 
 
-@pytest.mark.parametrize(
-    ("key", "message"),
-    [
-        (
-            OTHER_KEY,
-            rf"not admitted by the scheduler at 127\.0\.0\.1:\d+: is {NAME} the same everywhere\? "
-            f"Here its fingerprint is {JobKey(bytes.fromhex(OTHER_KEY)).fingerprint}",
-        ),
-        (
-            "",
-            r"the scheduler at 127\.0\.0\.1:\d+ admits those alone who have the job's key, and "
-            f"{NAME} is not set here",
-        ),
-        pytest.param(KEY[1:], f"{NAME} has 63 characters", marks=pytest.mark.all_only),
-    ],
-    ids=["another", "none", "malformed"],
-)
-def test_a_worker_without_the_key_hears_why(
-    cluster: Cluster, tmp_path: Path, key: str, message: str
-) -> None:
-    job = cluster.start(
-        wait_for_a_worker,
-        *(NAME, key, tmp_path / "somebody was here"),
-        options=limits(8),
-        environment={NAME: KEY},
-    )
-    await_failure(*job.processes, seconds=60)  # with what starting takes on a busy machine
-    assert any(re.search(message, worker.output) for worker in job.workers)
-    assert not any(secret[1:63] in job.report() for secret in (KEY, OTHER_KEY))
-
-
 _SERVE_WITH = f"""
 import os, runpy
 if os.environ["DMLC_ROLE"] == "server":
     os.environ["{NAME}"] = "{OTHER_KEY}"
 runpy.run_module("kvstore_ext.server", run_name="__main__")
 """
+# Of a worker, beside that of all others; or of a server.
+WRONG_KEYS = {"another": OTHER_KEY, "none": "", "malformed": KEY[1:]}
+OF_A_SERVER = "of a server"
 
 
-def test_a_server_with_another_key_hears_why(cluster: Cluster) -> None:
-    job = cluster.start(
+@pytest.fixture(scope="module")
+def refused(module_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Job]:
+    """Jobs of which a process has a wrong key. They wait for it side by side."""
+    how: dict[str, Any] = {"options": limits(8), "environment": {NAME: KEY}}
+    jobs = {}
+    for name, key in WRONG_KEYS.items():
+        first = tmp_path_factory.mktemp("worker") / "somebody was here"
+        jobs[name] = module_cluster.start(wait_for_a_worker, NAME, key, first, **how)
+    jobs[OF_A_SERVER] = module_cluster.start(
         wait_for_a_worker,
         *("PATH", os.environ["PATH"], "/"),
         workers=1,
         servers=1,
-        options=limits(8),
-        environment={NAME: KEY},
         server=("-c", _SERVE_WITH),
         fork=False,
+        **how,
     )
+    return jobs
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            "another",
+            rf"not admitted by the scheduler at 127\.0\.0\.1:\d+: is {NAME} the same everywhere\? "
+            f"Here its fingerprint is {JobKey(bytes.fromhex(OTHER_KEY)).fingerprint}",
+        ),
+        (
+            "none",
+            r"the scheduler at 127\.0\.0\.1:\d+ admits those alone who have the job's key, and "
+            f"{NAME} is not set here",
+        ),
+        ("malformed", f"{NAME} has 63 characters"),
+    ],
+    ids=WRONG_KEYS,
+)
+def test_a_worker_without_the_key_hears_why(
+    refused: dict[str, Job], wrong: str, message: str
+) -> None:
+    job = refused[wrong]
+    await_failure(*job.processes, seconds=60)  # with what starting takes on a busy machine
+    assert any(re.search(message, worker.output) for worker in job.workers)
+    assert not any(secret[1:63] in job.report() for secret in (KEY, OTHER_KEY))
+
+
+def test_a_server_with_another_key_hears_why(refused: dict[str, Job]) -> None:
+    job = refused[OF_A_SERVER]
     await_failure(*job.processes, seconds=60)
     fingerprint = JobKey(bytes.fromhex(OTHER_KEY)).fingerprint
     assert re.search(

@@ -27,7 +27,9 @@ from tests.support.paths import EXAMPLES, python_path
 READ_LATE = ("DMLC_", "PS_", "KVSTORE_EXT_", "MXNET_KVSTORE_", "PYTEST_CURRENT_TEST", "SOAK_HEAPS")
 IMPORT = re.compile(r"^(?: {4})?(?:import|from) (kvstore_ext|mxnet)\b", re.MULTILINE)
 MODULES = {
-    "kvstore_ext": [__name__, "kvstore_ext.mxnet_hooks.as_main"],
+    # And what examples import.
+    "kvstore_ext": [__name__, "kvstore_ext.mxnet_hooks.as_main", "sklearn.datasets", "sacrebleu",
+                    "babel.numbers"],
     "mxnet": [__name__, "tests.launch.numpy_names", "mxnet.kvstore.kvstore_server"],
 }
 RUN = {"kvstore_ext": f"{__name__}:run", "mxnet": f"{__name__}:run_server"}

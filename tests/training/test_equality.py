@@ -144,7 +144,7 @@ def test_lost_messages_that_are_sent_again_change_nothing(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     # ps-lite then loses all that arrives in a tenth of the seconds.
-    lossy = {"PS_RESEND": "1", "PS_RESEND_TIMEOUT": "1000", "PS_DROP_MSG": "10"}
+    lossy = {"PS_RESEND": "1", "PS_RESEND_TIMEOUT": "300", "PS_DROP_MSG": "10"}
     job = cluster.start(
         train_until_told, tmp_path, options={"slice_bytes": 2000}, environment=lossy
     )
