@@ -26,7 +26,8 @@ TRAIN = Path(__file__).with_name("train.py")
 SERVER = "kvstore-ext --serve"  # which has a test of its own
 RUNNER = re.compile(
     r"((?:\w+='[^']*' )*)kvstore-ext (?!--check)([^;|&]*)")
-FIGURES = re.compile(r"python (-m benchmarks\.figures [^;|&<>]*)")
+# Runs of the replay's that only say what they would do, as figures do for rules.py.
+FIGURES = re.compile(r"python (-m benchmarks\.(?:figures|replay(?=.* --dry-run)) [^;|&<>]*)")
 
 # Each once, with the first place where it stands.
 COMMANDS: dict[str, str] = {}
@@ -51,8 +52,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(workplace: Path) -> Callable[[str], None]:
-    """Runs a command of the shell, once; fails where it does. Of the runner, and for figures, a
-    fork will do."""
+    """Runs a command of the shell, once; fails where it does. Of the runner, and for figures and
+    replays, a fork will do."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
 
