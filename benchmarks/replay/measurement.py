@@ -121,6 +121,11 @@ class Run:
         """What the line of its result begins with."""
         return {"arm": self.arm, **self.settings.described(), "repeat": self.repeat}
 
+    def slowed(self, factor: float) -> Run:
+        """The same with a cluster that is so many times slower still."""
+        slower = factor * self.settings.dilation
+        return replace(self, settings=replace(self.settings, dilation=slower))
+
     def missing(self) -> str:
         """Why it cannot run here; empty where it can."""
         return ARMS[self.arm].missing()

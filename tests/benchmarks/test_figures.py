@@ -205,6 +205,10 @@ def test_gains_of_more_hosts(tmp_path: Path) -> None:
 
 def test_shares_of_the_bound_stand_where_communication_shows(tmp_path: Path) -> None:
     runs = p3_bound.runs()
+    slower = {(run.settings.trace, run.settings.hosts): run.settings.dilation for run in runs
+              if run.settings.gigabits == 1}
+    assert slower["googlenet", 16] == 2 * slower["resnet50", 16]
+    assert slower["googlenet", 8] == slower["resnet50", 8]
     lines = lines_of(runs, lambda run: of_bound(run) * (1.02 if run.settings.hosts < 8 else 1.05))
     p3_bound.draw([{**line, "busy": 0.41} for line in lines], tmp_path)
     text = (tmp_path / "p3-bound.md").read_text()
