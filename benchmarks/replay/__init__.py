@@ -18,6 +18,7 @@ worker.py        replays a trace, by the waits of waits.py, the sums of exchange
 models_worker.py the same with models that are exchanged now and then
 traffic.py       what a host sends and receives meanwhile
 segments.py      and what its TCP has sent again
+meters.py        the same and how busy processors are, as both workers read it
 arms.py          what is compared, and how its users start it
 roles.py         servers, schedulers and Horovod's rendezvous
 forking.py       processes on hosts, without an import of mxnet for each

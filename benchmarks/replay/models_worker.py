@@ -14,8 +14,7 @@ from kvstore_ext.ec_dnn.models import Models
 from mxnet import gluon
 
 from benchmarks.replay.arms import ModelRounds
-from benchmarks.replay.processors import Ticks
-from benchmarks.replay.segments import Segments
+from benchmarks.replay.meters import Meters
 from benchmarks.replay.trace import Trace, load
 from benchmarks.replay.traffic import between, mark
 
@@ -33,7 +32,7 @@ def work(settings: str, result: str) -> None:
     marks = [mark()]
     for iteration in range(how["warm_up"] + how["iterations"]):
         if iteration == how["warm_up"]:
-            ticks, segments = Ticks.now(), Segments.now()
+            meters = Meters.now()
         for batches, steps in (
             (rounds.diverse, rounds.tau), (rounds.relabelled, rounds.compression)
         ):
@@ -41,13 +40,13 @@ def work(settings: str, result: str) -> None:
                 time.sleep(batches * forward)
             time.sleep(steps * trace.compute)
         marks.append(mark())
-    busy, again = Ticks.now().busy_since(ticks), Segments.now().since(segments)
+    metered = Meters.now().since(meters)
     seconds, sent, received = (
         [value / rounds.tau for value in series] for series in between(marks)
     )
     Path(result).write_text(json.dumps({
         "rank": store.rank, "seconds": seconds, "sent": sent, "received": received,
-        "traffic": None, "busy": round(busy, 3), **again,
+        "traffic": None, **metered,
     }))
 
 

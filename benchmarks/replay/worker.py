@@ -15,8 +15,7 @@ from typing import Any, Dict, List
 import mxnet as mx
 
 from benchmarks.replay.exchanges import HorovodExchange, StoreExchange
-from benchmarks.replay.processors import Ticks
-from benchmarks.replay.segments import Segments
+from benchmarks.replay.meters import Meters
 from benchmarks.replay.trace import Layer, load
 from benchmarks.replay.traffic import Sampler, between, mark
 from benchmarks.replay.waits import Arrival, Device, Wait
@@ -79,7 +78,7 @@ def work(settings: str, result: str) -> None:
     marks = [mark()]
     for iteration in range(how["warm_up"] + how["iterations"]):
         if iteration == how["warm_up"]:
-            ticks, segments = Ticks.now(), Segments.now()
+            meters = Meters.now()
         last = _compute(layers)
         for parameter in parameters:
             exchange.step(*parameter)
@@ -89,13 +88,13 @@ def work(settings: str, result: str) -> None:
         # As a script that reads the loss: it waits for the backward pass, not for communication.
         last.wait_to_read()
         marks.append(mark())
-    busy, again = Ticks.now().busy_since(ticks), Segments.now().since(segments)
+    metered = Meters.now().since(meters)
     traffic = sampler.rates(marks[how["warm_up"]][0]) if sampler else None
     mx.nd.waitall()
     seconds, sent, received = between(marks)
     found: Dict[str, Any] = {
         "rank": exchange.rank, "seconds": seconds, "sent": sent, "received": received,
-        "traffic": traffic, "busy": round(busy, 3), **again,
+        "traffic": traffic, **metered,
     }
     Path(result).write_text(json.dumps(found))
 

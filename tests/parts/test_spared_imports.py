@@ -1,8 +1,9 @@
 """Packages that importing MXNet takes along, and that hardly any script asks it for."""
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from tests.support.processes import run_python
 
 IMPORTED = """
 import sys
@@ -89,10 +90,7 @@ print(scipy.stats is not mx.test_utils.ss)
 
 
 def lines(*parts: str) -> list[str]:
-    ended = subprocess.run(
-        [sys.executable, "-c", "".join(parts)], capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
+    ended = run_python("-c", "".join(parts))
     assert "Setuptools" not in ended.stderr  # which warns where another distutils was there
     return ended.stdout.splitlines()
 
